@@ -1,0 +1,142 @@
+//! What can go wrong between a request and its answer, named so that a reader knows which object and what to do.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// A request to the API server that did not do what it should. It names the operation and the object.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApiError {
+    /// The API server said no.
+    #[error("{operation}: {message}")]
+    Refused {
+        /// Verb, kind and name of the request.
+        operation: String,
+        /// HTTP status.
+        code: u16,
+        /// The reason of the Status object, for example `Conflict`.
+        reason: String,
+        /// The text of the Status object.
+        message: String,
+        /// What the server asks to wait before the next try.
+        retry_after: Option<Duration>,
+    },
+    /// No answer came: whether the request took effect is not known.
+    #[error("{operation}: no answer from the API server: {cause}")]
+    Unanswered {
+        /// Verb, kind and name of the request.
+        operation: String,
+        /// What the connection says.
+        cause: String,
+    },
+    /// The answer is not what the API promises.
+    #[error("{operation}: the answer cannot be read: {cause}")]
+    Unreadable {
+        /// Verb, kind and name of the request.
+        operation: String,
+        /// What the decoder says.
+        cause: String,
+    },
+    /// The request would touch an object that the primary does not own. Terminal: trying again cannot help.
+    #[error("{operation}: {object} is not controlled by {owner}")]
+    Foreign {
+        /// Verb, kind and name of the request.
+        operation: String,
+        /// The object.
+        object: String,
+        /// The primary.
+        owner: String,
+    },
+}
+
+/// The Status object, as far as it is read.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Status {
+    reason: String,
+    message: String,
+    code: u16,
+    details: Details,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Details {
+    retry_after_seconds: u64,
+}
+
+impl ApiError {
+    /// Reads a refusal from the body of an answer, which is a Status object when the API server wrote it.
+    pub fn refused(operation: &str, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
+        let status: Status = serde_json::from_str(body)
+            .unwrap_or_else(|_not_a_status| Status { message: body.chars().take(500).collect(), ..Status::default() });
+        let asked = status.details.retry_after_seconds;
+        Self::Refused {
+            operation: operation.into(),
+            code: if status.code == 0 { code } else { status.code },
+            reason: status.reason,
+            message: status.message,
+            retry_after: retry_after.or((asked > 0).then(|| Duration::from_secs(asked))),
+        }
+    }
+
+    /// The HTTP status of a refusal.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// 409 because of an outdated resourceVersion or another precondition.
+    pub fn is_conflict(&self) -> bool {
+        self.has_reason(409, "Conflict")
+    }
+
+    /// 409 because an object of this name exists.
+    pub fn is_already_exists(&self) -> bool {
+        self.has_reason(409, "AlreadyExists")
+    }
+
+    /// 404.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// 403: the role lacks a rule.
+    pub fn is_forbidden(&self) -> bool {
+        self.code() == Some(403)
+    }
+
+    /// 410: the version that was asked for is no longer kept.
+    pub fn is_expired(&self) -> bool {
+        self.code() == Some(410)
+    }
+
+    /// Whether the request may have taken effect although it failed.
+    pub fn is_unknown_outcome(&self) -> bool {
+        match self {
+            Self::Unanswered { .. } | Self::Unreadable { .. } => true,
+            Self::Refused { code, .. } => *code >= 500,
+            Self::Foreign { .. } => false,
+        }
+    }
+
+    /// Whether no later try can succeed.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Foreign { .. })
+    }
+
+    /// What the server asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    fn has_reason(&self, status: u16, name: &str) -> bool {
+        matches!(self, Self::Refused { code, reason, .. } if *code == status && reason == name)
+    }
+}

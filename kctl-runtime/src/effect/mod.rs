@@ -1,0 +1,172 @@
+//! Work → API server: the only module that writes. Each answer goes through the store before the caller sees it.
+
+mod error;
+pub(crate) mod transport;
+
+use std::sync::Arc;
+
+use http::Method;
+use kube::Client;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub use error::ApiError;
+
+use crate::{
+    object::{Kind, Object, Stored},
+    source::Source,
+    store::{Delta, view},
+};
+
+/// Writes objects in the name of one field manager.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+    manager: String,
+}
+
+/// Where a written object is: what the request path is made of, and whose answer it is.
+pub(crate) struct Target<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) name: &'a str,
+}
+
+impl Target<'_> {
+    fn kind(&self) -> &Kind {
+        &self.source.identity().kind
+    }
+
+    fn operation(&self, verb: &str) -> String {
+        match self.namespace {
+            Some(namespace) => format!("{verb} {} {namespace}/{}", self.kind(), self.name),
+            None => format!("{verb} {} {}", self.kind(), self.name),
+        }
+    }
+}
+
+/// The content types of patches.
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+impl Writer {
+    /// A writer; `manager` is the field manager of all that it writes.
+    pub fn new(client: Client, manager: &str) -> Self {
+        Self { client, manager: manager.into() }
+    }
+
+    pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
+        let operation = target.operation("create");
+        let body = encode(&operation, &typed(target.kind(), object))?;
+        let path =
+            format!("{}?fieldManager={}", target.kind().path(target.namespace), transport::escape(&self.manager));
+        let answer =
+            transport::send(&self.client, &operation, Method::POST, &path, Some(("application/json", body))).await?;
+        written(target, &operation, &answer).await
+    }
+
+    pub(crate) async fn update<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
+        let operation = target.operation("update");
+        let body = encode(&operation, &typed(target.kind(), object))?;
+        let path = self.path(target, "", "");
+        let answer =
+            transport::send(&self.client, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
+        written(target, &operation, &answer).await
+    }
+
+    /// Sends a patch; `subresource` is empty or for example `/status`.
+    pub(crate) async fn patch<K: Object>(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<Arc<K>, ApiError> {
+        let apply = content_type == APPLY_PATCH;
+        let operation = target.operation(if apply { "apply" } else { "patch" });
+        let body = encode(&operation, patch)?;
+        let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
+        let answer =
+            transport::send(&self.client, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+        written(target, &operation, &answer).await
+    }
+
+    /// Deletes exactly the object with this uid.
+    pub(crate) async fn delete(&self, target: &Target<'_>, uid: &str) -> Result<(), ApiError> {
+        let operation = target.operation("delete");
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        let body = encode(&operation, &options)?;
+        let path = self.path(target, "", "");
+        let answer =
+            transport::send(&self.client, &operation, Method::DELETE, &path, Some(("application/json", body))).await;
+        let key = crate::key::ObjectKey::new(target.namespace, target.name);
+        match answer {
+            // A Status says that it is gone; the object itself, that it is terminating, gone or on its way out.
+            Ok(body) => {
+                match target.source.accept(&body) {
+                    Ok(object) if object.meta().uid == uid && lives_on(&object) => {
+                        target.source.store().acknowledged(Delta::Written(object)).await;
+                    }
+                    _ => target.source.store().acknowledged(Delta::Gone(key, uid.into())).await,
+                }
+                Ok(())
+            }
+            // What was asked for is the case.
+            Err(error) if error.is_not_found() => {
+                target.source.store().acknowledged(Delta::Gone(key, uid.into())).await;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn path(&self, target: &Target<'_>, subresource: &str, options: &str) -> String {
+        format!(
+            "{}/{}{subresource}?fieldManager={}{options}",
+            target.kind().path(target.namespace),
+            transport::escape(target.name),
+            transport::escape(&self.manager)
+        )
+    }
+}
+
+/// An answer to a delete that still has something to wait for: a finalizer or a grace period.
+fn lives_on(object: &Stored) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        metadata: Grace,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Grace {
+        deletion_grace_period_seconds: Option<i64>,
+    }
+    let meta = object.meta();
+    let grace =
+        serde_json::from_str::<Head>(object.json()).ok().and_then(|head| head.metadata.deletion_grace_period_seconds);
+    meta.deletion_timestamp.is_some() && (!meta.finalizers.is_empty() || grace.unwrap_or(0) > 0)
+}
+
+async fn written<K: Object>(target: &Target<'_>, operation: &str, answer: &str) -> Result<Arc<K>, ApiError> {
+    let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
+    let object = target.source.accept(answer).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
+    target.source.store().acknowledged(Delta::Written(object.clone())).await;
+    view(&object).ok_or_else(|| unreadable("not of its kind".into()))
+}
+
+/// The object as JSON with its kind and version, which k8s-openapi types carry and others may not.
+pub(crate) fn typed<T: Serialize>(kind: &Kind, object: &T) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("apiVersion".into(), kind.api_version().into());
+        fields.insert("kind".into(), kind.kind.clone().into());
+    }
+    value
+}
+
+fn encode(operation: &str, value: &Value) -> Result<Vec<u8>, ApiError> {
+    serde_json::to_vec(value).map_err(|error| ApiError::Unreadable {
+        operation: operation.into(),
+        cause: format!("the object cannot be encoded: {error}"),
+    })
+}

@@ -1,0 +1,100 @@
+//! One request and its answer: status and body, or an error that names the operation.
+
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use kube::{Client, client::Body};
+
+use super::ApiError;
+
+/// Longest answer that is read: a page of 500 of the largest objects that etcd takes.
+const BODY_LEN_MAX: usize = 1 << 30;
+/// Longest wait for an answer to a write or a page.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// Escapes a value of a query.
+pub(crate) fn escape(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => escaped.push(byte.into()),
+            _ => escaped += &format!("%{byte:02X}"),
+        }
+    }
+    escaped
+}
+
+/// Gets a resource as text.
+pub(crate) async fn get(client: &Client, operation: &str, path: &str) -> Result<String, ApiError> {
+    send(client, operation, Method::GET, path, None).await
+}
+
+/// Opens a stream; the answer's status has been checked.
+pub(crate) async fn open(client: &Client, operation: &str, path: &str) -> Result<Body, ApiError> {
+    let response = exchange(client, operation, Method::GET, path, None).await?;
+    if response.status().is_success() {
+        return Ok(response.into_body());
+    }
+    Err(refusal(operation, response).await)
+}
+
+/// Sends a request and reads its answer.
+pub(crate) async fn send(
+    client: &Client,
+    operation: &str,
+    method: Method,
+    path: &str,
+    body: Option<(&str, Vec<u8>)>,
+) -> Result<String, ApiError> {
+    let answer = async {
+        let response = exchange(client, operation, method, path, body).await?;
+        if response.status().is_success() {
+            return read(operation, response).await;
+        }
+        Err(refusal(operation, response).await)
+    };
+    tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| {
+        Err(ApiError::Unanswered {
+            operation: operation.into(),
+            cause: format!("nothing within {} s", ANSWER_WITHIN.as_secs()),
+        })
+    })
+}
+
+async fn exchange(
+    client: &Client,
+    operation: &str,
+    method: Method,
+    path: &str,
+    body: Option<(&str, Vec<u8>)>,
+) -> Result<Response<Body>, ApiError> {
+    let unanswered = |cause: String| ApiError::Unanswered { operation: operation.into(), cause };
+    let mut request = Request::builder().method(method).uri(path).header("accept", "application/json");
+    let bytes = match body {
+        Some((content_type, bytes)) => {
+            request = request.header("content-type", content_type);
+            bytes
+        }
+        None => Vec::new(),
+    };
+    let request = request.body(Body::from(bytes)).map_err(|error| unanswered(error.to_string()))?;
+    client.send(request).await.map_err(|error| unanswered(error.to_string()))
+}
+
+async fn read(operation: &str, response: Response<Body>) -> Result<String, ApiError> {
+    let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
+    let body = http_body_util::Limited::new(response.into_body(), BODY_LEN_MAX);
+    let bytes = body.collect().await.map_err(|error| unreadable(error.to_string()))?.to_bytes();
+    String::from_utf8(bytes.into()).map_err(|error| unreadable(error.to_string()))
+}
+
+async fn refusal(operation: &str, response: Response<Body>) -> ApiError {
+    let code = response.status().as_u16();
+    let after = response.headers().get("retry-after");
+    let after = after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+    match read(operation, response).await {
+        Ok(body) => ApiError::refused(operation, code, after, &body),
+        Err(_) => ApiError::refused(operation, code, after, ""),
+    }
+}

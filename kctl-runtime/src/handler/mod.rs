@@ -1,0 +1,58 @@
+//! Changes → keys: the object itself, its controller, or what a mapper says. Reads changes of stores, adds to a work queue.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::{
+    key::ObjectKey,
+    object::{Kind, Stored},
+    queue::WorkQueue,
+    spec::{RelationSpec, Role},
+    store::{Change, Handler, SharedStore},
+};
+
+/// Priority of what is there when a program starts: fresh changes go first (controller-runtime, `handler/eventhandler.go`).
+pub const PRIORITY_INITIAL: i32 = -100;
+
+/// The handler of one relation: queues the keys that a change concerns.
+pub fn for_relation(
+    relation: &RelationSpec,
+    primary: &RelationSpec,
+    primaries: Arc<SharedStore>,
+    queue: WorkQueue<ObjectKey>,
+) -> Handler {
+    let relation = relation.clone();
+    let primary = (primary.kind.clone(), primary.namespaced);
+    Arc::new(move |change, initial| {
+        if !passes(&relation, change) {
+            return;
+        }
+        let mut keys = BTreeSet::new();
+        for object in change.states() {
+            match relation.role {
+                Role::Primary => drop(keys.insert(object.key().clone())),
+                Role::Owned => keys.extend(controller_key(object, &primary.0, primary.1)),
+                _ => {}
+            }
+            if let Some(map) = &relation.map {
+                keys.extend(map(object, &primaries));
+            }
+        }
+        for key in keys {
+            queue.add_with(key, if initial { PRIORITY_INITIAL } else { 0 });
+        }
+    })
+}
+
+fn passes(relation: &RelationSpec, change: &Change<Arc<Stored>>) -> bool {
+    relation.when.as_ref().is_none_or(|when| when(change))
+}
+
+/// The primary that controls an object. References are compared by group and kind: one written with another version of
+/// the same kind counts (controller-runtime, `handler/enqueue_owner.go`).
+fn controller_key(object: &Stored, primary: &Kind, namespaced: bool) -> Option<ObjectKey> {
+    let owner = object.meta().controller()?;
+    (owner.group() == primary.group && owner.kind == primary.kind).then(|| {
+        let namespace = object.meta().namespace.as_deref().filter(|_| namespaced);
+        ObjectKey::new(namespace, &owner.name)
+    })
+}

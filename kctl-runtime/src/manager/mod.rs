@@ -1,0 +1,162 @@
+//! Starts and stops everything in order: sources and their stores, handlers, and workers once their caches are full.
+
+use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
+
+use kube::Client;
+use tokio::task::JoinSet;
+
+use crate::{
+    effect::Writer,
+    handler,
+    key::ObjectKey,
+    queue::{Backoff, QueueConfig, WorkQueue},
+    reconcile::{Env, Reconcile},
+    source::{Identity, Source},
+    spec::{ControllerSpec, RelationSpec, Role},
+    store::SharedStore,
+    worker::{Observer, Pool},
+};
+
+/// A key that waits longer than this by its own wish does not keep a program from being idle.
+const IDLE_HORIZON: Duration = Duration::from_secs(5);
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The controllers of one process on one cluster. Two that read the same kind share one list and one watch.
+pub struct Manager {
+    client: Client,
+    name: String,
+    observer: Observer,
+    sources: BTreeMap<Identity, Arc<Source>>,
+    controllers: Vec<Registered>,
+}
+
+struct Registered {
+    env: Arc<Env>,
+    queue: WorkQueue<ObjectKey>,
+    workers: Task,
+}
+
+/// A running manager, as seen from outside.
+#[derive(Clone)]
+pub struct View {
+    sources: Vec<Arc<Source>>,
+    queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
+}
+
+impl Manager {
+    /// A manager without controllers. `name` is the field manager of all writes.
+    pub fn new(client: Client, name: &str, observer: Observer) -> Self {
+        Self { client, name: name.into(), observer, sources: BTreeMap::new(), controllers: Vec::new() }
+    }
+
+    /// Adds a controller.
+    pub fn add<C: Reconcile>(&mut self, controller: C) {
+        let spec = C::spec();
+        let primary = self.source(&spec, &spec.primary);
+        let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
+        let sources = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
+        let queue = WorkQueue::new(QueueConfig { backoff: Backoff { base: spec.backoff.0, max: spec.backoff.1 } });
+        let writer = Writer::new(self.client.clone(), &self.name);
+        let env = Arc::new(Env { spec, primary, sources, writer });
+        let pool = Arc::new(Pool {
+            controller: Arc::new(controller),
+            env: env.clone(),
+            queue: queue.clone(),
+            observer: self.observer.clone(),
+        });
+        self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()) });
+    }
+
+    fn source(&mut self, spec: &ControllerSpec, relation: &RelationSpec) -> Arc<Source> {
+        let namespace = match spec.namespaces.as_slice() {
+            [one] if relation.namespaced => Some(one.clone()),
+            _ => None,
+        };
+        let identity = Identity {
+            cluster: relation.cluster.clone(),
+            kind: relation.kind.clone(),
+            namespace,
+            labels: relation.labels.clone(),
+            fields: relation.fields.clone(),
+        };
+        let client = &self.client;
+        let source = self
+            .sources
+            .entry(identity.clone())
+            .or_insert_with(|| Arc::new(Source::new(client.clone(), identity, Arc::new(SharedStore::default()))));
+        source.add_check(relation.check.clone());
+        for (name, values) in &relation.indexes {
+            source.store().add_index(name, values.clone());
+        }
+        source.clone()
+    }
+
+    /// What can be seen of it while it runs.
+    pub fn view(&self) -> View {
+        View {
+            sources: self.sources.values().cloned().collect(),
+            queues: self.controllers.iter().map(|c| (c.env.spec.clone(), c.queue.clone())).collect(),
+        }
+    }
+
+    /// Runs until `shutdown` is ready; then no new work starts, reconciles that run are finished, and it returns.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) {
+        let mut background = JoinSet::new();
+        for source in self.sources.into_values() {
+            background.spawn(source.store().clone().write());
+            background.spawn(async move { source.run().await });
+        }
+        let queues: Vec<_> = self.controllers.iter().map(|controller| controller.queue.clone()).collect();
+        let mut workers = JoinSet::new();
+        for controller in self.controllers {
+            workers.spawn(start(controller));
+        }
+        shutdown.await;
+        for queue in &queues {
+            queue.shut_down();
+        }
+        // A controller whose caches never filled has no workers to wait for.
+        let _stuck =
+            tokio::time::timeout(Duration::from_secs(30), async { while workers.join_next().await.is_some() {} }).await;
+    }
+}
+
+/// Handlers first, then the initial objects through them, then workers: none starts on half a cache.
+async fn start(controller: Registered) {
+    let Registered { env, queue, workers } = controller;
+    let primaries = env.primary.store().clone();
+    let mut delivered = Vec::new();
+    let own = std::iter::once((&env.spec.primary, &env.primary));
+    let related = env.sources.iter().map(|(relation, source)| (relation, source));
+    for (relation, source) in own.chain(related) {
+        let handler = handler::for_relation(relation, &env.spec.primary, primaries.clone(), queue.clone());
+        delivered.push(source.store().subscribe(handler).await);
+    }
+    for subscription in delivered {
+        subscription.delivered().await;
+    }
+    workers.await;
+}
+
+impl View {
+    /// Whether nothing is left to do: caches are full, no key is queued or processed, no delta waits, and no key comes due
+    /// within five seconds.
+    pub fn is_idle(&self) -> bool {
+        let quiet = |queue: &WorkQueue<ObjectKey>| {
+            queue.is_empty() && queue.processing() == 0 && queue.next_delayed_within(IDLE_HORIZON) == 0
+        };
+        self.sources.iter().all(|source| source.store().is_synced() && source.store().backlog() == 0)
+            && self.queues.iter().all(|(_, queue)| quiet(queue))
+    }
+
+    /// The sources.
+    pub fn sources(&self) -> &[Arc<Source>] {
+        &self.sources
+    }
+
+    /// Specs and queues of all controllers.
+    pub fn controllers(&self) -> &[(ControllerSpec, WorkQueue<ObjectKey>)] {
+        &self.queues
+    }
+}

@@ -1,0 +1,195 @@
+//! What a reconcile is given beside its object: reads of the cache and the operations that the controller declared.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{Caches, Controller, Declares, Owned, Request};
+use crate::{
+    effect::{MERGE_PATCH, Target, Writer},
+    key::Key,
+    object::{Kind, Object, Stored},
+    source::Source,
+    spec::{ControllerSpec, RelationSpec},
+    store::Store,
+};
+
+/// A primary with a status that can be written.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no status",
+    label = "no status is declared",
+    note = "write `#[resource(…, status = \"…\")]` on its spec"
+)]
+pub trait HasStatus {
+    /// The type of `.status`.
+    type Status: Serialize + Send + 'static;
+}
+impl<K: kube::core::object::HasStatus<Status: Serialize + Send + 'static>> HasStatus for K {
+    type Status = K::Status;
+}
+
+/// A controller with its caches.
+pub(crate) struct Env {
+    pub(crate) spec: ControllerSpec,
+    pub(crate) primary: Arc<Source>,
+    pub(crate) sources: Vec<(RelationSpec, Arc<Source>)>,
+    pub(crate) writer: Writer,
+}
+
+impl Env {
+    /// The source of a cached kind. The permission types guarantee that it was declared.
+    pub(crate) fn source<K: Object>(&self) -> Arc<Source> {
+        let kind = Kind::of::<K>();
+        let mut declared = self.sources.iter().filter(|(relation, _)| relation.kind == kind);
+        match declared.next() {
+            Some((_, source)) => source.clone(),
+            None => self.primary.clone(),
+        }
+    }
+}
+
+/// One reconcile of the controller `C`: its object, the cache, and what it may do.
+pub struct Context<C: ?Sized> {
+    inner: Arc<Inner>,
+    controller: PhantomData<fn() -> C>,
+}
+
+struct Inner {
+    env: Arc<Env>,
+    primary: Arc<Stored>,
+    attempt: u32,
+    /// The status as the API server has it, as far as this reconcile knows: patches are made against it.
+    status: Mutex<Value>,
+}
+
+impl<C: ?Sized> Clone for Context<C> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), controller: PhantomData }
+    }
+}
+
+impl<C: Controller> Context<C> {
+    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, attempt: u32) -> Self {
+        let object: Value = serde_json::from_str(primary.json()).unwrap_or_default();
+        let status = Mutex::new(object.get("status").cloned().unwrap_or_default());
+        Self { inner: Arc::new(Inner { env, primary, attempt, status }), controller: PhantomData }
+    }
+
+    /// The key of the object.
+    pub fn key(&self) -> Key<C::Primary> {
+        self.inner.primary.key().clone().into()
+    }
+
+    /// Failures of this key in a row before this reconcile. For logs and waits, never for decisions.
+    pub fn attempt(&self) -> u32 {
+        self.inner.attempt
+    }
+
+    /// The objects of kind `K` whose controller reference names the primary: a snapshot in order of creation, then of name,
+    /// without those that are being deleted. It never changes under the caller; a later call sees this process's own writes.
+    pub fn owned<K: Object>(&self) -> Owned<C, K, <C as Declares<K>>::Grant>
+    where
+        C: Declares<K>,
+    {
+        Owned::snapshot(self.inner.env.clone(), self.inner.primary.clone())
+    }
+
+    /// All cached objects of the kind `K`.
+    pub fn store<K: Object>(&self) -> Store<K>
+    where
+        C: Caches<K>,
+    {
+        Store::new(self.inner.env.source::<K>().store().clone())
+    }
+
+    /// Sets the status of the primary: sends a JSON merge patch from the status that this reconcile was given to `status`,
+    /// and nothing when they are equal. Fields that `status` leaves out are removed.
+    pub fn patch_status(&self, status: <C::Primary as HasStatus>::Status) -> Request<()>
+    where
+        C::Primary: HasStatus,
+    {
+        let inner = self.inner.clone();
+        Request::new(async move {
+            let new = serde_json::to_value(&status).unwrap_or_default();
+            let Some(change) = merge_patch(&inner.status.lock().clone(), &new) else { return Ok(()) };
+            let meta = inner.primary.meta();
+            let patch = json!({"metadata": {"uid": meta.uid}, "status": change});
+            let target = Target { source: &inner.env.primary, namespace: meta.namespace.as_deref(), name: &meta.name };
+            let _written: Arc<C::Primary> = inner.env.writer.patch(&target, "/status", MERGE_PATCH, &patch).await?;
+            *inner.status.lock() = new;
+            Ok(())
+        })
+    }
+}
+
+/// The merge patch (RFC 7386) that turns `old` into `new`, or nothing when they are equal.
+pub(crate) fn merge_patch(old: &Value, new: &Value) -> Option<Value> {
+    if old == new {
+        return None;
+    }
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return Some(new.clone()) };
+    let mut patch = Map::new();
+    for name in old.keys().filter(|name| !new.contains_key(*name)) {
+        patch.insert(name.clone(), Value::Null);
+    }
+    for (name, value) in new {
+        // In a merge patch null removes, so a null is what is not there.
+        let before = old.get(name).unwrap_or(&Value::Null);
+        if let Some(change) = merge_patch(before, value) {
+            patch.insert(name.clone(), change);
+        }
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(old: Value, new: &Value, expected: Option<Value>) {
+        assert_eq!(merge_patch(&old, new), expected);
+        let mut patched = old;
+        if let Some(patch) = expected {
+            apply(&mut patched, &patch);
+            assert_eq!(&patched, new);
+        }
+    }
+
+    fn apply(target: &mut Value, patch: &Value) {
+        let Value::Object(changes) = patch else {
+            *target = patch.clone();
+            return;
+        };
+        if !target.is_object() {
+            *target = json!({});
+        }
+        for (name, change) in changes {
+            if change.is_null() {
+                target.as_object_mut().unwrap().remove(name);
+            } else {
+                apply(target.as_object_mut().unwrap().entry(name.clone()).or_insert(Value::Null), change);
+            }
+        }
+    }
+
+    #[test]
+    fn equal_statuses_send_nothing() {
+        check(json!({"ready": 1}), &json!({"ready": 1}), None);
+    }
+
+    #[test]
+    fn removed_fields_become_null() {
+        check(
+            json!({"a": 1, "b": {"c": 2, "d": 3}}),
+            &json!({"b": {"c": 4}}),
+            Some(json!({"a": null, "b": {"c": 4, "d": null}})),
+        );
+    }
+
+    #[test]
+    fn first_status_is_sent_whole() {
+        check(Value::Null, &json!({"ready": 0}), Some(json!({"ready": 0})));
+    }
+}

@@ -1,0 +1,111 @@
+//! The user's side of the loop: what a reconcile function gets, what it may do and what it returns.
+
+mod context;
+mod error;
+mod owned;
+mod permission;
+mod request;
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+pub(crate) use context::Env;
+pub use context::{Context, HasStatus};
+pub use error::{Error, Result, ResultExt};
+pub use owned::Owned;
+pub use permission::{Allows, Caches, Creates, Declares, Deletes, Owns, Patches, Reads, verb};
+pub use request::Request;
+
+use crate::{object::Object, spec::ControllerSpec};
+
+/// What `#[controller]` writes for a type: its primary kind and its declaration as data.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a controller",
+    label = "not a controller",
+    note = "annotate it with `#[controller(…)]`"
+)]
+pub trait Controller: Sized + Send + Sync + 'static {
+    /// The kind that is reconciled.
+    type Primary: Object;
+
+    /// The declaration as data.
+    fn spec() -> ControllerSpec;
+
+    /// How the controller cleans up; present exactly when it declares a finalizer.
+    #[doc(hidden)]
+    fn finalize_fn() -> Option<FinalizeFn<Self>> {
+        None
+    }
+}
+
+/// Brings the world one step closer to what the primary asks for.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no `reconcile`",
+    label = "`impl Reconcile` is missing",
+    note = "write `impl Reconcile for {Self} {{ async fn reconcile(&self, object: Arc<…>, cx: Context<Self>) -> Result<Action> {{ … }} }}`"
+)]
+pub trait Reconcile: Controller {
+    /// Called with the newest cached state whenever the object, or something related to it, may have changed. It is called
+    /// for no key twice at once, must not rely on having seen each change, and must do nothing where nothing is to be done.
+    ///
+    /// # Errors
+    /// Any error is reported and tried again with growing waits, unless it is `.terminal()`.
+    fn reconcile(&self, object: Arc<Self::Primary>, cx: Context<Self>) -> impl Future<Output = Result<Action>> + Send;
+}
+
+/// Cleans up outside the cluster before an object goes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` declares a finalizer but has no `finalize`",
+    label = "`impl Finalize` is missing",
+    note = "write `impl Finalize for {Self} {{ async fn finalize(&self, object: Arc<…>, cx: Context<Self>) -> Result<()> {{ … }} }}`"
+)]
+pub trait Finalize: Controller {
+    /// Called while the object is being deleted and holds the finalizer; the finalizer goes when it returns `Ok`.
+    ///
+    /// # Errors
+    /// Any error keeps the finalizer and is tried again.
+    fn finalize(&self, object: Arc<Self::Primary>, cx: Context<Self>) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// A `finalize` as a value.
+pub type FinalizeFn<C> = for<'a> fn(
+    &'a C,
+    Arc<<C as Controller>::Primary>,
+    Context<C>,
+) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+
+/// Controllers without state: those made from functions.
+pub trait FunctionController: Reconcile {
+    /// The controller.
+    fn instance() -> Self;
+}
+
+/// What happens to the key after a successful reconcile.
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_runtime::reconcile::Action;
+/// assert_eq!(Action::requeue(Duration::from_secs(60)).requeue_after(), Some(Duration::from_secs(60)));
+/// assert_eq!(Action::await_change().requeue_after(), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "an action does nothing until the reconcile returns it"]
+pub struct Action {
+    requeue_after: Option<Duration>,
+}
+
+impl Action {
+    /// Nothing until something changes.
+    pub fn await_change() -> Self {
+        Self { requeue_after: None }
+    }
+
+    /// Once more after this time, or earlier when something changes.
+    pub fn requeue(after: Duration) -> Self {
+        Self { requeue_after: Some(after) }
+    }
+
+    /// The time asked for.
+    pub fn requeue_after(self) -> Option<Duration> {
+        self.requeue_after
+    }
+}

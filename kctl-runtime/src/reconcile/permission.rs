@@ -1,0 +1,79 @@
+//! The declaration as types: which operations a controller may ask for. `#[controller]` implements these traits.
+
+use crate::__private::Seal;
+
+/// The verbs, as types.
+#[expect(non_camel_case_types, reason = "they are spelled as in RBAC rules and in compiler messages")]
+pub mod verb {
+    macro_rules! verbs {
+        ($($verb:ident)*) => { $(
+            #[doc = concat!("The verb `", stringify!($verb), "`.")]
+            #[derive(Debug)]
+            pub struct $verb;
+        )* };
+    }
+    verbs! { get list watch create update patch apply delete deletecollection status scale eviction binding token }
+}
+
+/// A grant that includes a verb on a kind.
+#[diagnostic::on_unimplemented(
+    message = "`{C}` may not {V} `{K}`",
+    label = "`{V}` on `{K}` is not declared",
+    note = "add `{V}` to the verbs of `{K}` in `#[controller(…)]` of `{C}`"
+)]
+pub trait Allows<V, C: ?Sized, K> {
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
+/// A controller that declares `owns = K`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not declare `{K}`",
+    label = "`{K}` is not declared",
+    note = "write `#[controller(owns = {K})]`"
+)]
+pub trait Declares<K> {
+    /// What it may do.
+    type Grant;
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
+/// A controller that keeps `K` in its cache: as its primary, by `owns`, `watches` or `reads`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not declare `{K}`",
+    label = "`{K}` is not declared",
+    note = "write `#[controller(owns = {K})]`, `reads = {K}` or `watches = {K}(map = …)`"
+)]
+pub trait Caches<K> {
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
+/// What `reads = K` grants: the bound of helper functions that read `K`.
+pub trait Reads<K>: Caches<K> {}
+impl<C: Caches<K>, K> Reads<K> for C {}
+
+macro_rules! alias {
+    ($(#[$doc:meta])* $name:ident: $($verb:ident)+) => {
+        $(#[$doc])*
+        pub trait $name<K>: Declares<K, Grant: $(Allows<verb::$verb, Self, K> +)+> {}
+        impl<C, K> $name<K> for C where C: Declares<K, Grant: $(Allows<verb::$verb, C, K> +)+> {}
+    };
+}
+alias! {
+    /// What `owns = K` grants: the bound of helper functions that manage `K`.
+    Owns: create update patch apply delete
+}
+alias! {
+    /// What `owns = K(create)` grants.
+    Creates: create
+}
+alias! {
+    /// What `owns = K(patch)` grants.
+    Patches: patch
+}
+alias! {
+    /// What `owns = K(delete)` grants.
+    Deletes: delete
+}

@@ -1,0 +1,270 @@
+//! Performs what the reflector asks for: requests to the API server, waits, deltas to the store.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use http_body_util::BodyExt;
+use kube::Client;
+use parking_lot::RwLock;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::{
+    Identity, PAGE_LEN,
+    reflector::{Effect, Input, Reflector, Request},
+};
+use crate::{
+    effect::{ApiError, transport},
+    object::{DecodeError, Kind, Stored},
+    store::SharedStore,
+};
+
+/// One event may be as long as the largest object that etcd takes, several times over.
+const EVENT_LEN_MAX: usize = 16 << 20;
+/// Shortest life that is asked of a watch, as client-go does; the server ends it, not the client.
+const WATCH_SECONDS: u64 = 300;
+/// Silence beyond the asked life of a watch means that the connection is dead.
+const WATCH_IDLE_MAX: Duration = Duration::from_secs(WATCH_SECONDS + 5);
+
+/// Checks that an object fits a type which will read it.
+pub type Check = Arc<dyn Fn(&Stored) -> Result<(), DecodeError> + Send + Sync>;
+
+/// How a source is doing; the last failure stays until the next success.
+#[derive(Debug, Clone, Default)]
+pub struct Health {
+    /// What fails now, with the verb and the resource.
+    pub failure: Option<ApiError>,
+    /// Objects that could not be decoded since the start.
+    pub undecodable: u64,
+}
+
+/// One list and one watch into one store.
+pub struct Source {
+    client: Client,
+    identity: Identity,
+    store: Arc<SharedStore>,
+    checks: RwLock<Vec<Check>>,
+    health: RwLock<Health>,
+}
+
+#[derive(Deserialize)]
+struct ListPage<'a> {
+    metadata: ListMeta,
+    #[serde(borrow, default)]
+    items: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMeta {
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default, rename = "continue")]
+    token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+impl Source {
+    /// A source that has not started.
+    pub fn new(client: Client, identity: Identity, store: Arc<SharedStore>) -> Self {
+        Self { client, identity, store, checks: RwLock::default(), health: RwLock::default() }
+    }
+
+    /// Objects that fail the check are reported and not stored: their last good state stays.
+    pub fn add_check(&self, check: Check) {
+        self.checks.write().push(check);
+    }
+
+    /// How it is doing.
+    pub fn health(&self) -> Health {
+        self.health.read().clone()
+    }
+
+    /// What it lists and watches.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The store that it fills.
+    pub fn store(&self) -> &Arc<SharedStore> {
+        &self.store
+    }
+
+    /// Accepts bytes from the API server as an object of this source's kind.
+    ///
+    /// # Errors
+    /// When it does not fit a type that reads this store.
+    pub fn accept(&self, json: &str) -> Result<Arc<Stored>, DecodeError> {
+        let object = Stored::accept(&self.identity.kind, json)?;
+        for check in self.checks.read().iter() {
+            check(&object)?;
+        }
+        Ok(Arc::new(object))
+    }
+
+    /// Lists and watches for ever.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the watch; the store keeps what it has.
+    pub async fn run(&self) {
+        let mut reflector = Reflector::default();
+        loop {
+            let request = reflector.request().clone();
+            let wait = match request {
+                Request::List { version, token } => self.list(&mut reflector, version, token).await,
+                Request::Watch { version } => self.watch(&mut reflector, &version).await,
+            };
+            if let Some(wait) = wait {
+                tokio::time::sleep(wait).await;
+            }
+        }
+    }
+
+    async fn list(
+        &self,
+        reflector: &mut Reflector,
+        version: Option<String>,
+        token: Option<String>,
+    ) -> Option<Duration> {
+        let mut query = format!("limit={PAGE_LEN}");
+        if let Some(token) = token {
+            query += &format!("&continue={}", transport::escape(&token));
+        }
+        if let Some(version) = version {
+            query += &format!("&resourceVersion={version}&resourceVersionMatch=NotOlderThan");
+        }
+        let operation = format!("list {}", self.identity.kind.plural);
+        let input = match transport::get(&self.client, &operation, &self.path(&query)).await {
+            Ok(body) => self.read_page(&operation, &body),
+            Err(error) => Input::Failed(error),
+        };
+        self.perform(reflector, input).await
+    }
+
+    fn read_page(&self, operation: &str, body: &str) -> Input {
+        match serde_json::from_str::<ListPage<'_>>(body) {
+            Ok(page) => Input::Page {
+                objects: page.items.iter().filter_map(|item| self.accept_typed(item.get())).collect(),
+                version: page.metadata.resource_version,
+                token: page.metadata.token,
+            },
+            Err(error) => Input::Failed(ApiError::Unreadable { operation: operation.into(), cause: error.to_string() }),
+        }
+    }
+
+    /// Items of lists carry no kind and apiVersion; readers of the JSON expect them.
+    fn accept_typed(&self, json: &str) -> Option<Arc<Stored>> {
+        let Kind { kind, .. } = &self.identity.kind;
+        let typed = if json.contains("\"apiVersion\"") && json.contains("\"kind\"") {
+            None
+        } else {
+            let api = self.identity.kind.api_version();
+            json.trim_start().strip_prefix('{').map(|rest| format!(r#"{{"apiVersion":"{api}","kind":"{kind}",{rest}"#))
+        };
+        self.accept_or_report(typed.as_deref().unwrap_or(json))
+    }
+
+    fn accept_or_report(&self, json: &str) -> Option<Arc<Stored>> {
+        match self.accept(json) {
+            Ok(object) => Some(object),
+            Err(error) => {
+                self.health.write().undecodable += 1;
+                tracing::error!(%error, cause = %error.source, "object left out of the cache: its last good state stays");
+                None
+            }
+        }
+    }
+
+    async fn watch(&self, reflector: &mut Reflector, version: &str) -> Option<Duration> {
+        let query =
+            format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}");
+        let operation = format!("watch {}", self.identity.kind.plural);
+        let opened = Instant::now();
+        let mut lines = match transport::open(&self.client, &operation, &self.path(&query)).await {
+            Ok(body) => Box::pin(body.into_data_stream()),
+            Err(error) => return self.perform(reflector, Input::Failed(error)).await,
+        };
+        self.health.write().failure = None;
+        let (mut buffer, mut any) = (Vec::new(), false);
+        loop {
+            let chunk = tokio::time::timeout(WATCH_IDLE_MAX, lines.next()).await;
+            let Ok(Some(Ok(chunk))) = chunk else { break };
+            buffer.extend_from_slice(&chunk);
+            while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = buffer.drain(..=end).collect();
+                let Some(input) = self.read_event(&operation, &line) else { continue };
+                any = true;
+                let over = matches!(input, Input::Failed(_));
+                let wait = self.perform(reflector, input).await;
+                if over {
+                    return wait;
+                }
+            }
+            if buffer.len() > EVENT_LEN_MAX {
+                break;
+            }
+        }
+        let lasted = opened.elapsed();
+        self.perform(reflector, Input::Closed { lasted, any }).await
+    }
+
+    fn read_event(&self, operation: &str, line: &[u8]) -> Option<Input> {
+        let unreadable = |cause: String| Input::Failed(ApiError::Unreadable { operation: operation.into(), cause });
+        let event: Event<'_> = match serde_json::from_slice(line) {
+            Ok(event) => event,
+            Err(_) if line.trim_ascii().is_empty() => return None,
+            Err(error) => return Some(unreadable(error.to_string())),
+        };
+        match event.kind {
+            "ADDED" | "MODIFIED" => self.accept_or_report(event.object.get()).map(Input::Applied),
+            "DELETED" => self.accept_or_report(event.object.get()).map(Input::Deleted),
+            "BOOKMARK" => Stored::accept(&self.identity.kind, event.object.get())
+                .ok()
+                .map(|object| Input::Bookmark(object.meta().resource_version.clone())),
+            "ERROR" => Some(Input::Failed(ApiError::refused(operation, 500, None, event.object.get()))),
+            other => {
+                tracing::warn!(event = other, "unknown kind of watch event left out");
+                None
+            }
+        }
+    }
+
+    async fn perform(&self, reflector: &mut Reflector, input: Input) -> Option<Duration> {
+        if let Input::Failed(error) = &input {
+            if !error.is_expired() {
+                tracing::warn!(%error, "the cache is not kept up to date until this works again");
+                self.health.write().failure = Some(error.clone());
+            }
+        } else if matches!(input, Input::Page { .. }) {
+            self.health.write().failure = None;
+        }
+        let mut wait = None;
+        for effect in reflector.on(input) {
+            match effect {
+                Effect::Emit(delta) => self.store.push(delta).await,
+                Effect::Wait(duration) => wait = Some(duration),
+                Effect::Next => {}
+            }
+        }
+        wait
+    }
+
+    fn path(&self, query: &str) -> String {
+        let identity = &self.identity;
+        let mut path = format!("{}?{query}", identity.kind.path(identity.namespace.as_deref()));
+        for (name, selector) in [("labelSelector", &identity.labels), ("fieldSelector", &identity.fields)] {
+            if !selector.is_empty() {
+                path += &format!("&{name}={}", transport::escape(selector));
+            }
+        }
+        path
+    }
+}

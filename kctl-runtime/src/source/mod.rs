@@ -1,0 +1,34 @@
+//! API server → deltas: lists and watches one informer identity and hands deltas on to its store.
+
+mod driver;
+mod reflector;
+
+pub use driver::{Check, Health, Source};
+pub use reflector::{Effect, Input, Reflector, Request};
+
+use crate::object::Kind;
+
+/// Objects asked for in one page, as client-go does.
+pub const PAGE_LEN: u32 = 500;
+
+/// What one list and one watch deliver; two users of equal identity share them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Identity {
+    /// Name of the cluster; empty is the one that the program was started against.
+    pub cluster: String,
+    /// The kind.
+    pub kind: Kind,
+    /// One namespace, or all.
+    pub namespace: Option<String>,
+    /// Label selector; empty selects all.
+    pub labels: String,
+    /// Field selector; empty selects all.
+    pub fields: String,
+}
+
+impl Identity {
+    /// All objects of a kind.
+    pub fn all(kind: Kind) -> Self {
+        Self { cluster: String::new(), kind, namespace: None, labels: String::new(), fields: String::new() }
+    }
+}

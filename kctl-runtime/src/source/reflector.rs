@@ -1,0 +1,277 @@
+//! The list-and-watch protocol as a pure state machine: told what the API server answered, it says what to ask next.
+//!
+//! Follows client-go, `tools/cache/reflector.go`: first list from the watch cache, list in pages, watch from the list's
+//! version, go on from the last version when a watch ends, list again when it has expired.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{effect::ApiError, object::Stored, store::Delta};
+
+/// First wait after a failure (client-go, `reflector.go`, `NewReflectorWithOptions`).
+const BACKOFF_MIN: Duration = Duration::from_millis(800);
+/// Longest wait after a failure.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// A watch that lasted so long was healthy: the next failure waits the first wait again.
+pub(super) const HEALTHY_AFTER: Duration = Duration::from_secs(120);
+
+/// What to ask the API server next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// One page of a list.
+    List {
+        /// `Some("0")` is what the server has at hand, `None` the newest state.
+        version: Option<String>,
+        /// The page.
+        token: Option<String>,
+    },
+    /// A watch.
+    Watch {
+        /// Events after this version.
+        version: String,
+    },
+}
+
+/// What the API server answered.
+#[derive(Debug)]
+pub enum Input {
+    /// One page.
+    Page {
+        /// Its objects.
+        objects: Vec<Arc<Stored>>,
+        /// The version of the whole list.
+        version: String,
+        /// Set when there are more pages.
+        token: Option<String>,
+    },
+    /// An event that carries an object: added or modified.
+    Applied(Arc<Stored>),
+    /// An object's end.
+    Deleted(Arc<Stored>),
+    /// A bookmark.
+    Bookmark(String),
+    /// The list or the watch failed; in a watch also an ERROR event.
+    Failed(ApiError),
+    /// The watch ended as watches do.
+    Closed {
+        /// How long it was open.
+        lasted: Duration,
+        /// Whether it brought anything.
+        any: bool,
+    },
+}
+
+/// What the driver has to do before the next request.
+#[derive(Debug)]
+pub enum Effect {
+    /// Hand this on.
+    Emit(Delta),
+    /// Leave the present request and wait.
+    Wait(Duration),
+    /// Leave the present request.
+    Next,
+}
+
+/// The state between two answers.
+#[derive(Debug)]
+pub struct Reflector {
+    request: Request,
+    objects: Vec<Arc<Stored>>,
+    last: Option<String>,
+    failures: u32,
+}
+
+impl Default for Reflector {
+    fn default() -> Self {
+        Self {
+            request: Request::List { version: Some("0".into()), token: None },
+            objects: Vec::new(),
+            last: None,
+            failures: 0,
+        }
+    }
+}
+
+impl Reflector {
+    /// What to ask now.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Takes an answer.
+    pub fn on(&mut self, input: Input) -> Vec<Effect> {
+        match input {
+            Input::Page { objects, version, token } => self.page(objects, version, token),
+            Input::Applied(object) => {
+                self.seen(object.meta().resource_version.clone());
+                vec![Effect::Emit(Delta::Apply(object))]
+            }
+            Input::Deleted(object) => {
+                self.seen(object.meta().resource_version.clone());
+                vec![Effect::Emit(Delta::Delete(object))]
+            }
+            Input::Bookmark(version) => {
+                self.seen(version.clone());
+                vec![Effect::Emit(Delta::Bookmark(version))]
+            }
+            Input::Failed(error) => self.failed(&error),
+            Input::Closed { lasted, any } => self.closed(lasted, any),
+        }
+    }
+
+    fn page(&mut self, objects: Vec<Arc<Stored>>, version: String, token: Option<String>) -> Vec<Effect> {
+        self.objects.extend(objects);
+        if let Some(token) = token.filter(|token| !token.is_empty()) {
+            // The token carries the version: naming both is an error on the server.
+            self.request = Request::List { version: None, token: Some(token) };
+            return vec![Effect::Next];
+        }
+        self.failures = 0;
+        self.last = Some(version.clone());
+        self.request = Request::Watch { version: version.clone() };
+        let objects = std::mem::take(&mut self.objects);
+        vec![Effect::Emit(Delta::Replace(objects, version)), Effect::Next]
+    }
+
+    fn seen(&mut self, version: String) {
+        self.last = Some(version.clone());
+        self.request = Request::Watch { version };
+    }
+
+    fn closed(&mut self, lasted: Duration, any: bool) -> Vec<Effect> {
+        // A server that ends watches at once is not well: asking again at full speed would not make it better.
+        if lasted < Duration::from_secs(1) && !any {
+            return vec![Effect::Wait(self.next_wait())];
+        }
+        if lasted >= HEALTHY_AFTER {
+            self.failures = 0;
+        }
+        vec![Effect::Next]
+    }
+
+    fn failed(&mut self, error: &ApiError) -> Vec<Effect> {
+        let wait = error.retry_after().unwrap_or_default();
+        match &self.request {
+            Request::List { version, token } if error.is_expired() => {
+                // A page or a version that is gone: the newest state can always be had.
+                let again = version.is_some() || token.is_some();
+                self.relist(None);
+                if again { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
+            }
+            Request::List { .. } => {
+                // Pages of different lists do not fit together.
+                self.relist(self.last.clone().or(Some("0".into())));
+                vec![Effect::Wait(self.next_wait().max(wait))]
+            }
+            Request::Watch { .. } if error.is_expired() => {
+                self.relist(self.last.clone());
+                vec![Effect::Next]
+            }
+            Request::Watch { .. } if error.code() == Some(429) || error.code().is_none() => {
+                vec![Effect::Wait(self.next_wait().max(wait))]
+            }
+            Request::Watch { .. } => {
+                self.relist(self.last.clone());
+                vec![Effect::Wait(self.next_wait().max(wait))]
+            }
+        }
+    }
+
+    fn relist(&mut self, version: Option<String>) {
+        self.objects.clear();
+        self.request = Request::List { version, token: None };
+    }
+
+    fn next_wait(&mut self) -> Duration {
+        let wait = BACKOFF_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
+        self.failures = self.failures.saturating_add(1);
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(version: &str, token: Option<&str>) -> Input {
+        Input::Page { objects: Vec::new(), version: version.into(), token: token.map(Into::into) }
+    }
+
+    fn refused(code: u16) -> Input {
+        Input::Failed(ApiError::refused("list pods", code, None, "{}"))
+    }
+
+    fn closed(seconds: u64) -> Input {
+        Input::Closed { lasted: Duration::from_secs(seconds), any: false }
+    }
+
+    /// Feeds inputs and prints what is asked next, with the waits.
+    fn check(inputs: Vec<Input>, expected: &str) {
+        let mut reflector = Reflector::default();
+        let mut seen = Vec::new();
+        for input in inputs {
+            for effect in reflector.on(input) {
+                if let Effect::Wait(wait) = effect {
+                    seen.push(format!("wait {}", wait.as_millis()));
+                }
+            }
+            seen.push(match reflector.request() {
+                Request::List { version, token } => {
+                    format!("list {} {}", version.as_deref().unwrap_or("-"), token.as_deref().unwrap_or("-"))
+                }
+                Request::Watch { version } => format!("watch {version}"),
+            });
+        }
+        assert_eq!(seen.join(", "), expected);
+    }
+
+    #[test]
+    fn pages_are_followed_and_the_watch_starts_at_the_lists_version() {
+        check(vec![page("7", Some("t")), page("7", None)], "list - t, watch 7");
+    }
+
+    #[test]
+    fn expired_watch_lists_from_the_last_version_then_from_the_newest() {
+        check(
+            vec![page("7", None), refused(410), refused(410), refused(410)],
+            "watch 7, list 7 -, list - -, wait 800, list - -",
+        );
+    }
+
+    #[test]
+    fn expired_page_starts_a_full_list() {
+        check(vec![page("7", Some("t")), refused(410)], "list - t, list - -");
+    }
+
+    #[test]
+    fn ended_watch_goes_on_from_the_last_version_without_a_list() {
+        check(vec![page("7", None), closed(300)], "watch 7, watch 7");
+    }
+
+    #[test]
+    fn watch_that_ends_at_once_backs_off() {
+        check(
+            vec![page("7", None), closed(0), closed(0), closed(0)],
+            "watch 7, wait 800, watch 7, wait 1600, watch 7, wait 3200, watch 7",
+        );
+    }
+
+    #[test]
+    fn throttled_watch_waits_and_does_not_list() {
+        check(vec![page("7", None), refused(429)], "watch 7, wait 800, watch 7");
+    }
+
+    #[test]
+    fn bookmark_moves_the_version_of_the_next_watch() {
+        check(vec![page("7", None), Input::Bookmark("20".into()), closed(300)], "watch 7, watch 20, watch 20");
+    }
+
+    #[test]
+    fn failing_list_backs_off_to_half_a_minute() {
+        let inputs = (0..8).map(|_| refused(503)).collect();
+        check(
+            inputs,
+            "wait 800, list 0 -, wait 1600, list 0 -, wait 3200, list 0 -, wait 6400, list 0 -, wait 12800, list 0 -, \
+             wait 25600, list 0 -, wait 30000, list 0 -, wait 30000, list 0 -",
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! Builds a `ControllerSpec` from what the macro emits.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::{
+    api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+
+use super::{ControllerSpec, Relation};
+use crate::{object::Object, store::Change};
+
+/// Collects the options of a `#[controller]`.
+pub struct SpecBuilder<P> {
+    spec: ControllerSpec,
+    primary: Relation<P, P>,
+}
+
+impl<P: Object> SpecBuilder<P> {
+    /// The defaults: the name is the kind in lower case.
+    pub fn new(item: &str, file: &str, line: u32) -> Self {
+        let primary = Relation::<P, P>::primary();
+        Self {
+            spec: ControllerSpec {
+                name: P::kind(&()).to_lowercase(),
+                location: format!("{item} at {file}:{line}"),
+                primary: Relation::<P, P>::primary().erase(),
+                relations: Vec::new(),
+                crd: None,
+                has_status: false,
+                finalizer: None,
+                concurrency: 1,
+                backoff: (Duration::from_millis(5), Duration::from_secs(1000)),
+                retries: None,
+                namespaces: Vec::new(),
+                resync: None,
+                timeout: None,
+                rbac: Vec::new(),
+            },
+            primary,
+        }
+    }
+
+    /// The definition of the primary, where it is a custom resource.
+    #[must_use]
+    pub fn crd(mut self, crd: Option<CustomResourceDefinition>) -> Self {
+        self.spec.has_status = crd.as_ref().is_some_and(|crd| {
+            let versions = &crd.spec.versions;
+            versions.iter().any(|version| version.subresources.as_ref().is_some_and(|sub| sub.status.is_some()))
+        });
+        self.spec.crd = crd;
+        self
+    }
+
+    /// `name = "…"`.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.spec.name = name.into();
+        self
+    }
+
+    /// `primary(patch, …)`.
+    #[must_use]
+    pub fn primary(mut self, verbs: &[&'static str]) -> Self {
+        self.primary = self.primary.verbs(verbs);
+        self
+    }
+
+    /// `primary(when = f)`.
+    #[must_use]
+    pub fn primary_when(mut self, f: impl Fn(&Change<Arc<P>>) -> bool + Send + Sync + 'static) -> Self {
+        self.primary = self.primary.when(f);
+        self
+    }
+
+    /// `primary(index = f)`.
+    #[must_use]
+    pub fn primary_index(mut self, f: impl Fn(&P) -> Vec<String> + Send + Sync + 'static, text: &str) -> Self {
+        self.primary = self.primary.index(f, text);
+        self
+    }
+
+    /// `primary(selector = "…")`.
+    #[must_use]
+    pub fn primary_selector(mut self, selector: impl Into<String>) -> Self {
+        self.primary = self.primary.selector(selector);
+        self
+    }
+
+    /// `primary(fields = "…")`.
+    #[must_use]
+    pub fn primary_fields(mut self, selector: impl Into<String>) -> Self {
+        self.primary = self.primary.fields(selector);
+        self
+    }
+
+    /// `primary(on = cluster)`.
+    #[must_use]
+    pub fn primary_on(mut self, cluster: impl Into<String>) -> Self {
+        self.primary = self.primary.on(cluster);
+        self
+    }
+
+    /// `owns`, `watches` or `reads`.
+    #[must_use]
+    pub fn relation<K: Object>(mut self, relation: Relation<P, K>) -> Self {
+        self.spec.relations.push(relation.erase());
+        self
+    }
+
+    /// `finalizer = "…"`.
+    #[must_use]
+    pub fn finalizer(mut self, finalizer: impl Into<String>) -> Self {
+        self.spec.finalizer = Some(finalizer.into());
+        self
+    }
+
+    /// `concurrency = n`.
+    #[must_use]
+    pub fn concurrency(mut self, n: usize) -> Self {
+        self.spec.concurrency = n.max(1);
+        self
+    }
+
+    /// `backoff("5ms", max = "1000s")`.
+    #[must_use]
+    pub fn backoff(mut self, base: Duration, max: Duration) -> Self {
+        self.spec.backoff = (base, max);
+        self
+    }
+
+    /// `retries = n`.
+    #[must_use]
+    pub fn retries(mut self, n: u32) -> Self {
+        self.spec.retries = Some(n);
+        self
+    }
+
+    /// `namespaces = […]`.
+    #[must_use]
+    pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
+        self.spec.namespaces = namespaces.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// `resync = "10h"`.
+    #[must_use]
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.spec.resync = Some(period);
+        self
+    }
+
+    /// `timeout = "30s"`.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.spec.timeout = Some(timeout);
+        self
+    }
+
+    /// `rbac(…)`.
+    #[must_use]
+    pub fn rbac(mut self, rules: impl IntoIterator<Item = PolicyRule>) -> Self {
+        self.spec.rbac.extend(rules);
+        self
+    }
+
+    /// The declaration as data.
+    pub fn build(mut self) -> ControllerSpec {
+        self.spec.primary = self.primary.erase();
+        self.spec
+    }
+}

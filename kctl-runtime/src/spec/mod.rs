@@ -1,0 +1,104 @@
+//! What a controller is, as data: written by `#[controller]`, read by the wiring and by the manifests.
+
+mod builder;
+mod relation;
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::{
+    api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+
+pub use builder::SpecBuilder;
+pub use relation::{Erased, Relation};
+
+use crate::{
+    key::ObjectKey,
+    object::{Kind, Stored},
+    source::Check,
+    store::{Change, IndexFn, SharedStore},
+};
+
+/// How a controller relates to a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The kind that is reconciled.
+    Primary,
+    /// Created by the controller; triggers through the controller reference; cached.
+    Owned,
+    /// Triggers through a mapper; cached.
+    Watched,
+    /// Cached, no trigger.
+    Read,
+    /// Read from the API server in the primary's namespace, never cached.
+    Live,
+    /// Read from the API server anywhere, never cached.
+    LiveCluster,
+}
+
+/// Keys of primaries that a change concerns.
+pub type Mapper = Arc<dyn Fn(&Stored, &Arc<SharedStore>) -> Vec<ObjectKey> + Send + Sync>;
+/// Whether a change is worth a reconcile.
+pub type Predicate = Arc<dyn Fn(&Change<Arc<Stored>>) -> bool + Send + Sync>;
+
+/// One kind in a controller's declaration.
+#[derive(Clone)]
+pub struct RelationSpec {
+    /// How it is related.
+    pub role: Role,
+    /// The kind.
+    pub kind: Kind,
+    /// Whether objects of the kind live in namespaces.
+    pub namespaced: bool,
+    /// The declaration as the user wrote it.
+    pub text: String,
+    /// Verbs beyond get, list and watch.
+    pub verbs: Vec<&'static str>,
+    /// Trigger through a mapper.
+    pub map: Option<Mapper>,
+    /// Filter of changes.
+    pub when: Option<Predicate>,
+    /// Indexes by name.
+    pub indexes: Vec<(&'static str, IndexFn)>,
+    /// Label selector.
+    pub labels: String,
+    /// Field selector.
+    pub fields: String,
+    /// The cluster; empty is the default one.
+    pub cluster: String,
+    /// Checks that an object fits the relation's type.
+    pub check: Check,
+}
+
+/// A controller as data.
+#[derive(Clone)]
+pub struct ControllerSpec {
+    /// Unique in a program.
+    pub name: String,
+    /// File and line of the declaration.
+    pub location: String,
+    /// The primary kind.
+    pub primary: RelationSpec,
+    /// The other kinds, in the order of the declaration.
+    pub relations: Vec<RelationSpec>,
+    /// The primary's definition, where it is a custom resource.
+    pub crd: Option<CustomResourceDefinition>,
+    /// Whether the primary has a status that the controller may write.
+    pub has_status: bool,
+    /// The finalizer.
+    pub finalizer: Option<String>,
+    /// Reconciles at once.
+    pub concurrency: usize,
+    /// First and longest wait after a failure.
+    pub backoff: (Duration, Duration),
+    /// Failures in a row after which a key is dropped and reported; `None` is never.
+    pub retries: Option<u32>,
+    /// Namespaces; empty is all.
+    pub namespaces: Vec<String>,
+    /// Period in which every object is reconciled although nothing changed.
+    pub resync: Option<Duration>,
+    /// Longest reconcile.
+    pub timeout: Option<Duration>,
+    /// Rules beyond the declared relations.
+    pub rbac: Vec<PolicyRule>,
+}

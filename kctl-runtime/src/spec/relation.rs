@@ -1,0 +1,146 @@
+//! A relation while it is being declared: typed, so that a wrong mapper is an error at the mapper.
+
+use std::{any::type_name_of_val, marker::PhantomData, sync::Arc};
+
+use kube::Resource;
+
+use super::{RelationSpec, Role};
+use crate::{
+    key::Key,
+    object::{Kind, Object, Stored},
+    store::{Change, SharedStore, Store, view},
+};
+
+/// A relation of a controller of `P` to the kind `K`.
+pub struct Relation<P, K> {
+    spec: RelationSpec,
+    kinds: PhantomData<fn() -> (P, K)>,
+}
+
+/// A relation as data.
+pub type Erased = RelationSpec;
+
+/// Verbs of `owns = T` without parentheses.
+const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
+
+impl<P: Object, K: Object> Relation<P, K> {
+    fn new(role: Role, text: &str) -> Self {
+        let api = kube::core::ApiResource::erase::<K>(&());
+        let scope = namespaced::<K>(&api);
+        Self {
+            spec: RelationSpec {
+                role,
+                kind: Kind::of::<K>(),
+                namespaced: scope,
+                text: text.into(),
+                verbs: Vec::new(),
+                map: None,
+                when: None,
+                indexes: Vec::new(),
+                labels: String::new(),
+                fields: String::new(),
+                cluster: String::new(),
+                check: Arc::new(|object: &Stored| object.decode::<K>().map(|_fits| ())),
+            },
+            kinds: PhantomData,
+        }
+    }
+
+    /// The primary.
+    pub(crate) fn primary() -> Self {
+        Self::new(Role::Primary, "")
+    }
+
+    /// `owns = K`.
+    pub fn owns(text: &str) -> Self {
+        Self::new(Role::Owned, text).verbs(&OWNED_VERBS)
+    }
+
+    /// `watches = K(map = f)`.
+    pub fn watches(text: &str) -> Self {
+        Self::new(Role::Watched, text)
+    }
+
+    /// `reads = K`.
+    pub fn reads(text: &str) -> Self {
+        Self::new(Role::Read, text)
+    }
+
+    /// `reads = K(live)`.
+    pub fn live(text: &str) -> Self {
+        Self::new(Role::Live, text)
+    }
+
+    /// `reads = K(live(cluster))`.
+    pub fn live_cluster(text: &str) -> Self {
+        Self::new(Role::LiveCluster, text)
+    }
+
+    /// The verbs in the parentheses, instead of the default ones.
+    #[must_use]
+    pub fn verbs(mut self, verbs: &[&'static str]) -> Self {
+        self.spec.verbs = verbs.to_vec();
+        self
+    }
+
+    /// `map = f`: which primaries an object concerns. Called for the old and the new state of an update.
+    #[must_use]
+    pub fn map(mut self, f: impl Fn(&K, &Store<P>) -> Vec<Key<P>> + Send + Sync + 'static) -> Self {
+        self.spec.map = Some(Arc::new(move |object, primaries: &Arc<SharedStore>| {
+            let Ok(object) = object.decode::<K>() else { return Vec::new() };
+            let keys = f(&object, &Store::new(primaries.clone()));
+            keys.into_iter().map(|key| key.object().clone()).collect()
+        }));
+        self
+    }
+
+    /// `when = f`: which changes are worth a reconcile.
+    #[must_use]
+    pub fn when(mut self, f: impl Fn(&Change<Arc<K>>) -> bool + Send + Sync + 'static) -> Self {
+        self.spec.when = Some(Arc::new(move |change| {
+            let typed = change.try_map(|object| view::<K>(object).ok_or(()));
+            typed.is_ok_and(|change| f(&change))
+        }));
+        self
+    }
+
+    /// `index = f`: read back by `store.by(f, value)`. The function's path names the index.
+    #[must_use]
+    pub fn index(mut self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static, _text: &str) -> Self {
+        let name = type_name_of_val(&f);
+        let values = move |object: &Stored| object.decode::<K>().map(|object| f(&object)).unwrap_or_default();
+        self.spec.indexes.push((name, Arc::new(values)));
+        self
+    }
+
+    /// `selector = "…"`: only objects with these labels.
+    #[must_use]
+    pub fn selector(mut self, selector: impl Into<String>) -> Self {
+        self.spec.labels = selector.into();
+        self
+    }
+
+    /// `fields = "…"`: only objects with these fields.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.spec.fields = selector.into();
+        self
+    }
+
+    /// `on = name`: in another cluster.
+    #[must_use]
+    pub fn on(mut self, cluster: impl Into<String>) -> Self {
+        self.spec.cluster = cluster.into();
+        self
+    }
+
+    /// As data.
+    pub fn erase(self) -> Erased {
+        self.spec
+    }
+}
+
+/// A kind is namespaced when its URL takes a namespace: the only place where kube's trait says so at run time.
+fn namespaced<K: Resource<DynamicType = ()>>(_api: &kube::core::ApiResource) -> bool {
+    K::url_path(&(), Some("x")).contains("/namespaces/x/")
+}

@@ -1,0 +1,375 @@
+//! The objects of one informer with their indexes, and the rules by which they change: pure, called by the writer alone.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::{Change, IndexFn};
+use crate::{key::ObjectKey, object::Stored};
+
+/// How many uids of deleted objects are remembered at most; beyond it the oldest knowledge goes, and only a
+/// relist older than that delete could show the object again.
+pub const TOMBSTONES_MAX: usize = 100_000;
+
+/// What the writer is told.
+#[derive(Debug, Clone)]
+pub enum Delta {
+    /// The complete state at a resourceVersion.
+    Replace(Vec<Arc<Stored>>, String),
+    /// The API server's watch reports this state.
+    Apply(Arc<Stored>),
+    /// The API server's watch reports that this was the last state.
+    Delete(Arc<Stored>),
+    /// Everything up to this resourceVersion has been reported.
+    Bookmark(String),
+    /// The process wrote this state.
+    Written(Arc<Stored>),
+    /// The process deleted the object with this uid, and it is gone.
+    Gone(ObjectKey, String),
+}
+
+/// The state behind a store.
+#[derive(Default)]
+pub(crate) struct Cache {
+    objects: HashMap<ObjectKey, Arc<Stored>>,
+    namespaces: HashMap<Option<Arc<str>>, BTreeSet<ObjectKey>>,
+    owners: HashMap<String, BTreeSet<ObjectKey>>,
+    user: Vec<UserIndex>,
+    /// Own deletes that the watch has not reported yet, by uid: invariant, none of them is in `objects`.
+    tombstones: HashSet<String>,
+    /// Up to where list and watch have reported. An object that is unknown at or below it is gone.
+    revision: u64,
+}
+
+struct UserIndex {
+    name: &'static str,
+    values_of: IndexFn,
+    keys: HashMap<String, BTreeSet<ObjectKey>>,
+}
+
+impl Cache {
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
+        self.objects.get(key)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Stored>> {
+        self.objects.values()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
+        self.resolve(self.namespaces.get(&namespace.map(Arc::from)))
+    }
+
+    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<Stored>> {
+        self.resolve(self.owners.get(uid))
+    }
+
+    /// `None` when no such index exists.
+    pub(crate) fn by_index(&self, name: &str, value: &str) -> Option<Vec<Arc<Stored>>> {
+        let index = self.user.iter().find(|index| index.name == name)?;
+        Some(self.resolve(index.keys.get(value)))
+    }
+
+    fn resolve(&self, keys: Option<&BTreeSet<ObjectKey>>) -> Vec<Arc<Stored>> {
+        keys.into_iter().flatten().filter_map(|key| self.objects.get(key).cloned()).collect()
+    }
+
+    /// Adds an index and fills it from the objects present; an index of that name stays as it is.
+    pub(crate) fn add_index(&mut self, name: &'static str, values_of: IndexFn) {
+        if self.user.iter().any(|index| index.name == name) {
+            return;
+        }
+        let mut keys: HashMap<String, BTreeSet<ObjectKey>> = HashMap::new();
+        for object in self.objects.values() {
+            for value in values_of(object) {
+                keys.entry(value).or_default().insert(object.key().clone());
+            }
+        }
+        self.user.push(UserIndex { name, values_of, keys });
+    }
+
+    /// Applies a delta and says what changed, in order.
+    pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Arc<Stored>>> {
+        match delta {
+            Delta::Replace(objects, version) => self.replace(objects, &version),
+            Delta::Apply(object) => {
+                let revision = object.meta().revision();
+                let changes = self.upsert(object);
+                self.advance(revision);
+                changes
+            }
+            Delta::Delete(object) => {
+                let revision = object.meta().revision();
+                let changes = self.deleted(&object);
+                self.advance(revision);
+                changes
+            }
+            Delta::Bookmark(version) => {
+                self.advance(version.parse().ok());
+                Vec::new()
+            }
+            // Without comparable versions an own write can't be placed in time: the watch brings it.
+            Delta::Written(object) if object.meta().revision().is_none() => Vec::new(),
+            Delta::Written(object) => self.upsert(object),
+            Delta::Gone(key, uid) => self.gone(&key, uid),
+        }
+    }
+
+    fn advance(&mut self, revision: Option<u64>) {
+        self.revision = self.revision.max(revision.unwrap_or(0));
+    }
+
+    fn upsert(&mut self, object: Arc<Stored>) -> Vec<Change<Arc<Stored>>> {
+        if self.tombstones.contains(&object.meta().uid) {
+            return Vec::new();
+        }
+        let known = self.objects.get(object.key()).cloned();
+        let revision = object.meta().revision();
+        match known {
+            None if revision.is_some_and(|revision| revision <= self.revision) => Vec::new(),
+            None => {
+                self.insert(object.clone());
+                vec![Change::Added(object)]
+            }
+            Some(old) if !newer(revision, old.meta().revision()) => Vec::new(),
+            Some(old) if old.meta().uid == object.meta().uid => {
+                self.remove(&old);
+                self.insert(object.clone());
+                vec![Change::Updated { old, new: object }]
+            }
+            // Re-created under the same name in a gap: its predecessor was deleted, and handlers must hear it.
+            Some(old) => {
+                self.remove(&old);
+                self.insert(object.clone());
+                vec![Change::Deleted { last: old }, Change::Added(object)]
+            }
+        }
+    }
+
+    fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Arc<Stored>>> {
+        let uid = &object.meta().uid;
+        if self.tombstones.remove(uid) {
+            return Vec::new();
+        }
+        match self.objects.get(object.key()).cloned() {
+            Some(old) if old.meta().uid == *uid => {
+                self.remove(&old);
+                vec![Change::Deleted { last: object.clone() }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn gone(&mut self, key: &ObjectKey, uid: String) -> Vec<Change<Arc<Stored>>> {
+        match self.objects.get(key).cloned() {
+            Some(old) if old.meta().uid == uid => {
+                self.remove(&old);
+                if self.tombstones.len() < TOMBSTONES_MAX {
+                    self.tombstones.insert(uid);
+                }
+                vec![Change::Deleted { last: old }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn replace(&mut self, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Arc<Stored>>> {
+        let list = version.parse::<u64>().ok();
+        // A list from a server that is behind what was already seen says nothing new.
+        if list.is_some_and(|list| list < self.revision) {
+            return Vec::new();
+        }
+        let listed: HashMap<&ObjectKey, &str> =
+            objects.iter().map(|object| (object.key(), object.meta().uid.as_str())).collect();
+        let uids: HashSet<&str> = listed.values().copied().collect();
+        self.tombstones.retain(|uid| uids.contains(uid.as_str()));
+        let vanished: Vec<_> = self
+            .objects
+            .values()
+            .filter(|known| !listed.contains_key(known.key()))
+            .filter(|known| !newer(known.meta().revision(), list) || list.is_none())
+            .cloned()
+            .collect();
+        let mut changes = Vec::new();
+        for last in vanished {
+            self.remove(&last);
+            changes.push(Change::Deleted { last });
+        }
+        // What the list has is there, however old its last change: lower the mark while it is taken in.
+        let mark = std::mem::take(&mut self.revision);
+        for object in objects {
+            changes.extend(self.upsert(object));
+        }
+        self.revision = mark.max(list.unwrap_or(0));
+        changes
+    }
+
+    fn insert(&mut self, object: Arc<Stored>) {
+        let key = object.key().clone();
+        self.namespaces.entry(key.namespace.clone()).or_default().insert(key.clone());
+        if let Some(owner) = object.meta().controller() {
+            self.owners.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+        for index in &mut self.user {
+            for value in (index.values_of)(&object) {
+                index.keys.entry(value).or_default().insert(key.clone());
+            }
+        }
+        self.objects.insert(key, object);
+    }
+
+    fn remove(&mut self, object: &Arc<Stored>) {
+        let key = object.key();
+        self.objects.remove(key);
+        take(&mut self.namespaces, &key.namespace, key);
+        if let Some(owner) = object.meta().controller() {
+            take(&mut self.owners, &owner.uid, key);
+        }
+        for index in &mut self.user {
+            for value in (index.values_of)(object) {
+                take(&mut index.keys, &value, key);
+            }
+        }
+    }
+}
+
+/// Empty sets go: an index never grows with values that no object has any more.
+fn take<V: Eq + std::hash::Hash>(index: &mut HashMap<V, BTreeSet<ObjectKey>>, value: &V, key: &ObjectKey) {
+    if let Some(keys) = index.get_mut(value) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(value);
+        }
+    }
+}
+
+/// Whether `new` is a later version than `old`. Versions that do not compare are taken in the order in which they come.
+fn newer(new: Option<u64>, old: Option<u64>) -> bool {
+    match (new, old) {
+        (Some(new), Some(old)) => new > old,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+    use crate::object::Kind;
+
+    fn pod(name: &str, uid: &str, version: u64) -> Arc<Stored> {
+        let json = format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"a","uid":"{uid}","resourceVersion":"{version}",
+            "ownerReferences":[{{"apiVersion":"v1","kind":"Set","name":"s","uid":"owner","controller":true}}]}}}}"#
+        );
+        Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+    }
+
+    /// Applies deltas, prints the changes as `+name@version`, `~name@version`, `-name@version`.
+    fn check(deltas: Vec<Delta>, expected: &str) -> Cache {
+        let mut cache = Cache::default();
+        let mut seen = Vec::new();
+        for delta in deltas {
+            for change in cache.apply(delta) {
+                seen.push(match change {
+                    Change::Added(new) => format!("+{}@{}", new.meta().name, new.meta().resource_version),
+                    Change::Updated { new, .. } => format!("~{}@{}", new.meta().name, new.meta().resource_version),
+                    Change::Deleted { last } => format!("-{}@{}", last.meta().name, last.meta().resource_version),
+                });
+            }
+        }
+        assert_eq!(seen.join(" "), expected);
+        cache
+    }
+
+    fn list(objects: &[Arc<Stored>], version: &str) -> Delta {
+        Delta::Replace(objects.to_vec(), version.into())
+    }
+
+    #[test]
+    fn own_write_is_not_undone_by_older_watch_events() {
+        let cache = check(
+            vec![
+                list(&[pod("x", "1", 5)], "5"),
+                Delta::Written(pod("x", "1", 9)),
+                Delta::Apply(pod("x", "1", 7)),
+                Delta::Apply(pod("x", "1", 9)),
+            ],
+            "+x@5 ~x@9",
+        );
+        assert_eq!(cache.owned_by("owner").len(), 1);
+    }
+
+    #[test]
+    fn own_delete_is_not_undone_before_the_watch_reports_it() {
+        let key = pod("x", "1", 5).key().clone();
+        let cache = check(
+            vec![
+                list(&[pod("x", "1", 5)], "5"),
+                Delta::Gone(key, "1".into()),
+                Delta::Apply(pod("x", "1", 6)),
+                Delta::Delete(pod("x", "1", 8)),
+                Delta::Apply(pod("x", "2", 9)),
+            ],
+            "+x@5 -x@5 +x@9",
+        );
+        assert!(cache.tombstones.is_empty());
+    }
+
+    #[test]
+    fn object_missing_from_a_relist_is_deleted_with_its_last_state() {
+        check(vec![list(&[pod("x", "1", 5), pod("y", "2", 4)], "5"), list(&[pod("y", "2", 4)], "9")], "+x@5 +y@4 -x@5");
+    }
+
+    #[test]
+    fn own_write_after_the_list_survives_the_relist() {
+        check(vec![list(&[], "5"), Delta::Written(pod("x", "1", 12)), list(&[], "10")], "+x@12");
+    }
+
+    #[test]
+    fn relist_older_than_what_was_seen_changes_nothing() {
+        check(
+            vec![
+                list(&[pod("x", "1", 5)], "5"),
+                Delta::Delete(pod("x", "1", 8)),
+                list(&[pod("x", "1", 5)], "6"),
+                Delta::Apply(pod("x", "1", 7)),
+            ],
+            "+x@5 -x@8",
+        );
+    }
+
+    #[test]
+    fn object_recreated_in_a_gap_is_a_delete_and_an_add() {
+        check(vec![list(&[pod("x", "1", 5)], "5"), list(&[pod("x", "2", 8)], "9")], "+x@5 -x@5 +x@8");
+    }
+
+    #[test]
+    fn write_answered_after_the_watch_reported_its_deletion_stays_deleted() {
+        check(
+            vec![
+                list(&[], "5"),
+                Delta::Apply(pod("x", "1", 6)),
+                Delta::Delete(pod("x", "1", 7)),
+                Delta::Written(pod("x", "1", 6)),
+            ],
+            "+x@6 -x@7",
+        );
+    }
+
+    #[test]
+    fn empty_sets_leave_the_indexes() {
+        let cache = check(vec![list(&[pod("x", "1", 5)], "5"), Delta::Delete(pod("x", "1", 8))], "+x@5 -x@8");
+        assert!(cache.owners.is_empty() && cache.namespaces.is_empty());
+    }
+}

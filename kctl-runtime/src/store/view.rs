@@ -1,0 +1,92 @@
+//! What a user reads: a store as objects of a type.
+
+use std::{any::type_name_of_val, marker::PhantomData, sync::Arc};
+
+use super::writer::SharedStore;
+use crate::{
+    key::{Key, ObjectKey},
+    object::{Meta, Object, Stored},
+};
+
+/// All cached objects of the kind `K`. Cheap to clone; reads are local and never wait.
+pub struct Store<K> {
+    shared: Arc<SharedStore>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Clone for Store<K> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), kind: PhantomData }
+    }
+}
+
+/// An index function: its path names the index.
+pub trait IndexFnPath<K>: Fn(&K) -> Vec<String> {}
+impl<K, F: Fn(&K) -> Vec<String>> IndexFnPath<K> for F {}
+
+impl<K: Object> Store<K> {
+    /// A typed view of a shared store. The objects in it must have been accepted as `K`.
+    pub fn new(shared: Arc<SharedStore>) -> Self {
+        Self { shared, kind: PhantomData }
+    }
+
+    /// The object of that key.
+    pub fn get(&self, key: &Key<K>) -> Option<Arc<K>> {
+        self.shared.get(key.object()).and_then(|object| view(&object))
+    }
+
+    /// All objects, by namespace and name.
+    pub fn iter(&self) -> impl Iterator<Item = Arc<K>> + use<K> {
+        let mut objects = self.shared.all();
+        objects.sort_by(|a, b| a.key().cmp(b.key()));
+        objects.into_iter().filter_map(|object| view(&object))
+    }
+
+    /// The objects of one namespace, by name.
+    pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
+        let objects = self.shared.in_namespace(Some(namespace));
+        objects.into_iter().filter_map(|object| view(&object))
+    }
+
+    /// The objects for which an index function that the controller declared (`index = f`) gives this value.
+    ///
+    /// # Panics
+    /// When the controller did not declare `index = f` on this kind: there is nothing to read back.
+    pub fn by<F: IndexFnPath<K>>(&self, index: F, value: &str) -> impl Iterator<Item = Arc<K>> + use<K, F> {
+        let name = type_name_of_val(&index);
+        let objects = self.shared.by_index(name, value);
+        let objects = objects.unwrap_or_else(|| {
+            panic!("no index `{name}` on {}: declare it with `index = …` in the controller", K::kind(&()))
+        });
+        objects.into_iter().filter_map(|object| view(&object))
+    }
+
+    /// The keys of all objects, sorted.
+    pub fn keys(&self) -> Vec<Key<K>> {
+        let mut keys: Vec<ObjectKey> = self.shared.all().iter().map(|object| object.key().clone()).collect();
+        keys.sort();
+        keys.into_iter().map(Key::from).collect()
+    }
+
+    /// The metadata of an object, without decoding the rest of it.
+    pub fn meta(&self, key: &Key<K>) -> Option<Meta> {
+        self.shared.get(key.object()).map(|object| object.meta().clone())
+    }
+
+    /// The number of objects.
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.shared.is_empty()
+    }
+}
+
+/// Objects are checked against every type that reads them before they are stored, so this is always `Some`.
+pub(crate) fn view<K: Object>(object: &Arc<Stored>) -> Option<Arc<K>> {
+    let decoded = object.decode();
+    debug_assert!(decoded.is_ok(), "an object in the store fits its type: it was checked at the source");
+    decoded.ok()
+}

@@ -1,0 +1,181 @@
+//! The one task that changes a store: reads deltas in order, applies each, calls the handlers, acknowledges.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{Change, Delta, IndexFn, cache::Cache};
+use crate::{key::ObjectKey, object::Stored};
+
+/// Deltas that wait for the writer; a source that finds the channel full waits, which holds its watch back.
+pub const DELTAS_MAX: usize = 1024;
+
+/// Told of each change, in order. The flag says whether it belongs to the initial list.
+pub type Handler = Arc<dyn Fn(&Change<Arc<Stored>>, bool) + Send + Sync>;
+
+enum Message {
+    Delta(Delta, Option<oneshot::Sender<()>>),
+    Subscribe(Handler, oneshot::Sender<()>),
+}
+
+/// The objects of one informer: read by many, changed by one writer task.
+pub struct SharedStore {
+    cache: RwLock<Cache>,
+    synced: watch::Sender<bool>,
+    sender: mpsc::Sender<Message>,
+    receiver: Mutex<Option<mpsc::Receiver<Message>>>,
+}
+
+/// Says when a handler has seen all initial objects.
+pub struct Subscription(oneshot::Receiver<()>);
+
+impl Subscription {
+    /// Returns once the handler has returned from the last of the initial objects, or the store is no more.
+    pub async fn delivered(self) {
+        let _gone = self.0.await;
+    }
+}
+
+impl Default for SharedStore {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel(DELTAS_MAX);
+        Self {
+            cache: RwLock::default(),
+            synced: watch::Sender::new(false),
+            sender,
+            receiver: Mutex::new(Some(receiver)),
+        }
+    }
+}
+
+impl SharedStore {
+    /// Takes deltas until the store is dropped by all others. Only the first call does anything.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the store: later deltas are not applied.
+    pub async fn write(self: Arc<Self>) {
+        let Some(mut receiver) = self.receiver.lock().take() else { return };
+        let mut handlers: Vec<Handler> = Vec::new();
+        // Those that came before the first list are told once its objects were delivered.
+        let mut waiting: Vec<oneshot::Sender<()>> = Vec::new();
+        while let Some(message) = receiver.recv().await {
+            match message {
+                Message::Delta(delta, done) => {
+                    self.apply(delta, &handlers, &mut waiting);
+                    done.map(|done| done.send(()));
+                }
+                Message::Subscribe(handler, done) => {
+                    let present: Vec<_> = self.cache.read().all().cloned().collect();
+                    for object in present {
+                        handler(&Change::Added(object), true);
+                    }
+                    handlers.push(handler);
+                    if *self.synced.borrow() {
+                        let _left = done.send(());
+                    } else {
+                        waiting.push(done);
+                    }
+                }
+            }
+        }
+    }
+
+    fn apply(&self, delta: Delta, handlers: &[Handler], waiting: &mut Vec<oneshot::Sender<()>>) {
+        let completes = matches!(delta, Delta::Replace(..));
+        let initial = completes && !*self.synced.borrow();
+        let changes = self.cache.write().apply(delta);
+        for change in &changes {
+            for handler in handlers {
+                handler(change, initial);
+            }
+        }
+        if completes {
+            self.synced.send_replace(true);
+            for done in waiting.drain(..) {
+                let _left = done.send(());
+            }
+        }
+    }
+
+    /// Hands a delta to the writer without waiting for its effect.
+    pub async fn push(&self, delta: Delta) {
+        let _closed = self.sender.send(Message::Delta(delta, None)).await;
+    }
+
+    /// Hands a delta to the writer and returns once readers see it.
+    pub async fn acknowledged(&self, delta: Delta) {
+        let (done, seen) = oneshot::channel();
+        if self.sender.send(Message::Delta(delta, Some(done))).await.is_ok() {
+            let _closed = seen.await;
+        }
+    }
+
+    /// Adds a handler: it gets every object present, then every change, each exactly once.
+    pub async fn subscribe(&self, handler: Handler) -> Subscription {
+        let (done, seen) = oneshot::channel();
+        let _closed = self.sender.send(Message::Subscribe(handler, done)).await;
+        Subscription(seen)
+    }
+
+    /// Adds an index.
+    pub fn add_index(&self, name: &'static str, values_of: IndexFn) {
+        self.cache.write().add_index(name, values_of);
+    }
+
+    /// Returns once the first complete list is in the store.
+    pub async fn wait_until_synced(&self) {
+        let mut synced = self.synced.subscribe();
+        let _closed = synced.wait_for(|synced| *synced).await;
+    }
+
+    /// Whether a complete list has been taken in.
+    pub fn is_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Up to which revision the source has reported.
+    pub fn revision(&self) -> u64 {
+        self.cache.read().revision()
+    }
+
+    /// Deltas that wait for the writer.
+    pub fn backlog(&self) -> usize {
+        self.sender.max_capacity() - self.sender.capacity()
+    }
+
+    /// The object of that key.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<Stored>> {
+        self.cache.read().get(key).cloned()
+    }
+
+    /// All objects, in no order.
+    pub fn all(&self) -> Vec<Arc<Stored>> {
+        self.cache.read().all().cloned().collect()
+    }
+
+    /// The number of objects.
+    pub fn len(&self) -> usize {
+        self.cache.read().len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The objects whose controller reference has that uid.
+    pub fn owned_by(&self, uid: &str) -> Vec<Arc<Stored>> {
+        self.cache.read().owned_by(uid)
+    }
+
+    /// The objects of one namespace, by name.
+    pub fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
+        self.cache.read().in_namespace(namespace)
+    }
+
+    /// The objects that an index has under a value; `None` when there is no such index.
+    pub fn by_index(&self, name: &str, value: &str) -> Option<Vec<Arc<Stored>>> {
+        self.cache.read().by_index(name, value)
+    }
+}

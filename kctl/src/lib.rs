@@ -1,0 +1,1 @@
+//! A declarative Kubernetes controller framework.
