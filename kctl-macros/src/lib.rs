@@ -1,1 +1,24 @@
-//! The attributes of kctl.
+//! The attributes of kctl. Each one parses, checks and emits; after an error the user's item is still there.
+
+mod controller;
+mod resource;
+
+use proc_macro::TokenStream;
+
+/// Makes a controller of a reconcile function or of a struct that implements `Reconcile`. See the guide for its options.
+#[proc_macro_attribute]
+pub fn controller(options: TokenStream, item: TokenStream) -> TokenStream {
+    controller::expand(options.into(), &item.into()).into()
+}
+
+/// Makes a custom resource of the struct that is its spec. It takes every option of kube's `#[kube(…)]`.
+#[proc_macro_attribute]
+pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
+    resource::expand_resource(&options.into(), &item.into()).into()
+}
+
+/// Makes a struct or an enum usable as a part of a custom resource.
+#[proc_macro_attribute]
+pub fn schema(options: TokenStream, item: TokenStream) -> TokenStream {
+    resource::expand_schema(&options.into(), &item.into()).into()
+}

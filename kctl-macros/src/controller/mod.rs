@@ -1,0 +1,102 @@
+//! `#[controller(…)]`: parse → check → emit, and recover when there are errors.
+
+mod check;
+mod emit;
+mod parse;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
+    let expanded = parse::parse(options, item.clone()).and_then(|input| check::check(&input));
+    match expanded {
+        Ok(model) => emit::emit(&model, item),
+        Err(error) => recover(&error, item),
+    }
+}
+
+/// The item stays, and so does the name that it would have got: one mistake is one error.
+fn recover(error: &syn::Error, item: &TokenStream) -> TokenStream {
+    let errors = error.to_compile_error();
+    let stub = parse::function_name(item).map(|name| quote!(#[allow(non_camel_case_types, dead_code)] struct #name {}));
+    quote! { #item #stub #errors }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(options: TokenStream, item: TokenStream, expected: &str) {
+        let text = expand(options, &item).to_string();
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+
+    fn reconcile() -> TokenStream {
+        quote!(
+            async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {}
+        )
+    }
+
+    #[test]
+    fn function_becomes_a_controller() {
+        check(quote!(owns = Pod), reconcile(), "impl __p :: Controller for podset");
+    }
+
+    #[test]
+    fn unknown_option_is_named_with_its_neighbour() {
+        check(quote!(own = Pod), reconcile(), "did you mean `owns`?");
+    }
+
+    #[test]
+    fn unknown_verb_is_named_with_its_neighbour() {
+        check(quote!(owns = Pod(creat)), reconcile(), "did you mean `create`?");
+    }
+
+    #[test]
+    fn watch_without_a_mapper_is_refused() {
+        check(quote!(watches = Pod), reconcile(), "needs a mapper");
+    }
+
+    #[test]
+    fn function_that_is_not_async_is_refused() {
+        check(
+            quote!(),
+            quote!(
+                fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {}
+            ),
+            "must be `async`",
+        );
+    }
+
+    #[test]
+    fn borrowed_primary_is_refused() {
+        check(
+            quote!(),
+            quote!(
+                async fn podset(set: &PodSet, cx: Context<podset>) -> Result<Action> {}
+            ),
+            "must be `Arc<",
+        );
+    }
+
+    #[test]
+    fn zero_concurrency_is_refused() {
+        check(quote!(concurrency = 0), reconcile(), "at least 1");
+    }
+
+    #[test]
+    fn bad_duration_is_refused() {
+        check(quote!(resync = "10 apples"), reconcile(), "is not a duration");
+    }
+
+    #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let text = expand(quote!(own = Pod, concurrency = 0), &reconcile()).to_string();
+        assert_eq!(text.matches("compile_error").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn same_kind_twice_is_refused() {
+        check(quote!(owns = Pod, reads = Pod), reconcile(), "declared twice");
+    }
+}
