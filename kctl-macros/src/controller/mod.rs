@@ -26,8 +26,8 @@ fn recover(error: &syn::Error, item: &TokenStream) -> TokenStream {
 mod tests {
     use super::*;
 
-    fn check(options: TokenStream, item: TokenStream, expected: &str) {
-        let text = expand(options, &item).to_string();
+    fn check(options: TokenStream, item: &TokenStream, expected: &str) {
+        let text = expand(options, item).to_string();
         assert!(text.contains(expected), "{expected} is not in {text}");
     }
 
@@ -39,29 +39,29 @@ mod tests {
 
     #[test]
     fn function_becomes_a_controller() {
-        check(quote!(owns = Pod), reconcile(), "impl __p :: Controller for podset");
+        check(quote!(owns = Pod), &reconcile(), "impl __p :: Controller for podset");
     }
 
     #[test]
     fn unknown_option_is_named_with_its_neighbour() {
-        check(quote!(own = Pod), reconcile(), "did you mean `owns`?");
+        check(quote!(own = Pod), &reconcile(), "did you mean `owns`?");
     }
 
     #[test]
     fn unknown_verb_is_named_with_its_neighbour() {
-        check(quote!(owns = Pod(creat)), reconcile(), "did you mean `create`?");
+        check(quote!(owns = Pod(creat)), &reconcile(), "did you mean `create`?");
     }
 
     #[test]
     fn watch_without_a_mapper_is_refused() {
-        check(quote!(watches = Pod), reconcile(), "needs a mapper");
+        check(quote!(watches = Pod), &reconcile(), "needs a mapper");
     }
 
     #[test]
     fn function_that_is_not_async_is_refused() {
         check(
             quote!(),
-            quote!(
+            &quote!(
                 fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {}
             ),
             "must be `async`",
@@ -72,7 +72,7 @@ mod tests {
     fn borrowed_primary_is_refused() {
         check(
             quote!(),
-            quote!(
+            &quote!(
                 async fn podset(set: &PodSet, cx: Context<podset>) -> Result<Action> {}
             ),
             "must be `Arc<",
@@ -81,12 +81,12 @@ mod tests {
 
     #[test]
     fn zero_concurrency_is_refused() {
-        check(quote!(concurrency = 0), reconcile(), "at least 1");
+        check(quote!(concurrency = 0), &reconcile(), "at least 1");
     }
 
     #[test]
     fn bad_duration_is_refused() {
-        check(quote!(resync = "10 apples"), reconcile(), "is not a duration");
+        check(quote!(resync = "10 apples"), &reconcile(), "is not a duration");
     }
 
     #[test]
@@ -97,6 +97,6 @@ mod tests {
 
     #[test]
     fn same_kind_twice_is_refused() {
-        check(quote!(owns = Pod, reads = Pod), reconcile(), "declared twice");
+        check(quote!(owns = Pod, reads = Pod), &reconcile(), "declared twice");
     }
 }
