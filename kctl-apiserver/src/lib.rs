@@ -1,1 +1,3 @@
-//! An embedded Kubernetes API server.
+//! An embedded Kubernetes API server: in-process, in memory, for tests and development.
+
+pub mod schema;

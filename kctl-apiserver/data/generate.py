@@ -1,0 +1,44 @@
+"""Writes resources.json and types.json from a running kube-apiserver without extensions.
+
+    KUBECONFIG=$(../../shared/envtest/up target/envtest) python3 kctl-apiserver/data/generate.py
+
+What is kept of the types is what the API server itself acts on: fields, list types, merge keys, required fields.
+"""
+
+import json
+import pathlib
+import subprocess
+
+here = pathlib.Path(__file__).parent
+
+
+def get(path):
+    return json.loads(subprocess.run(["kubectl", "get", "--raw", path], check=True, capture_output=True).stdout)
+
+
+def write(name, entries):
+    lines = ",\n".join(json.dumps(entry, separators=(",", ":"), sort_keys=True) for entry in entries)
+    (here / name).write_text("[\n" + lines + "\n]\n")
+
+
+def without_descriptions(node):
+    if isinstance(node, dict):
+        return {
+            key: without_descriptions(value)
+            for key, value in node.items()
+            if not (key == "description" and isinstance(value, str))
+        }
+    if isinstance(node, list):
+        return [without_descriptions(value) for value in node]
+    return node
+
+
+groups = [{"groupVersion": "v1", "resources": get("/api/v1")["resources"]}]
+for group in get("/apis")["groups"]:
+    for version in group["versions"]:
+        groups.append({"groupVersion": version["groupVersion"], "resources": get("/apis/" + version["groupVersion"])["resources"]})
+write("resources.json", groups)
+
+definitions = without_descriptions(get("/openapi/v2")["definitions"])
+text = json.dumps([{"name": name, "type": definitions[name]} for name in sorted(definitions)])
+write("types.json", json.loads(text.replace('"#/definitions/', '"')))

@@ -1,0 +1,196 @@
+//! What is known of the shape of objects: one cursor over the types of the built-in kinds and over the structural
+//! schemas of CustomResourceDefinitions. Patches, validation and server-side apply read shapes through it.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A place in a schema. References have been followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema<'a> {
+    node: &'a Value,
+    /// The use of a referenced type: list types and merge keys stand beside the `$ref`.
+    usage: &'a Value,
+}
+
+/// How the items of a list are told apart when it is merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListType<'a> {
+    /// The list is one value.
+    Atomic,
+    /// Items are scalars that occur once.
+    Set,
+    /// Items are objects that are told apart by the values of these fields.
+    Map(&'a [Value]),
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    r#type: Value,
+}
+
+struct BuiltIn {
+    types: HashMap<String, Value>,
+    /// (apiVersion, kind) → name of the type.
+    kinds: HashMap<(String, String), String>,
+}
+
+static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
+    let named: Vec<Named> =
+        serde_json::from_str(include_str!("../../data/types.json")).expect("the file is generated and tested");
+    let mut kinds = HashMap::new();
+    for Named { name, r#type } in &named {
+        for gvk in r#type["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
+            let part = |key: &str| gvk[key].as_str().unwrap_or_default();
+            let api = if part("group").is_empty() { part("version").into() } else { format!("{}/{}", part("group"), part("version")) };
+            kinds.insert((api, part("kind").to_owned()), name.clone());
+        }
+    }
+    BuiltIn { types: named.into_iter().map(|named| (named.name, named.r#type)).collect(), kinds }
+});
+
+impl Schema<'static> {
+    /// The schema of a built-in kind.
+    pub fn built_in(api_version: &str, kind: &str) -> Option<Self> {
+        let name = BUILT_IN.kinds.get(&(api_version.to_owned(), kind.to_owned()))?;
+        Self::named(name)
+    }
+
+    /// The schema of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.
+    pub fn named(name: &str) -> Option<Self> {
+        BUILT_IN.types.get(name).map(|node| Self { node, usage: node })
+    }
+}
+
+impl<'a> Schema<'a> {
+    /// The structural schema of a CustomResourceDefinition (`openAPIV3Schema`).
+    pub fn structural(node: &'a Value) -> Self {
+        Self { node, usage: node }
+    }
+
+    /// The JSON of this place: for what has no reader here.
+    pub fn json(&self) -> &'a Value {
+        self.node
+    }
+
+    fn follow(usage: &'a Value) -> Self {
+        let Some(name) = usage.get("$ref").and_then(Value::as_str) else { return Self { node: usage, usage } };
+        // A type that is not there is one about which nothing is known.
+        let node = BUILT_IN.types.get(name).unwrap_or(&Value::Null);
+        Self { node, usage }
+    }
+
+    /// The schema of a field that the type names.
+    pub fn property(&self, name: &str) -> Option<Self> {
+        self.node.get("properties")?.get(name).map(Self::follow)
+    }
+
+    /// The fields that the type names.
+    pub fn properties(&self) -> impl Iterator<Item = (&'a str, Self)> {
+        let fields = self.node.get("properties").and_then(Value::as_object);
+        fields.into_iter().flatten().map(|(name, node)| (name.as_str(), Self::follow(node)))
+    }
+
+    /// The schema of the values of a map.
+    pub fn additional_properties(&self) -> Option<Self> {
+        self.node.get("additionalProperties").filter(|node| node.is_object()).map(Self::follow)
+    }
+
+    /// The schema of a field or of the values of a map.
+    pub fn field(&self, name: &str) -> Option<Self> {
+        self.property(name).or_else(|| self.additional_properties())
+    }
+
+    /// The schema of the items of a list.
+    pub fn items(&self) -> Option<Self> {
+        self.node.get("items").map(Self::follow)
+    }
+
+    /// `string`, `integer`, `number`, `boolean`, `array`, `object`, or nothing for anything.
+    pub fn type_name(&self) -> Option<&'a str> {
+        self.text("type")
+    }
+
+    fn beside(&self, key: &str) -> Option<&'a Value> {
+        self.usage.get(key).or_else(|| self.node.get(key))
+    }
+
+    /// A value beside the schema, by key, as text.
+    pub fn text(&self, key: &str) -> Option<&'a str> {
+        self.beside(key)?.as_str()
+    }
+
+    /// A flag beside the schema, by key; false when it is not there.
+    pub fn flag(&self, key: &str) -> bool {
+        self.beside(key).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// How a list is merged by server-side apply.
+    pub fn list_type(&self) -> ListType<'a> {
+        match self.text("x-kubernetes-list-type") {
+            Some("set") => ListType::Set,
+            Some("map") => match self.beside("x-kubernetes-list-map-keys").and_then(Value::as_array) {
+                Some(keys) => ListType::Map(keys),
+                None => ListType::Atomic,
+            },
+            _ => ListType::Atomic,
+        }
+    }
+
+    /// Whether an object is one value to server-side apply.
+    pub fn is_atomic_map(&self) -> bool {
+        self.text("x-kubernetes-map-type") == Some("atomic")
+    }
+
+    /// The key of strategic merge patches for a list of objects.
+    pub fn patch_merge_key(&self) -> Option<&'a str> {
+        self.text("x-kubernetes-patch-merge-key")
+    }
+
+    /// Whether the comma separated patch strategies contain this one: `merge`, `replace`, `retainKeys`.
+    pub fn has_patch_strategy(&self, strategy: &str) -> bool {
+        self.text("x-kubernetes-patch-strategy").is_some_and(|all| all.split(',').any(|one| one == strategy))
+    }
+
+    /// Whether fields that the schema does not name are kept.
+    pub fn preserves_unknown_fields(&self) -> bool {
+        self.flag("x-kubernetes-preserve-unknown-fields")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn containers_of_a_pod_are_merged_by_name() {
+        let pod = Schema::built_in("v1", "Pod").unwrap();
+        let containers = pod.property("spec").unwrap().property("containers").unwrap();
+        assert_eq!(containers.list_type(), ListType::Map(&["name".into()]));
+        assert_eq!(containers.patch_merge_key(), Some("name"));
+        let ports = containers.items().unwrap().property("ports").unwrap();
+        assert_eq!(ports.list_type(), ListType::Map(&["containerPort".into(), "protocol".into()]));
+    }
+
+    #[test]
+    fn every_reference_leads_to_a_type() {
+        fn references<'a>(node: &'a Value, found: &mut Vec<&'a str>) {
+            match node {
+                Value::Object(map) => {
+                    found.extend(map.get("$ref").and_then(Value::as_str));
+                    map.values().for_each(|value| references(value, found));
+                }
+                Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+                _ => {}
+            }
+        }
+        let mut found = Vec::new();
+        BUILT_IN.types.values().for_each(|node| references(node, &mut found));
+        assert!(found.len() > 100);
+        for name in found {
+            assert!(Schema::named(name).is_some(), "{name}");
+        }
+    }
+}
