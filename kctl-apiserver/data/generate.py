@@ -40,5 +40,12 @@ for group in get("/apis")["groups"]:
 write("resources.json", groups)
 
 definitions = without_descriptions(get("/openapi/v2")["definitions"])
+# Only version 3 knows the defaults: `{}` is a part that is always there, others complete the keys of lists.
+for path in get("/openapi/v3")["paths"].values():
+    for name, schema in get(path["serverRelativeURL"]).get("components", {}).get("schemas", {}).items():
+        for field, property in schema.get("properties", {}).items():
+            known = definitions.get(name, {}).get("properties", {}).get(field)
+            if known is not None and "default" in property:
+                known["default"] = property["default"]
 text = json.dumps([{"name": name, "type": definitions[name]} for name in sorted(definitions)])
 write("types.json", json.loads(text.replace('"#/definitions/', '"')))

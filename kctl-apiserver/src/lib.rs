@@ -1,3 +1,33 @@
 //! An embedded Kubernetes API server: in-process, in memory, for tests and development.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use k8s_openapi::api::core::v1::Namespace;
+//!
+//! let server = kctl_apiserver::ApiServer::new();
+//! let client = kube::Client::new(server.service(), "default");
+//! let namespaces = kube::Api::<Namespace>::all(client).list(&Default::default()).await.unwrap();
+//! assert_eq!(namespaces.items.len(), 4);
+//! # });
+//! ```
 
+mod admit;
+mod apply;
+mod clock;
+mod controllers;
+mod crd;
+mod decode;
+mod kinds;
+mod kubelet;
+mod patch;
+mod request;
 pub mod schema;
+mod selector;
+mod server;
+mod status;
+mod store;
+mod verbs;
+
+pub use kubelet::Kubelet;
+pub use request::User;
+pub use server::{ApiServer, Body, InProcess, RequestRecord};

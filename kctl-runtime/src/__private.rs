@@ -23,16 +23,26 @@ pub use crate::{
 #[derive(Debug)]
 pub struct Seal;
 
-/// Finds the definition of a kind that may or may not be a custom resource: the method of the type itself wins over that
-/// of its reference.
+/// Finds the definition of a kind that may or may not be a custom resource. Method lookup on `&&CrdProbe` tries
+/// `HasSchema`, then `HasCrd`, then `NoCrd`: the first whose bounds hold is called.
 pub struct CrdProbe<K>(std::marker::PhantomData<fn() -> K>);
 impl<K> CrdProbe<K> {
     pub const NEW: Self = Self(std::marker::PhantomData);
 }
+pub trait HasSchema {
+    fn crd(&self) -> Option<CustomResourceDefinition>;
+}
+impl<K: CustomResourceExt + schemars::JsonSchema> HasSchema for &CrdProbe<K> {
+    fn crd(&self) -> Option<CustomResourceDefinition> {
+        let mut crd = K::crd();
+        crate::manifest::without_built_in_descriptions::<K>(&mut crd);
+        Some(crd)
+    }
+}
 pub trait HasCrd {
     fn crd(&self) -> Option<CustomResourceDefinition>;
 }
-impl<K: CustomResourceExt> HasCrd for CrdProbe<K> {
+impl<K: CustomResourceExt> HasCrd for &&CrdProbe<K> {
     fn crd(&self) -> Option<CustomResourceDefinition> {
         Some(K::crd())
     }
@@ -40,7 +50,7 @@ impl<K: CustomResourceExt> HasCrd for CrdProbe<K> {
 pub trait NoCrd {
     fn crd(&self) -> Option<CustomResourceDefinition>;
 }
-impl<K> NoCrd for &CrdProbe<K> {
+impl<K> NoCrd for CrdProbe<K> {
     fn crd(&self) -> Option<CustomResourceDefinition> {
         None
     }

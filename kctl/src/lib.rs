@@ -1,1 +1,47 @@
-//! A declarative Kubernetes controller framework.
+//! A declarative Kubernetes controller framework: annotate a reconcile function, get a controller.
+//!
+//! ```no_run
+//! use kctl::prelude::*;
+//!
+//! #[resource(group = "apps.example.com", version = "v1", kind = "Greeting", namespaced, status = "GreetingStatus")]
+//! pub struct GreetingSpec {
+//!     pub name: String,
+//! }
+//!
+//! #[schema]
+//! pub struct GreetingStatus {
+//!     pub text: String,
+//! }
+//!
+//! /// Greets.
+//! #[controller]
+//! async fn greeting(greeting: Arc<Greeting>, cx: Context<greeting>) -> Result<Action> {
+//!     cx.patch_status(GreetingStatus { text: format!("Hello, {}!", greeting.spec.name) }).await?;
+//!     Ok(Action::await_change())
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> kctl::Result<()> {
+//!     App::new("greeter").controller::<greeting>().main().await
+//! }
+//! ```
+
+pub mod app;
+pub mod prelude;
+#[cfg(feature = "dev")]
+pub mod testing;
+
+pub use app::App;
+pub use k8s_openapi as k8s;
+#[cfg(feature = "dev")]
+pub use kctl_apiserver as apiserver;
+pub use kctl_macros::{controller, resource, schema};
+#[doc(hidden)]
+pub use kctl_runtime::__private;
+pub use kctl_runtime::{
+    effect::ApiError,
+    reconcile::{Error, Result},
+    *,
+};
+pub use kube;
+pub use serde_json::json;

@@ -66,9 +66,9 @@ fn controller(model: &Model) -> TokenStream {
             type Primary = __Primary;
             fn spec() -> __p::ControllerSpec {
                 #[allow(unused_imports, reason = "which one is used depends on the kind")]
-                use __p::{HasCrd as _, NoCrd as _};
+                use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
                 __p::SpecBuilder::<__Primary>::new(#text, ::core::file!(), ::core::line!())
-                    .crd((&__p::CrdProbe::<__Primary>::NEW).crd())
+                    .crd((&&__p::CrdProbe::<__Primary>::NEW).crd())
                     #(#calls)*
                     #(#relations)*
                     .build()

@@ -1,9 +1,13 @@
 //! `ControllerSpec` → manifests: pure functions of the declaration, sorted and byte-stable.
 
+mod descriptions;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
+
+pub(crate) use descriptions::without_built_in_descriptions;
 
 use crate::spec::ControllerSpec;
 

@@ -154,6 +154,13 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.state.lock().keys.get(key).map_or(0, |entry| entry.failures)
     }
 
+    /// The keys that failed when they were last processed, with their failures in a row.
+    pub fn failing(&self) -> Vec<(K, u32)> {
+        let state = self.shared.state.lock();
+        let failing = state.keys.iter().filter(|(_, entry)| entry.failures > 0);
+        failing.map(|(key, entry)| (key.clone(), entry.failures)).collect()
+    }
+
     /// Forgets the failures of the key; where it waits does not change.
     pub fn forget(&self, key: &K) {
         let mut state = self.shared.state.lock();

@@ -160,15 +160,20 @@ impl Source {
         }
     }
 
-    /// Items of lists carry no kind and apiVersion; readers of the JSON expect them.
+    /// Items of lists of built-in kinds carry no kind and apiVersion; readers of the JSON expect them.
     fn accept_typed(&self, json: &str) -> Option<Arc<Stored>> {
-        let Kind { kind, .. } = &self.identity.kind;
-        let typed = if json.contains("\"apiVersion\"") && json.contains("\"kind\"") {
-            None
-        } else {
-            let api = self.identity.kind.api_version();
-            json.trim_start().strip_prefix('{').map(|rest| format!(r#"{{"apiVersion":"{api}","kind":"{kind}",{rest}"#))
-        };
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Head<'a> {
+            #[serde(borrow)]
+            api_version: Option<&'a RawValue>,
+        }
+        let bare = serde_json::from_str::<Head<'_>>(json).is_ok_and(|head| head.api_version.is_none());
+        let typed = json.trim_start().strip_prefix('{').filter(|_| bare).map(|rest| {
+            let Kind { kind, .. } = &self.identity.kind;
+            let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+            format!(r#"{{"apiVersion":"{}","kind":"{kind}"{comma}{rest}"#, self.identity.kind.api_version())
+        });
         self.accept_or_report(typed.as_deref().unwrap_or(json))
     }
 

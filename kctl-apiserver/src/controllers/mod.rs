@@ -1,0 +1,38 @@
+//! What a cluster's controller manager does for every kind: garbage collection by owner references, and the end of
+//! namespaces and of definitions.
+
+mod garbage;
+mod namespaces;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+pub(crate) use garbage::Garbage;
+pub(crate) use namespaces::CLEANUP;
+
+use crate::store::State;
+
+/// How much is left to look at.
+pub(crate) fn pending(state: &Mutex<State>) -> usize {
+    state.lock().owners().n_suspects()
+}
+
+impl Garbage {
+    /// Works until it is dropped.
+    pub(crate) async fn run(self) {
+        let mut changes = self.state().lock().changes();
+        loop {
+            changes.borrow_and_update();
+            while self.step() {
+                // Others get their turn between two objects.
+                tokio::task::yield_now().await;
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+pub(crate) type Shared = Arc<Mutex<State>>;

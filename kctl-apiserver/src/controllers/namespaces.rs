@@ -1,0 +1,53 @@
+//! The end of a namespace and of a definition: everything in them goes first.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::garbage::drop_finalizer;
+use crate::{
+    kinds::Resource,
+    status::GroupResource,
+    store::{Key, State},
+    verbs::{Grace, Propagation, remove_object, settle},
+};
+
+/// By which the real server holds a definition until its objects are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Deletes what is left in a namespace, and lets it go once nothing is.
+pub(super) fn end(state: &mut State, resource: &Arc<Resource>, key: &Key, namespace: &Arc<Value>) {
+    let inside: Vec<GroupResource> = state.tables().map(|(of, _)| of.clone()).collect();
+    let left = inside.into_iter().map(|of| empty(state, &of, Some(&key.1))).sum::<usize>();
+    if left > 0 || namespace["spec"]["finalizers"].is_null() {
+        return;
+    }
+    let mut new = Value::clone(namespace);
+    new["spec"].as_object_mut().map(|spec| spec.remove("finalizers"));
+    settle(state, &resource.of, key.clone(), namespace, new);
+}
+
+/// Deletes the objects of a definition, and lets it go once none is left.
+pub(super) fn end_definition(state: &mut State, resource: &Arc<Resource>, key: &Key, definition: &Arc<Value>) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of = GroupResource::new(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
+    if empty(state, &of, None) == 0 {
+        drop_finalizer(state, &resource.of, key, definition, CLEANUP);
+    }
+}
+
+/// Deletes the objects of a resource; returns how many are still there.
+fn empty(state: &mut State, of: &GroupResource, namespace: Option<&str>) -> usize {
+    let Some(resource) = state.registry.any_version(of) else { return 0 };
+    if namespace.is_some() && !resource.listed.namespaced {
+        return 0;
+    }
+    let objects: Vec<(Key, Arc<Value>)> =
+        state.table(of).range(namespace, None).map(|(key, object)| (key.clone(), object.clone())).collect();
+    for (key, object) in objects {
+        if object["metadata"]["deletionTimestamp"].is_null() {
+            remove_object(state, &resource, &key, &object, Propagation::Background, Grace::Default);
+        }
+    }
+    state.table(of).range(namespace, None).count()
+}

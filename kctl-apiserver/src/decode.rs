@@ -1,0 +1,219 @@
+//! From the body of a request to an object of its kind: wrong types are refused, unknown fields are dropped and named.
+
+use serde_json::{Map, Value};
+
+use crate::schema::Schema;
+
+/// Reads a body by its content type.
+pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
+    let unrecognized = |why: String| format!("the object provided is unrecognized (must be of type {kind}): {why}");
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    if media == "application/yaml" {
+        let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
+        return serde_saphyr::from_str(text).map_err(|error| unrecognized(format!("yaml: {error}")));
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        let shown =
+            if bytes.is_empty() { "<empty>".into() } else { String::from_utf8_lossy(&bytes[..bytes.len().min(30)]) };
+        let why = if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() };
+        unrecognized(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
+    })
+}
+
+/// Makes an object fit the type of its built-in kind: nulls are nothing, fields that the type does not have are
+/// dropped. Returns the paths of those, in order.
+///
+/// # Errors
+/// The first value of a wrong type, in Go's words.
+pub(crate) fn typed(schema: Schema<'_>, kind: &str, object: &mut Value) -> Result<Vec<String>, String> {
+    let mut decoder = Decoder { unknown: Vec::new(), path: Vec::new() };
+    decoder.fields(schema, kind, object)?;
+    Ok(decoder.unknown)
+}
+
+struct Decoder {
+    unknown: Vec<String>,
+    /// Names of fields, and indexes in brackets.
+    path: Vec<String>,
+}
+
+impl Decoder {
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for part in &self.path {
+            if !path.is_empty() && !part.starts_with('[') {
+                path.push('.');
+            }
+            path += part;
+        }
+        path
+    }
+
+    fn fields(&mut self, schema: Schema<'_>, owner: &str, value: &mut Value) -> Result<(), String> {
+        let Value::Object(map) = value else { return Ok(()) };
+        map.retain(|_, value| !value.is_null());
+        let mut gone = Vec::new();
+        for (name, value) in map.iter_mut() {
+            self.path.push(name.clone());
+            match schema.property(name) {
+                Some(field) => self.value(field, owner, value)?,
+                None => gone.push(name.clone()),
+            }
+            if gone.last().is_some_and(|last| last == name) {
+                self.unknown.push(self.path());
+            }
+            self.path.pop();
+        }
+        remove(map, &gone);
+        Ok(())
+    }
+
+    fn value(&mut self, schema: Schema<'_>, owner: &str, value: &mut Value) -> Result<(), String> {
+        if let Some(expected) = wrong_type(schema, value) {
+            return Err(self.cannot_unmarshal(value, owner, &expected));
+        }
+        match value {
+            Value::Object(map) => {
+                if schema.properties().next().is_some() {
+                    return self.fields(schema, schema.reference().unwrap_or(owner), value);
+                }
+                let Some(values) = schema.additional_properties() else { return Ok(()) };
+                for (key, value) in map.iter_mut() {
+                    // A null in a map of texts is an empty text.
+                    if value.is_null() && values.type_name() == Some("string") {
+                        *value = Value::String(String::new());
+                    }
+                    self.path.push(key.clone());
+                    let decoded = self.value(values, owner, value);
+                    self.path.pop();
+                    decoded.map_err(|error| error.replace(&format!(".{key} of type"), " of type"))?;
+                }
+                Ok(())
+            }
+            Value::Array(items) => {
+                let Some(of_items) = schema.items() else { return Ok(()) };
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.path.push(format!("[{index}]"));
+                    self.value(of_items, owner, item)?;
+                    self.path.pop();
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn cannot_unmarshal(&self, value: &Value, owner: &str, expected: &str) -> String {
+        let found = match value {
+            Value::Bool(_) => "bool".into(),
+            Value::Number(number) if expected.starts_with("int") => format!("number {number}"),
+            Value::Number(_) => "number".into(),
+            Value::String(text) if expected == "Time" => {
+                return format!(
+                    r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#
+                );
+            }
+            Value::String(_) => "string".into(),
+            Value::Array(_) => "array".into(),
+            _ => "object".to_owned(),
+        };
+        // Go names the fields on the way, not the places in lists.
+        let fields: Vec<&str> = self.path.iter().map(String::as_str).filter(|part| !part.starts_with('[')).collect();
+        format!("json: cannot unmarshal {found} into Go struct field {owner}.{} of type {expected}", fields.join("."))
+    }
+}
+
+fn remove(map: &mut Map<String, Value>, names: &[String]) {
+    for name in names {
+        map.remove(name);
+    }
+}
+
+/// The Go type that was expected, when the value is of another one.
+fn wrong_type(schema: Schema<'_>, value: &Value) -> Option<String> {
+    let format = schema.text("format").unwrap_or_default();
+    let fits = match (schema.type_name()?, value) {
+        ("string", Value::String(text)) => format != "date-time" || text.parse::<jiff::Timestamp>().is_ok(),
+        ("string", Value::Number(_)) => {
+            format == "int-or-string" || schema.reference().is_some_and(|name| name == "Quantity")
+        }
+        ("integer", Value::Number(number)) => {
+            number.is_i64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
+        (_, Value::Null)
+        | ("number", Value::Number(_))
+        | ("boolean", Value::Bool(_))
+        | ("array", Value::Array(_))
+        | ("object", Value::Object(_)) => true,
+        _ => false,
+    };
+    (!fits).then(|| go_type(schema))
+}
+
+fn go_type(schema: Schema<'_>) -> String {
+    let named = |schema: Schema<'_>| schema.reference().map(|name| format!("v1.{name}"));
+    match (schema.type_name().unwrap_or_default(), schema.text("format").unwrap_or_default()) {
+        ("string", "date-time") => "Time".into(),
+        ("integer", "") => "int64".into(),
+        ("integer", format) => format.into(),
+        ("number", _) => "float64".into(),
+        ("boolean", _) => "bool".into(),
+        ("array", _) => format!("[]{}", schema.items().map(go_type).unwrap_or_default()),
+        ("object", _) => named(schema).unwrap_or_else(|| "map[string]string".into()),
+        (other, _) => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(api: &str, kind: &str, mut object: Value) -> Result<(Value, Vec<String>), String> {
+        let unknown = typed(Schema::built_in(api, kind).unwrap(), kind, &mut object)?;
+        Ok((object, unknown))
+    }
+
+    #[test]
+    fn unknown_fields_are_dropped_and_named() {
+        let pod = json!({
+            "metadata": { "name": "d", "foo": 1 },
+            "spec": { "bar": 1, "containers": [{ "name": "a", "x": 1 }], "nodeName": null },
+        });
+        let (pod, unknown) = check("v1", "Pod", pod).unwrap();
+        assert_eq!(unknown, ["metadata.foo", "spec.bar", "spec.containers[0].x"]);
+        assert_eq!(pod, json!({ "metadata": { "name": "d" }, "spec": { "containers": [{ "name": "a" }] } }));
+    }
+
+    #[test]
+    fn wrong_types_are_refused_in_the_words_of_the_real_server() {
+        for (spec, text) in [
+            (json!({ "replicas": "3" }), "string into Go struct field DeploymentSpec.spec.replicas of type int32"),
+            (json!({ "replicas": 3.5 }), "number 3.5 into Go struct field DeploymentSpec.spec.replicas of type int32"),
+            (
+                json!({ "template": { "spec": { "containers": [{ "name": 1 }] } } }),
+                "number into Go struct field Container.spec.template.spec.containers.name of type string",
+            ),
+            (
+                json!({ "template": { "spec": { "containers": {} } } }),
+                "object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container",
+            ),
+            (json!([]), "array into Go struct field Deployment.spec of type v1.DeploymentSpec"),
+            (json!({ "paused": "x" }), "string into Go struct field DeploymentSpec.spec.paused of type bool"),
+        ] {
+            let error = check("apps/v1", "Deployment", json!({ "spec": spec })).unwrap_err();
+            assert_eq!(error, format!("json: cannot unmarshal {text}"));
+        }
+        let error = check("v1", "ConfigMap", json!({ "data": { "a": 1 } })).unwrap_err();
+        assert_eq!(error, "json: cannot unmarshal number into Go struct field ConfigMap.data of type string");
+    }
+
+    #[test]
+    fn quantities_and_ports_may_be_numbers() {
+        let service = json!({ "spec": { "ports": [{ "port": 80, "targetPort": 8080 }] } });
+        check("v1", "Service", service).unwrap();
+        let pod = json!({ "spec": { "containers": [{ "name": "a", "resources": { "limits": { "cpu": 1 } } }] } });
+        check("v1", "Pod", pod).unwrap();
+    }
+}

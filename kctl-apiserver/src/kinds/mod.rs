@@ -1,0 +1,265 @@
+//! Which resources are served: the built-in ones, and those of the `CustomResourceDefinition`s that exist.
+
+mod discovery;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, LazyLock},
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub(crate) use discovery::{group, groups, resources};
+
+use crate::{schema::Schema, status::GroupResource};
+
+/// One version of one resource, as discovery shows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) singular_name: String,
+    pub(crate) namespaced: bool,
+    /// Of subresources whose kind lives elsewhere, such as `autoscaling/v1` Scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) short_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) categories: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) storage_version_hash: Option<String>,
+}
+
+/// A resource in one version, with what the server knows about it.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) of: GroupResource,
+    pub(crate) version: String,
+    pub(crate) listed: Listed,
+    /// `status`, `scale`, …: without the name of the resource.
+    pub(crate) subresources: Vec<Listed>,
+    pub(crate) list_kind: String,
+    /// The definition, for a custom kind.
+    pub(crate) custom: Option<Custom>,
+}
+
+/// What a definition says about one version of a custom kind.
+#[derive(Debug)]
+pub(crate) struct Custom {
+    pub(crate) version: Value,
+    pub(crate) schema: Value,
+    /// Warned about on each use of a deprecated version.
+    pub(crate) warning: Option<String>,
+}
+
+impl Resource {
+    pub(crate) fn api_version(&self) -> String {
+        if self.of.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.of.group, self.version) }
+    }
+
+    pub(crate) fn kind(&self) -> &str {
+        &self.listed.kind
+    }
+
+    pub(crate) fn allows(&self, subresource: &str, verb: &str) -> bool {
+        let listed = if subresource.is_empty() { Some(&self.listed) } else { self.subresource(subresource) };
+        listed.is_some_and(|listed| listed.verbs.iter().any(|known| known == verb))
+    }
+
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Listed> {
+        self.subresources.iter().find(|sub| sub.name.split_once('/').is_some_and(|(_, known)| known == name))
+    }
+
+    pub(crate) fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    pub(crate) fn schema(&self) -> Option<Schema<'_>> {
+        match &self.custom {
+            Some(custom) => custom.schema.is_object().then(|| Schema::structural(&custom.schema)),
+            None => Schema::built_in(&self.api_version(), self.kind()),
+        }
+    }
+}
+
+/// All that is served now. Rebuilt when a definition changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Registry {
+    /// By (group, version, plural).
+    resources: HashMap<(String, String, String), Arc<Resource>>,
+    /// Groups with their versions, the preferred one first.
+    groups: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Group {
+    group_version: String,
+    resources: Vec<Listed>,
+}
+
+static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| {
+    let groups: Vec<Group> =
+        serde_json::from_str(include_str!("../../data/resources.json")).expect("the file is generated and tested");
+    let mut registry = Registry { resources: HashMap::new(), groups: BTreeMap::new() };
+    for Group { group_version, resources } in groups {
+        let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
+        let (subresources, whole): (Vec<_>, Vec<_>) =
+            resources.into_iter().partition(|listed| listed.name.contains('/'));
+        for listed in whole {
+            let prefix = format!("{}/", listed.name);
+            let subresources = subresources.iter().filter(|sub| sub.name.starts_with(&prefix)).cloned().collect();
+            let list_kind = format!("{}List", listed.kind);
+            let of = GroupResource::new(group, &listed.name);
+            registry.add(Resource { of, version: version.into(), listed, subresources, list_kind, custom: None });
+        }
+    }
+    registry
+});
+
+impl Registry {
+    /// The built-in kinds.
+    pub(crate) fn built_in() -> Self {
+        BUILT_IN.clone()
+    }
+
+    fn add(&mut self, resource: Resource) {
+        let versions = self.groups.entry(resource.of.group.clone()).or_default();
+        if !versions.contains(&resource.version) {
+            versions.push(resource.version.clone());
+        }
+        let key = (resource.of.group.clone(), resource.version.clone(), resource.of.resource.clone());
+        self.resources.insert(key, Arc::new(resource));
+    }
+
+    pub(crate) fn get(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.resources.get(&(group.into(), version.into(), plural.into())).cloned()
+    }
+
+    /// Any served version of a resource.
+    pub(crate) fn any_version(&self, of: &GroupResource) -> Option<Arc<Resource>> {
+        let versions = self.groups.get(&of.group)?;
+        versions.iter().find_map(|version| self.get(&of.group, version, &of.resource))
+    }
+
+    pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
+        self.groups.get(group).is_some_and(|versions| versions.iter().any(|known| known == version))
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+
+    /// The built-in kinds and those of these definitions.
+    pub(crate) fn with_definitions<'a>(definitions: impl Iterator<Item = &'a Value>) -> Self {
+        let mut registry = Self::built_in();
+        for definition in definitions {
+            registry.add_definition(definition);
+        }
+        for versions in registry.groups.values_mut() {
+            versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
+        }
+        registry
+    }
+
+    fn add_definition(&mut self, definition: &Value) {
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
+        let (names, group) = (&spec["names"], text(&spec["group"]));
+        let namespaced = spec["scope"] == "Namespaced";
+        let (plural, kind) = (text(&names["plural"]), text(&names["kind"]));
+        for version in spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true) {
+            let listed = |name: String, kind: &str, verbs: &[&str]| Listed {
+                name,
+                singular_name: String::new(),
+                namespaced,
+                group: None,
+                version: None,
+                kind: kind.into(),
+                verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
+                short_names: Vec::new(),
+                categories: Vec::new(),
+                storage_version_hash: None,
+            };
+            let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+            let mut whole = listed(plural.clone(), &kind, &verbs);
+            whole.singular_name = text(&names["singular"]);
+            whole.short_names = texts(&names["shortNames"]);
+            whole.categories = texts(&names["categories"]);
+            let mut subresources = Vec::new();
+            if version["subresources"]["status"].is_object() {
+                subresources.push(listed(format!("{plural}/status"), &kind, &["get", "patch", "update"]));
+            }
+            if version["subresources"]["scale"].is_object() {
+                let mut scale = listed(format!("{plural}/scale"), "Scale", &["get", "patch", "update"]);
+                (scale.group, scale.version) = (Some("autoscaling".into()), Some("v1".into()));
+                subresources.push(scale);
+            }
+            let name = text(&version["name"]);
+            let warning = (version["deprecated"] == true).then(|| {
+                let own = version["deprecationWarning"].as_str();
+                own.map_or_else(|| format!("{group}/{name} {kind} is deprecated"), str::to_owned)
+            });
+            self.add(Resource {
+                of: GroupResource::new(&group, &plural),
+                version: name,
+                listed: whole,
+                subresources,
+                list_kind: text(&names["listKind"]),
+                custom: Some(Custom {
+                    schema: version["schema"]["openAPIV3Schema"].clone(),
+                    version: version.clone(),
+                    warning,
+                }),
+            });
+        }
+    }
+}
+
+/// Released versions before beta before alpha, each with the highest number first
+/// (`k8s.io/apimachinery/pkg/version/helpers.go`).
+fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
+    let unknown = || (0, 0, 0, std::cmp::Reverse(version.to_owned()));
+    let Some(rest) = version.strip_prefix('v') else { return unknown() };
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (major, stage) = rest.split_at(digits);
+    let Ok(major) = major.parse() else { return unknown() };
+    let (rank, minor) = match stage {
+        "" => return (3, major, 0, std::cmp::Reverse(String::new())),
+        stage => match (stage.strip_prefix("beta"), stage.strip_prefix("alpha")) {
+            (Some(minor), _) => (2, minor),
+            (_, Some(minor)) => (1, minor),
+            _ => return unknown(),
+        },
+    };
+    minor.parse().map_or_else(|_| unknown(), |minor| (rank, major, minor, std::cmp::Reverse(String::new())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deployments_have_a_scale_of_another_group() {
+        let deployments = Registry::built_in().get("apps", "v1", "deployments").unwrap();
+        let scale = deployments.subresource("scale").unwrap();
+        assert_eq!((scale.group.as_deref(), scale.kind.as_str()), (Some("autoscaling"), "Scale"));
+        assert!(
+            deployments.has_status() && deployments.allows("scale", "patch") && !deployments.allows("scale", "delete")
+        );
+    }
+
+    #[test]
+    fn versions_are_ordered_as_the_real_server_prefers_them() {
+        let mut versions = ["v1alpha1", "foo", "v10", "v2beta1", "v1", "v2beta2", "v11alpha2"].map(str::to_owned);
+        versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
+        assert_eq!(versions, ["v10", "v1", "v2beta2", "v2beta1", "v11alpha2", "v1alpha1", "foo"]);
+    }
+}

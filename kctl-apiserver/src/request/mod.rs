@@ -1,0 +1,206 @@
+//! From an HTTP request to a call: what is done to which resource, by whom and with what options.
+
+mod params;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, request::Parts};
+
+pub(crate) use params::Params;
+
+use crate::{
+    kinds::{Registry, Resource},
+    status::Refusal,
+};
+
+/// Who sends a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name, such as `system:serviceaccount:default:podset`.
+    pub name: String,
+    /// The groups.
+    pub groups: Vec<String>,
+}
+
+impl User {
+    /// A user who may do everything.
+    pub fn admin() -> Self {
+        Self { name: "kubernetes-admin".into(), groups: vec!["system:masters".into(), "system:authenticated".into()] }
+    }
+}
+
+/// What is done, in the words of RBAC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+/// A request about a resource.
+pub(crate) struct Call {
+    pub(crate) verb: Verb,
+    pub(crate) resource: Arc<Resource>,
+    /// Empty for the cluster, or for all namespaces.
+    pub(crate) namespace: String,
+    /// Empty when it is about several objects or a new one.
+    pub(crate) name: String,
+    /// Empty for the object itself.
+    pub(crate) subresource: String,
+    pub(crate) params: Params,
+    pub(crate) headers: HeaderMap,
+    pub(crate) user: User,
+    pub(crate) body: Bytes,
+}
+
+/// What a path names.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Place<'a> {
+    group: &'a str,
+    version: &'a str,
+    namespace: &'a str,
+    resource: &'a str,
+    name: &'a str,
+    subresource: &'a str,
+}
+
+fn place(path: &str) -> Option<Place<'_>> {
+    let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let (group, version, skip) = match parts.as_slice() {
+        ["api", version, _, ..] => ("", *version, 2),
+        ["apis", group, version, _, ..] => (*group, *version, 3),
+        _ => return None,
+    };
+    parts.drain(..skip);
+    let own_subresource = |name: &str| ["status", "finalize"].contains(&name);
+    let namespace = match parts.as_slice() {
+        ["namespaces", namespace, next, ..] if !own_subresource(next) => {
+            let namespace = *namespace;
+            parts.drain(..2);
+            namespace
+        }
+        _ => "",
+    };
+    let at = |index: usize| parts.get(index).copied().unwrap_or_default();
+    (parts.len() <= 3).then(|| Place { group, version, namespace, resource: at(0), name: at(1), subresource: at(2) })
+}
+
+impl Call {
+    /// Reads a request about a resource; `None` when the path is about something else.
+    pub(crate) fn parse(registry: &Registry, user: User, parts: &Parts, body: Bytes) -> Option<Result<Self, Refusal>> {
+        let place = place(parts.uri.path())?;
+        if !registry.serves(place.group, place.version) {
+            return None;
+        }
+        let Some(resource) = registry.get(place.group, place.version, place.resource) else {
+            return Some(Err(Refusal::no_such_path()));
+        };
+        let params = Params::parse(parts.uri.query().unwrap_or_default());
+        let watches = params.flag("watch");
+        let many = place.name.is_empty();
+        let verb = match parts.method {
+            Method::GET if watches => Verb::Watch,
+            Method::GET | Method::HEAD if many => Verb::List,
+            Method::GET | Method::HEAD => Verb::Get,
+            Method::POST => Verb::Create,
+            Method::PUT => Verb::Update,
+            Method::PATCH => Verb::Patch,
+            Method::DELETE if many => Verb::DeleteCollection,
+            Method::DELETE => Verb::Delete,
+            _ => return Some(Err(Refusal::method_not_allowed())),
+        };
+        // A new object has no name in the path, an object of its own has one; subresources are created by name.
+        let named_wrongly = match verb {
+            Verb::Create => many == place.subresource.is_empty(),
+            Verb::Update | Verb::Patch => !many,
+            _ => true,
+        };
+        let namespaced_wrongly = !place.namespace.is_empty() && !resource.listed.namespaced;
+        let lacks_namespace = resource.listed.namespaced
+            && place.namespace.is_empty()
+            && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+        if namespaced_wrongly || (!place.subresource.is_empty() && resource.subresource(place.subresource).is_none()) {
+            return Some(Err(Refusal::no_such_path()));
+        }
+        if !named_wrongly || lacks_namespace || !resource.allows(place.subresource, verb.name()) {
+            return Some(Err(Refusal::method_not_allowed()));
+        }
+        Some(Ok(Self {
+            verb,
+            namespace: place.namespace.into(),
+            name: params::decode(place.name),
+            subresource: place.subresource.into(),
+            resource,
+            params,
+            headers: parts.headers.clone(),
+            user,
+            body,
+        }))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Who the fields belong to: what the client says, or the program of its user agent.
+    pub(crate) fn field_manager(&self) -> String {
+        match self.params.text("fieldManager") {
+            "" => match self.header("user-agent").split('/').next() {
+                None | Some("") => "unknown".into(),
+                Some(program) => program.chars().take(128).collect(),
+            },
+            named => named.into(),
+        }
+    }
+
+    pub(crate) fn dry_run(&self) -> bool {
+        !self.params.text("dryRun").is_empty()
+    }
+
+    pub(crate) fn key(&self) -> crate::store::Key {
+        (self.namespace.clone(), self.name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, expected: [&str; 6]) {
+        let [group, version, namespace, resource, name, subresource] = expected;
+        assert_eq!(place(path), Some(Place { group, version, namespace, resource, name, subresource }), "{path}");
+    }
+
+    #[test]
+    fn paths_name_resources() {
+        check("/api/v1/pods", ["", "v1", "", "pods", "", ""]);
+        check("/api/v1/namespaces", ["", "v1", "", "namespaces", "", ""]);
+        check("/api/v1/namespaces/a", ["", "v1", "", "namespaces", "a", ""]);
+        check("/api/v1/namespaces/a/status", ["", "v1", "", "namespaces", "a", "status"]);
+        check("/api/v1/namespaces/a/pods/b/log", ["", "v1", "a", "pods", "b", "log"]);
+        check("/apis/apps/v1/namespaces/a/deployments/b", ["apps", "v1", "a", "deployments", "b", ""]);
+        assert_eq!(place("/api/v1"), None);
+        assert_eq!(place("/apis/apps/v1"), None);
+    }
+}

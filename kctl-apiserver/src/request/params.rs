@@ -1,0 +1,78 @@
+//! The query of a request.
+
+use std::collections::HashMap;
+
+use crate::status::Refusal;
+
+/// Options of a request by name. Of an option given twice the first counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Params(HashMap<String, String>);
+
+/// Undoes percent encoding; what is not encoded rightly stays.
+pub(crate) fn decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
+        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            decoded.push(byte);
+            at += 3;
+        } else {
+            decoded.push(bytes[at]);
+            at += 1;
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+impl Params {
+    pub(crate) fn parse(query: &str) -> Self {
+        let mut params = HashMap::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            params.entry(decode(name)).or_insert_with(|| decode(&value.replace('+', " ")));
+        }
+        Self(params)
+    }
+
+    /// The value, or the empty text.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    pub(crate) fn given(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Given and not `false` or `0` (`Convert_Slice_string_To_bool` of apimachinery).
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
+    }
+
+    /// A whole number; nothing when it is not given.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Refusal> {
+        match self.text(name) {
+            "" => Ok(None),
+            text => text
+                .parse()
+                .map(Some)
+                .map_err(|_| Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_decoded() {
+        let params = Params::parse("labelSelector=a%3Db%2C+c&watch&x=%zz&limit=7");
+        assert_eq!(params.text("labelSelector"), "a=b, c");
+        assert_eq!(params.text("x"), "%zz");
+        assert!(params.flag("watch") && !params.flag("pretty"));
+        assert_eq!(params.number("limit").unwrap(), Some(7));
+        assert_eq!(params.number("x").unwrap_err().code, 400);
+    }
+}

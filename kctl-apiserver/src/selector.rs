@@ -1,0 +1,317 @@
+//! Label and field selectors: which objects a list or a watch is about.
+
+use serde_json::Value;
+
+use crate::status::Refusal;
+
+/// A parsed label selector and field selector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selector {
+    labels: Vec<Requirement>,
+    fields: Vec<FieldRequirement>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Test {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    Missing,
+    Greater(i64),
+    Less(i64),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct FieldRequirement {
+    path: String,
+    value: String,
+    equal: bool,
+}
+
+impl Selector {
+    /// Parses both; `known` are the fields that may be selected by beside name and namespace.
+    pub(crate) fn parse(labels: &str, fields: &str, known: &[&str]) -> Result<Self, Refusal> {
+        let labels = LabelParser { rest: labels.trim() }.parse().map_err(Refusal::bad_request)?;
+        let fields = parse_fields(fields)?;
+        for FieldRequirement { path, .. } in &fields {
+            let always = ["metadata.name", "metadata.namespace"].contains(&path.as_str());
+            if !always && !known.contains(&path.as_str()) {
+                return Err(Refusal::bad_request(unknown_field(path, known)));
+            }
+        }
+        Ok(Self { labels, fields })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        let labels = &object["metadata"]["labels"];
+        self.labels.iter().all(|wanted| wanted.matches(labels[&wanted.key].as_str()))
+            && self.fields.iter().all(|wanted| (field(object, &wanted.path) == wanted.value) == wanted.equal)
+    }
+}
+
+fn unknown_field(path: &str, known: &[&str]) -> String {
+    if known.is_empty() {
+        format!(r#""{path}" is not a known field selector: only "metadata.name", "metadata.namespace""#)
+    } else {
+        format!("field label not supported: {path}")
+    }
+}
+
+/// The value of a field as selectors see it: numbers and booleans as text, nothing as the empty text.
+fn field(object: &Value, path: &str) -> String {
+    let mut at = object;
+    for part in path.split('.') {
+        at = &at[part];
+    }
+    match at {
+        Value::String(text) => text.clone(),
+        // These fields are booleans or numbers, whose default is written out by the real server.
+        Value::Null if path == "spec.unschedulable" || path == "spec.hostNetwork" => "false".into(),
+        Value::Null
+            if path.starts_with("status.") && ["successful", "replicas"].iter().any(|end| path.ends_with(end)) =>
+        {
+            "0".into()
+        }
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// The fields of built-in kinds that can be selected by, beside name and namespace
+/// (`AddFieldLabelConversionsFor…` in `pkg/apis/*/v1/conversion.go`).
+pub(crate) fn fields_of(group: &str, resource: &str) -> &'static [&'static str] {
+    match (group, resource) {
+        ("", "pods") => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+        ("" | "events.k8s.io", "events") => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        ("", "secrets") => &["type"],
+        ("", "namespaces") => &["status.phase"],
+        ("", "nodes") => &["spec.unschedulable"],
+        ("", "services") => &["spec.clusterIP", "spec.type"],
+        ("", "replicationcontrollers") | ("apps", "replicasets") => &["status.replicas"],
+        ("batch", "jobs") => &["status.successful"],
+        ("certificates.k8s.io", "certificatesigningrequests") => &["spec.signerName"],
+        _ => &[],
+    }
+}
+
+impl Requirement {
+    fn matches(&self, label: Option<&str>) -> bool {
+        let number = || label.and_then(|label| label.parse::<i64>().ok());
+        match &self.test {
+            Test::In(values) => label.is_some_and(|label| values.iter().any(|value| value == label)),
+            Test::NotIn(values) => !label.is_some_and(|label| values.iter().any(|value| value == label)),
+            Test::Exists => label.is_some(),
+            Test::Missing => label.is_none(),
+            Test::Greater(than) => number().is_some_and(|number| number > *than),
+            Test::Less(than) => number().is_some_and(|number| number < *than),
+        }
+    }
+}
+
+/// The grammar of `k8s.io/apimachinery/pkg/labels/selector.go`.
+struct LabelParser<'a> {
+    rest: &'a str,
+}
+
+impl<'a> LabelParser<'a> {
+    fn parse(mut self) -> Result<Vec<Requirement>, String> {
+        let mut requirements = Vec::new();
+        while !self.rest.is_empty() {
+            requirements.push(self.requirement()?);
+            self.rest = self.rest.trim_start();
+            match self.rest.strip_prefix(',') {
+                Some(rest) if rest.trim().is_empty() => return Err(Self::found("", "identifier after ','")),
+                Some(rest) => self.rest = rest.trim_start(),
+                None if self.rest.is_empty() => break,
+                None => return Err(Self::found(self.rest, "',' or 'end of string'")),
+            }
+        }
+        Ok(requirements)
+    }
+
+    fn found(found: &str, expected: &str) -> String {
+        let token = found.split([',', ' ', ')']).next().unwrap_or_default();
+        format!("unable to parse requirement: found '{token}', expected: {expected}")
+    }
+
+    fn word(&mut self) -> &'a str {
+        self.rest = self.rest.trim_start();
+        let end = self.rest.find(|c: char| c.is_whitespace() || "=!,()<>".contains(c)).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest.trim_start();
+        word
+    }
+
+    fn eat(&mut self, token: &str) -> bool {
+        let rest = self.rest.strip_prefix(token);
+        rest.map(|rest| self.rest = rest.trim_start()).is_some()
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        if self.eat("!") {
+            return Ok(Requirement { key: self.key()?, test: Test::Missing });
+        }
+        let key = self.key()?;
+        let test = if self.rest.is_empty() || self.rest.starts_with(',') {
+            Test::Exists
+        } else if self.eat("==") || self.eat("=") {
+            Test::In(vec![self.value()?])
+        } else if self.eat("!=") {
+            Test::NotIn(vec![self.value()?])
+        } else if self.eat(">") {
+            Test::Greater(self.number()?)
+        } else if self.eat("<") {
+            Test::Less(self.number()?)
+        } else {
+            match self.word() {
+                "in" => Test::In(self.values()?),
+                "notin" => Test::NotIn(self.values()?),
+                other => return Err(Self::found(other, "in, notin, =, ==, !=, gt, lt")),
+            }
+        };
+        Ok(Requirement { key, test })
+    }
+
+    fn key(&mut self) -> Result<String, String> {
+        let before = self.rest;
+        match self.word() {
+            "" => Err(Self::found(before, "!, identifier, or 'end of string'")),
+            key => Ok(key.into()),
+        }
+    }
+
+    fn value(&mut self) -> Result<String, String> {
+        if self.rest.starts_with(['=', '!', '(', '<', '>']) {
+            return Err(Self::found(&self.rest[..1], "identifier"));
+        }
+        Ok(self.word().into())
+    }
+
+    fn number(&mut self) -> Result<i64, String> {
+        let word = self.word();
+        word.parse().map_err(|_| {
+            format!("values[0][]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer")
+        })
+    }
+
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        if !self.eat("(") {
+            return Err(Self::found(self.rest, "'('"));
+        }
+        let mut values = Vec::new();
+        loop {
+            values.push(self.word().to_owned());
+            if self.eat(")") {
+                return Ok(values);
+            }
+            if !self.eat(",") {
+                return Err(Self::found(self.rest, "',', or ')'"));
+            }
+        }
+    }
+}
+
+fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
+    let mut requirements = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (path, rest, equal) = match (part.split_once("!="), part.split_once("=="), part.split_once('=')) {
+            (Some((path, rest)), ..) => (path, rest, false),
+            (_, Some((path, rest)), _) | (_, _, Some((path, rest))) => (path, rest, true),
+            _ => {
+                return Err(Refusal::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'")));
+            }
+        };
+        requirements.push(FieldRequirement { path: path.trim().into(), value: rest.into(), equal });
+    }
+    Ok(requirements)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(labels: &str, fields: &str, expected: bool) {
+        let object = json!({
+            "metadata": { "name": "a", "labels": { "app": "web", "tier": "2" } },
+            "spec": { "nodeName": "n1" },
+        });
+        let selector = Selector::parse(labels, fields, fields_of("", "pods")).unwrap();
+        assert_eq!(selector.matches(&object), expected, "{labels} {fields}");
+    }
+
+    #[test]
+    fn labels_are_selected_by_every_operator() {
+        for (selector, expected) in [
+            ("", true),
+            ("app", true),
+            ("!app", false),
+            ("app=web", true),
+            ("app==web,tier=2", true),
+            ("app!=web", false),
+            ("other!=web", true),
+            ("app in (db, web)", true),
+            ("app notin (db,web)", false),
+            ("other notin (db)", true),
+            ("tier>1", true),
+            ("tier<2", false),
+            ("app = web , !other", true),
+        ] {
+            check(selector, "", expected);
+        }
+    }
+
+    #[test]
+    fn fields_are_selected_by_equality() {
+        check("", "spec.nodeName=n1", true);
+        check("", "spec.nodeName!=n1,metadata.name=a", false);
+        check("", "status.phase=", true);
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_the_words_of_the_real_server() {
+        let refused = |labels, fields| Selector::parse(labels, fields, &[]).unwrap_err().message;
+        assert_eq!(refused("a===b", ""), "unable to parse requirement: found '=', expected: identifier");
+        assert_eq!(
+            refused("", "data.a=b"),
+            r#""data.a" is not a known field selector: only "metadata.name", "metadata.namespace""#
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! Refusals: the `Status` objects that clients of the API server know how to read.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// What the API server refuses, and why. The texts are those of `k8s.io/apimachinery/pkg/api/errors`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refusal {
+    /// The HTTP status.
+    pub(crate) code: StatusCode,
+    /// The machine-readable reason, such as `NotFound`.
+    pub(crate) reason: &'static str,
+    /// The text for people.
+    pub(crate) message: String,
+    /// `details` of the Status: null when there are none.
+    pub(crate) details: Value,
+}
+
+/// One field that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// Such as `FieldValueInvalid`.
+    pub(crate) reason: &'static str,
+    /// What is wrong, without the field.
+    pub(crate) message: String,
+    /// The path of the field.
+    pub(crate) field: String,
+}
+
+/// A resource in texts: `pods`, `deployments.apps`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(crate) struct GroupResource {
+    /// The group; empty for the core.
+    pub(crate) group: String,
+    /// The plural name.
+    pub(crate) resource: String,
+}
+
+impl GroupResource {
+    /// A resource of a group.
+    pub(crate) fn new(group: &str, resource: &str) -> Self {
+        Self { group: group.into(), resource: resource.into() }
+    }
+}
+
+impl std::fmt::Display for GroupResource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.resource)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        Ok(())
+    }
+}
+
+fn details(of: &GroupResource, name: &str) -> Value {
+    let mut details = json!({ "kind": of.resource });
+    if !name.is_empty() {
+        details["name"] = name.into();
+    }
+    if !of.group.is_empty() {
+        details["group"] = of.group.clone().into();
+    }
+    details
+}
+
+impl Refusal {
+    pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: Value::Null }
+    }
+
+    pub(crate) fn about(mut self, of: &GroupResource, name: &str) -> Self {
+        self.details = details(of, name);
+        self
+    }
+
+    pub(crate) fn not_found(of: &GroupResource, name: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} \"{name}\" not found")).about(of, name)
+    }
+
+    pub(crate) fn already_exists(of: &GroupResource, name: &str) -> Self {
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{of} \"{name}\" already exists")).about(of, name)
+    }
+
+    pub(crate) fn conflict(of: &GroupResource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {of} \"{name}\": {why}");
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about(of, name)
+    }
+
+    /// The object has another resourceVersion than the writer has read.
+    pub(crate) fn modified(of: &GroupResource, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(of, name, why)
+    }
+
+    pub(crate) fn forbidden(of: &GroupResource, name: &str, why: &str) -> Self {
+        let quoted = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{of}{quoted} is forbidden: {why}")).about(of, name)
+    }
+
+    /// `group` and `kind` are those of the object: this is the one refusal that names the kind.
+    pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let texts: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let all = match texts.as_slice() {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        let of = GroupResource::new(group, kind);
+        let mut refusal =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{of} \"{name}\" is invalid: {all}"));
+        refusal.details = details(&of, name);
+        refusal.details["causes"] = causes
+            .iter()
+            .map(|cause| json!({ "reason": cause.reason, "message": cause.message, "field": cause.field }))
+            .collect();
+        refusal
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub(crate) fn no_such_path() -> Self {
+        let mut refusal =
+            Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
+        refusal.details = json!({});
+        refusal
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let mut refusal = Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        );
+        refusal.details = json!({});
+        refusal
+    }
+
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    pub(crate) fn too_large() -> Self {
+        let message = format!("Request entity too large: limit is {}", crate::server::BODY_LEN_MAX);
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
+        let message =
+            format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    /// The `Status` object.
+    pub(crate) fn body(&self) -> Value {
+        let mut body = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code.as_u16(),
+        });
+        if !self.details.is_null() {
+            body["details"] = self.details.clone();
+        }
+        body
+    }
+}

@@ -1,0 +1,220 @@
+//! Where objects live: one revision for all writes, and a bounded history of each resource for watches and old pages.
+
+mod owners;
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    ops::Bound,
+    sync::Arc,
+};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::{
+    clock::{Chance, Clock},
+    kinds::Registry,
+    server::RequestRecord,
+    status::GroupResource,
+};
+use owners::Owners;
+
+/// Events that are kept for each resource. A watch that starts before them gets 410, as after a compaction of etcd.
+pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
+
+/// Namespace (empty for the cluster) and name.
+pub(crate) type Key = (String, String);
+
+/// A change of one object.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) revision: u64,
+    pub(crate) key: Key,
+    pub(crate) before: Option<Arc<Value>>,
+    /// The new state. Of a deletion: the last state, with the resourceVersion of the deletion.
+    pub(crate) object: Arc<Value>,
+    pub(crate) deleted: bool,
+}
+
+/// All objects of one resource.
+pub(crate) struct Table {
+    objects: BTreeMap<Key, Arc<Value>>,
+    history: VecDeque<Arc<Event>>,
+    /// Events up to this revision are no longer in the history.
+    compacted: u64,
+    /// Says that something changed.
+    changed: watch::Sender<u64>,
+}
+
+impl Table {
+    fn new(revision: u64) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            history: VecDeque::new(),
+            compacted: revision,
+            changed: watch::Sender::new(revision),
+        }
+    }
+
+    /// The objects of a namespace, or all, by namespace and name, from after a key on.
+    pub(crate) fn range(
+        &self,
+        namespace: Option<&str>,
+        after: Option<&Key>,
+    ) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
+        let start = match (after, namespace) {
+            (Some(after), _) => Bound::Excluded(after.clone()),
+            (None, Some(namespace)) => Bound::Included((namespace.to_owned(), String::new())),
+            (None, None) => Bound::Unbounded,
+        };
+        let namespace = namespace.map(str::to_owned);
+        let objects = self.objects.range((start, Bound::Unbounded));
+        objects.take_while(move |(key, _)| namespace.as_deref().is_none_or(|wanted| key.0 == wanted))
+    }
+
+    /// The events after a revision; `None` when some of them are no longer kept.
+    pub(crate) fn since(&self, revision: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
+        let first = self.history.partition_point(|event| event.revision <= revision);
+        (revision >= self.compacted).then(|| self.history.range(first..))
+    }
+
+    /// The state as it was at a revision; `None` when that is too long ago.
+    pub(crate) fn at(&self, revision: u64) -> Option<Table> {
+        let mut objects = self.objects.clone();
+        let later: Vec<_> = self.since(revision)?.collect();
+        for event in later.into_iter().rev() {
+            match &event.before {
+                Some(before) => objects.insert(event.key.clone(), before.clone()),
+                None => objects.remove(&event.key),
+            };
+        }
+        Some(Table { objects, ..Table::new(revision) })
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+}
+
+/// Everything that the server knows. One lock guards it: requests are handled one after the other.
+pub(crate) struct State {
+    pub(crate) revision: u64,
+    tables: HashMap<GroupResource, Table>,
+    owners: Owners,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) chance: Chance,
+    pub(crate) clock: Clock,
+    pub(crate) requests: VecDeque<RequestRecord>,
+    /// Of services, so that each gets its own address.
+    pub(crate) n_addresses: u32,
+    /// Says that something changed anywhere.
+    changed: watch::Sender<u64>,
+}
+
+impl State {
+    pub(crate) fn new(clock: Clock, seed: u64) -> Self {
+        Self {
+            revision: 1,
+            tables: HashMap::new(),
+            owners: Owners::default(),
+            registry: Arc::new(Registry::built_in()),
+            chance: Chance::new(seed),
+            clock,
+            requests: VecDeque::new(),
+            n_addresses: 0,
+            changed: watch::Sender::new(1),
+        }
+    }
+
+    pub(crate) fn table(&mut self, of: &GroupResource) -> &mut Table {
+        let revision = self.revision;
+        self.tables.entry(of.clone()).or_insert_with(|| Table::new(revision))
+    }
+
+    pub(crate) fn get(&self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
+        self.tables.get(of)?.objects.get(key).cloned()
+    }
+
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (&GroupResource, &Table)> {
+        self.tables.iter()
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Writes an object. It gets the next revision as its resourceVersion.
+    pub(crate) fn put(&mut self, of: &GroupResource, key: Key, mut object: Value) -> Arc<Value> {
+        self.revision += 1;
+        object["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        let object = Arc::new(object);
+        let before = self.table(of).objects.insert(key.clone(), object.clone());
+        self.owners.changed(of, &key, before.as_deref(), Some(&object));
+        self.log(of, Event { revision: self.revision, key, before, object: object.clone(), deleted: false });
+        object
+    }
+
+    /// Removes an object. Its last state gets the revision of the removal.
+    pub(crate) fn remove(&mut self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
+        let before = self.table(of).objects.remove(key)?;
+        self.revision += 1;
+        let mut last = Value::clone(&before);
+        last["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        let object = Arc::new(last);
+        self.owners.changed(of, key, Some(&before), None);
+        let event = Event {
+            revision: self.revision,
+            key: key.clone(),
+            before: Some(before),
+            object: object.clone(),
+            deleted: true,
+        };
+        self.log(of, event);
+        Some(object)
+    }
+
+    fn log(&mut self, of: &GroupResource, event: Event) {
+        let revision = event.revision;
+        let table = self.table(of);
+        table.history.push_back(Arc::new(event));
+        if table.history.len() > HISTORY_LEN_MAX {
+            table.compacted = table.history.pop_front().map_or(revision, |event| event.revision);
+        }
+        table.changed.send_replace(revision);
+        if of.resource == "customresourcedefinitions" {
+            let definitions = self.table(of).objects.clone();
+            self.registry = Arc::new(Registry::with_definitions(definitions.values().map(AsRef::as_ref)));
+        }
+        self.changed.send_replace(revision);
+    }
+
+    /// Forgets the history: watches and continued lists from before get 410.
+    pub(crate) fn compact(&mut self) {
+        let revision = self.revision;
+        for table in self.tables.values_mut() {
+            table.history.clear();
+            table.compacted = revision;
+        }
+    }
+
+    pub(crate) fn owners(&mut self) -> &mut Owners {
+        &mut self.owners
+    }
+
+    /// The objects that name this uid as an owner.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<(GroupResource, Key)> {
+        self.owners.dependents(uid)
+    }
+
+    /// Where the object with this uid is.
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<(GroupResource, Key)> {
+        self.owners.by_uid(uid)
+    }
+}
+
+impl State {
+    /// The objects of a resource, in a namespace or everywhere.
+    pub(crate) fn objects(&self, of: &GroupResource, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Value>> {
+        self.tables.get(of).into_iter().flat_map(move |table| table.range(namespace, None).map(|(_, object)| object))
+    }
+}

@@ -1,0 +1,127 @@
+//! `POST` of a new object.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Answer, body, strategy};
+use crate::{
+    admit, apply, crd,
+    request::Call,
+    status::{GroupResource, Refusal},
+    store::{Key, State},
+};
+
+/// Generated names are tried as often as the real server does (`maxNameGenerationCreateAttempts`).
+const NAME_ATTEMPTS_MAX: usize = 8;
+/// Longest part of a generated name that the user chooses.
+const NAME_BASE_LEN_MAX: usize = 58;
+
+pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+    let body::Decoded { object, warnings } = body::read(call)?;
+    if let Some(reviewed) = super::subresources::review(state, call, &object) {
+        return Ok(Answer::created(reviewed));
+    }
+    let object = store(state, call, object, |call, state, object| {
+        apply::update(&managed(call, state), None, object);
+        Ok(())
+    })?;
+    Ok(Answer::created(object).with_warnings(warnings))
+}
+
+/// Who writes, for managedFields.
+pub(super) fn managed<'a>(call: &'a Call, state: &State) -> apply::Request<'a> {
+    apply::Request {
+        schema: call.resource.schema(),
+        manager: call.field_manager(),
+        subresource: &call.subresource,
+        api_version: call.resource.api_version(),
+        now: state.clock.seconds(),
+        force: call.params.flag("force"),
+    }
+}
+
+/// Stores a new object; `own` says whose fields these are.
+pub(super) fn store(
+    state: &mut State,
+    call: &Call,
+    mut object: Value,
+    own: impl FnOnce(&Call, &State, &mut Value) -> Result<(), Refusal>,
+) -> Result<std::sync::Arc<Value>, Refusal> {
+    let resource = &call.resource;
+    set_namespace(call, &mut object)?;
+    if object["metadata"]["resourceVersion"].as_str().is_some_and(|version| !["", "0"].contains(&version)) {
+        return Err(Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    strategy::prepare_create(state, resource, &mut object);
+    match resource.schema() {
+        Some(schema) if resource.custom.is_some() => crd::default(schema, &mut object),
+        _ => admit::default_object(&resource.api_version(), resource.kind(), &mut object),
+    }
+    let key = name(state, call, &mut object);
+    strategy::validate(call, &object)?;
+    check_namespace(state, call, &key.1)?;
+    if state.get(&resource.of, &key).is_some() {
+        return Err(Refusal::already_exists(&resource.of, &key.1));
+    }
+    own(call, state, &mut object)?;
+    if call.dry_run() {
+        return Ok(object.into());
+    }
+    Ok(state.put(&resource.of, key, object))
+}
+
+fn set_namespace(call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    let given = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    if !given.is_empty() && given != call.namespace {
+        return Err(Refusal::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if call.resource.listed.namespaced {
+        object["metadata"]["namespace"] = call.namespace.clone().into();
+    }
+    Ok(())
+}
+
+fn name(state: &mut State, call: &Call, object: &mut Value) -> Key {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let (given, base) = (text("name"), text("generateName"));
+    if !given.is_empty() || base.is_empty() {
+        return (call.namespace.clone(), given);
+    }
+    let base: String = base.chars().take(NAME_BASE_LEN_MAX).collect();
+    let mut key = Key::default();
+    for _ in 0..NAME_ATTEMPTS_MAX {
+        key = (call.namespace.clone(), format!("{base}{}", state.chance.suffix()));
+        if state.get(&call.resource.of, &key).is_none() {
+            break;
+        }
+    }
+    object["metadata"]["name"] = key.1.clone().into();
+    key
+}
+
+fn check_namespace(state: &State, call: &Call, name: &str) -> Result<(), Refusal> {
+    if call.namespace.is_empty() {
+        return Ok(());
+    }
+    let (of, namespace) = (GroupResource::new("", "namespaces"), &call.namespace);
+    let Some(found) = state.get(&of, &(String::new(), namespace.clone())) else {
+        return Err(Refusal::not_found(&of, namespace));
+    };
+    if found["metadata"]["deletionTimestamp"].is_null() {
+        return Ok(());
+    }
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut refusal = Refusal::forbidden(&call.resource.of, name, &why);
+    refusal.details["causes"] = json!([{
+        "reason": "NamespaceTerminating",
+        "message": format!("namespace {namespace} is being terminated"),
+        "field": "metadata.namespace",
+    }]);
+    Err(refusal)
+}

@@ -1,0 +1,113 @@
+//! What requests do: one file a verb, all of them on the locked state.
+
+mod access;
+mod body;
+mod create;
+mod delete;
+mod list;
+mod patch;
+mod read;
+mod scale;
+mod strategy;
+mod subresources;
+mod update;
+pub(crate) mod watch;
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+pub(crate) use delete::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
+pub(crate) use update::settle;
+
+use crate::{
+    request::{Call, Verb},
+    status::Refusal,
+    store::State,
+};
+
+/// What a request is answered with.
+pub(crate) struct Answer {
+    pub(crate) code: StatusCode,
+    pub(crate) payload: Payload,
+    /// Texts of `Warning` headers.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The body of an answer.
+pub(crate) enum Payload {
+    Json(Arc<Value>),
+    Watch(watch::Start),
+}
+
+impl Answer {
+    pub(crate) fn ok(object: impl Into<Arc<Value>>) -> Self {
+        Self { code: StatusCode::OK, payload: Payload::Json(object.into()), warnings: Vec::new() }
+    }
+
+    fn created(object: impl Into<Arc<Value>>) -> Self {
+        Self { code: StatusCode::CREATED, ..Self::ok(object) }
+    }
+
+    fn with_warnings(mut self, warnings: Vec<String>) -> Self {
+        self.warnings = warnings;
+        self
+    }
+}
+
+/// Does what a call asks for.
+pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+    access::authorize(state, call)?;
+    check_options(call)?;
+    let mut answer = match (call.verb, call.subresource.as_str()) {
+        (Verb::Get, "scale") => scale::get(state, call),
+        (Verb::Update | Verb::Patch, "scale") => scale::set(state, call),
+        (Verb::Create, "") => create::create(state, call),
+        (Verb::Create, _) => subresources::create(state, call),
+        (Verb::Get, _) => read::get(state, call),
+        (Verb::List, _) => list::list(state, call),
+        (Verb::Watch, _) => watch::start(state, call),
+        (Verb::Update, "finalize") => subresources::finalize(state, call),
+        (Verb::Update, _) => update::replace(state, call),
+        (Verb::Patch, _) => patch::patch(state, call),
+        (Verb::Delete, _) => delete::delete(state, call),
+        (Verb::DeleteCollection, _) => delete::delete_collection(state, call),
+    }?;
+    let custom = call.resource.custom.as_ref();
+    answer.warnings.extend(custom.and_then(|custom| custom.warning.clone()));
+    Ok(answer)
+}
+
+fn check_options(call: &Call) -> Result<(), Refusal> {
+    let kind = match call.verb {
+        Verb::Create => "CreateOptions",
+        Verb::Update => "UpdateOptions",
+        Verb::Patch => "PatchOptions",
+        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
+        Verb::Get | Verb::List | Verb::Watch => return Ok(()),
+    };
+    let unsupported = |field: &str, value: &str, supported: &str| crate::status::Cause {
+        reason: "FieldValueNotSupported",
+        message: format!("Unsupported value: {value}: supported values: {supported}"),
+        field: field.into(),
+    };
+    let mut causes = Vec::new();
+    match call.params.text("dryRun") {
+        "" | "All" => {}
+        other => causes.push(unsupported("dryRun", &format!("[{other:?}]"), r#""All""#)),
+    }
+    match call.params.text("fieldValidation") {
+        "" | "Ignore" | "Warn" | "Strict" => {}
+        other => {
+            causes.push(unsupported("fieldValidation", &format!("{other:?}"), r#""Ignore", "Strict", "Warn""#));
+        }
+    }
+    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", kind, "", &causes)) }
+}
+
+/// The object as this client asked to see it; nothing when that is as it is stored.
+pub(crate) fn shown(call: &Call, object: &Value) -> Option<Value> {
+    let own_kind = object["kind"] == call.resource.kind();
+    if own_kind { read::in_version(&call.resource, object) } else { None }
+}

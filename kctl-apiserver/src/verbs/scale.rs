@@ -1,0 +1,142 @@
+//! The `scale` subresource: one shape for the replicas of every kind that has some.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Answer, update};
+use crate::{
+    apply, decode,
+    request::{Call, Verb},
+    status::Refusal,
+    store::State,
+};
+
+/// Where a kind keeps what a Scale shows.
+struct Paths {
+    spec: Vec<String>,
+    status: Vec<String>,
+    selector: Option<Vec<String>>,
+}
+
+fn paths(call: &Call) -> Paths {
+    let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect::<Vec<_>>();
+    let Some(custom) = &call.resource.custom else {
+        return Paths { spec: path("spec.replicas"), status: path("status.replicas"), selector: None };
+    };
+    let scale = &custom.version["subresources"]["scale"];
+    let text = |field: &str| scale[field].as_str();
+    Paths {
+        spec: path(text("specReplicasPath").unwrap_or("spec.replicas")),
+        status: path(text("statusReplicasPath").unwrap_or("status.replicas")),
+        selector: text("labelSelectorPath").map(path),
+    }
+}
+
+fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
+    path.iter().fold(object, |value, part| &value[part])
+}
+
+fn scale_of(call: &Call, object: &Value) -> Value {
+    let paths = paths(call);
+    let mut meta = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if !object["metadata"][field].is_null() {
+            meta[field] = object["metadata"][field].clone();
+        }
+    }
+    let selector = match &paths.selector {
+        Some(path) => at(object, path).as_str().unwrap_or_default().to_owned(),
+        None => selector_text(&object["spec"]["selector"]),
+    };
+    let mut spec = json!({});
+    if let Some(replicas) = at(object, &paths.spec).as_i64().filter(|replicas| *replicas != 0) {
+        spec["replicas"] = replicas.into();
+    }
+    let mut status = json!({ "replicas": at(object, &paths.status).as_i64().unwrap_or(0) });
+    if !selector.is_empty() {
+        status["selector"] = selector.into();
+    }
+    json!({ "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status })
+}
+
+/// A label selector as the text that lists take.
+fn selector_text(selector: &Value) -> String {
+    let labels = selector["matchLabels"]
+        .as_object()
+        .or_else(|| selector.as_object().filter(|map| map.values().all(Value::is_string)));
+    let mut parts: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        parts.push(match expression["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        });
+    }
+    parts.join(",")
+}
+
+pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
+    let of = &call.resource.of;
+    let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    Ok(Answer::ok(scale_of(call, &object)))
+}
+
+pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+    let of = &call.resource.of;
+    let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let scale = wanted(call, &old)?;
+    let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
+        return Err(Refusal::bad_request("Scale: spec.replicas must be an integer"));
+    };
+    if replicas < 0 {
+        let cause = crate::status::Cause {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
+            field: "spec.replicas".into(),
+        };
+        return Err(Refusal::invalid("autoscaling", "Scale", &call.name, &[cause]));
+    }
+    let mut new = Value::clone(&old);
+    let mut place = &mut new;
+    for part in paths(call).spec {
+        place = &mut place[part];
+    }
+    *place = replicas.into();
+    new["metadata"]["resourceVersion"] = scale["metadata"]["resourceVersion"].clone();
+    let written: Arc<Value> = update::write(state, call, &old, new, |request, old, new| {
+        apply::update(request, Some(old), new);
+        Ok(())
+    })?;
+    Ok(Answer::ok(scale_of(call, &written)))
+}
+
+fn wanted(call: &Call, old: &Value) -> Result<Value, Refusal> {
+    let content_type =
+        if call.header("content-type").is_empty() { "application/json" } else { call.header("content-type") };
+    let body_type = if content_type.contains("yaml") { "application/yaml" } else { "application/json" };
+    let body = decode::body(body_type, &call.body, "Scale").map_err(Refusal::bad_request)?;
+    if call.verb == Verb::Update {
+        return Ok(body);
+    }
+    let mut scale = scale_of(call, old);
+    if let Some(meta) = scale["metadata"].as_object_mut() {
+        meta.remove("resourceVersion");
+    }
+    if content_type.starts_with("application/json-patch") {
+        let patch: json_patch::Patch =
+            serde_json::from_value(body).map_err(|error| Refusal::bad_request(error.to_string()))?;
+        json_patch::patch(&mut scale, &patch).map_err(|error| Refusal::bad_request(error.to_string()))?;
+    } else {
+        json_patch::merge(&mut scale, &body);
+    }
+    Ok(scale)
+}

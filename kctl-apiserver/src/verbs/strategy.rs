@@ -1,0 +1,291 @@
+//! What differs by kind when objects are written: generation, status, names, allocated values.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    kinds::Resource,
+    request::Call,
+    status::{Cause, Refusal},
+    store::State,
+};
+
+/// Built-in resources whose `metadata.generation` counts changes, as the real server was seen to do it.
+const COUNTED: &[(&str, &str)] = &[
+    ("", "pods"),
+    ("", "podtemplates"),
+    ("", "replicationcontrollers"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("apps", "statefulsets"),
+    ("batch", "cronjobs"),
+    ("batch", "jobs"),
+    ("discovery.k8s.io", "endpointslices"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("networking.k8s.io", "ingressclasses"),
+    ("networking.k8s.io", "ingresses"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("policy", "poddisruptionbudgets"),
+    ("resource.k8s.io", "deviceclasses"),
+    ("scheduling.k8s.io", "priorityclasses"),
+];
+
+/// Resources whose objects are answered to a delete that removes them at once; the others are answered a Status.
+pub(super) fn answers_deleted(resource: &Resource) -> bool {
+    const OBJECT: &[&str] = &[
+        "limitranges",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+    ];
+    resource.of.group.is_empty() && OBJECT.contains(&resource.of.resource.as_str())
+}
+
+pub(super) fn counts_generations(resource: &Resource) -> bool {
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    resource.custom.is_some() || COUNTED.contains(&of)
+}
+
+/// Makes an object ready to be stored for the first time.
+pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
+    let resets_status = resource.has_status();
+    if let Value::Object(map) = object {
+        if resets_status && !keeps_status(resource) {
+            map.remove("status");
+        }
+        let Some(Value::Object(meta)) = map.get_mut("metadata") else { return };
+        for server_owned in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
+            meta.remove(server_owned);
+        }
+        meta.insert("uid".into(), state.chance.uid().into());
+        meta.insert("creationTimestamp".into(), state.clock.seconds().into());
+        if counts_generations(resource) {
+            meta.insert("generation".into(), 1.into());
+        } else {
+            meta.remove("generation");
+        }
+    }
+    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+        ("", "services") => allocate_address(state, object),
+        ("", "pods") => {
+            let class = qos_class(object);
+            object["status"] = json!({ "phase": "Pending", "qosClass": class });
+        }
+        ("", "namespaces") => {
+            object["status"] = json!({ "phase": "Active" });
+            if object["spec"]["finalizers"].is_null() {
+                object["spec"]["finalizers"] = json!(["kubernetes"]);
+            }
+            let name = object["metadata"]["name"].clone();
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => establish(state, object),
+        ("apps" | "batch" | "policy", _) if resource.has_status() => {
+            object["status"] = json!({});
+        }
+        ("", "persistentvolumes" | "persistentvolumeclaims") => object["status"] = json!({ "phase": "Pending" }),
+        _ => {}
+    }
+}
+
+/// Nodes come with the status that their kubelet has found.
+fn keeps_status(resource: &Resource) -> bool {
+    resource.custom.is_none() && resource.of.group.is_empty() && resource.of.resource == "nodes"
+}
+
+fn allocate_address(state: &mut State, object: &mut Value) {
+    let spec = &mut object["spec"];
+    if spec["type"] == "ExternalName" || spec["clusterIP"].as_str().is_some_and(|given| !given.is_empty()) {
+        return;
+    }
+    state.n_addresses += 1;
+    let [.., second, third, fourth] = state.n_addresses.to_be_bytes();
+    let address = format!("10.{}.{third}.{fourth}", 96 + second % 16);
+    spec["clusterIPs"] = json!([address]);
+    spec["clusterIP"] = address.into();
+}
+
+/// The class by which the kubelet evicts (`pkg/apis/core/v1/helper/qos`).
+fn qos_class(pod: &Value) -> &'static str {
+    let containers = || {
+        ["containers", "initContainers"].into_iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten())
+    };
+    let empty = Map::new();
+    let amounts = |container: &Value, of: &str| container["resources"][of].as_object().unwrap_or(&empty).clone();
+    if containers()
+        .all(|container| amounts(container, "limits").is_empty() && amounts(container, "requests").is_empty())
+    {
+        return "BestEffort";
+    }
+    let guaranteed = containers().all(|container| {
+        let (limits, requests) = (amounts(container, "limits"), amounts(container, "requests"));
+        ["cpu", "memory"].iter().all(|name| limits.contains_key(*name))
+            && requests.iter().all(|(name, amount)| limits.get(name) == Some(amount))
+    });
+    if guaranteed { "Guaranteed" } else { "Burstable" }
+}
+
+/// A definition is served at once: it gets the status that the real server writes a moment later.
+fn establish(state: &State, definition: &mut Value) {
+    let now = state.clock.seconds();
+    let spec = &mut definition["spec"];
+    let kind = spec["names"]["kind"].as_str().unwrap_or_default().to_owned();
+    if spec["names"]["singular"].as_str().is_none_or(str::is_empty) {
+        spec["names"]["singular"] = kind.to_lowercase().into();
+    }
+    if spec["names"]["listKind"].as_str().is_none_or(str::is_empty) {
+        spec["names"]["listKind"] = format!("{kind}List").into();
+    }
+    if spec["conversion"].is_null() {
+        spec["conversion"] = json!({ "strategy": "None" });
+    }
+    let stored: Vec<Value> = spec["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|version| version["storage"] == true)
+        .map(|version| version["name"].clone())
+        .collect();
+    let condition = |kind: &str, reason: &str, message: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message });
+    let status = json!({
+        "conditions": [
+            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        ],
+        "acceptedNames": spec["names"],
+        "storedVersions": stored,
+    });
+    definition["status"] = status;
+    definition["metadata"]["finalizers"] = json!([crate::controllers::CLEANUP]);
+}
+
+/// Carries over what a write of the object or of its status may not touch, and counts the generation.
+pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+    let custom = resource.custom.is_some();
+    match subresource {
+        "status" => {
+            let status = new.get("status").cloned();
+            if custom {
+                let managed = new["metadata"].get("managedFields").cloned();
+                *new = old.clone();
+                set(&mut new["metadata"], "managedFields", managed);
+            } else {
+                let meta = new["metadata"].clone();
+                *new = old.clone();
+                new["metadata"] = meta;
+                // A status write may annotate; owners and, except for pods, labels are not its business.
+                let kept: &[&str] =
+                    if resource.of.resource == "pods" { &["ownerReferences"] } else { &["ownerReferences", "labels"] };
+                for field in kept {
+                    set(&mut new["metadata"], field, old["metadata"].get(*field).cloned());
+                }
+            }
+            set(new, "status", status);
+        }
+        "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
+        _ => {}
+    }
+    let meta = &old["metadata"];
+    for server_owned in
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
+    {
+        set(&mut new["metadata"], server_owned, meta.get(server_owned).cloned());
+    }
+    if resource.of.resource == "customresourcedefinitions" && subresource.is_empty() {
+        accept_names(new);
+    }
+    if counts_generations(resource) && changes_generation(resource, old, new) {
+        new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
+    }
+}
+
+fn accept_names(definition: &mut Value) {
+    let names = definition["spec"]["names"].clone();
+    definition["status"]["acceptedNames"] = names;
+    let versions = definition["spec"]["versions"].as_array();
+    let name = versions
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true)
+        .map(|version| version["name"].clone());
+    if let (Some(name), Some(stored)) = (name, definition["status"]["storedVersions"].as_array_mut())
+        && !stored.contains(&name)
+    {
+        stored.push(name);
+    }
+}
+
+fn set(object: &mut Value, field: &str, value: Option<Value>) {
+    let Value::Object(map) = object else { return };
+    match value {
+        Some(value) => map.insert(field.into(), value),
+        None => map.remove(field),
+    };
+}
+
+fn changes_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
+    let ignored =
+        |key: &str| key == "metadata" || (key == "status" && (resource.custom.is_none() || resource.has_status()));
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return false };
+    let differs = |one: &Map<String, Value>, other: &Map<String, Value>| {
+        one.iter().any(|(key, value)| !ignored(key) && other.get(key) != Some(value))
+    };
+    differs(old, new) || differs(new, old)
+}
+
+/// Checks an object of any kind.
+pub(super) fn validate(call: &Call, object: &Value) -> Result<(), Refusal> {
+    let resource = &call.resource;
+    let mut causes = crate::admit::metadata(resource, object);
+    if let (Some(_), Some(schema)) = (&resource.custom, resource.schema()) {
+        causes.extend(crate::crd::validate(schema, object));
+    }
+    if resource.custom.is_none() {
+        causes.extend(crate::admit::required(resource, object));
+    }
+    refuse(resource, object, &causes)
+}
+
+/// Checks what an update may not change.
+pub(super) fn validate_update(call: &Call, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let mut causes = Vec::new();
+    for field in ["name", "namespace", "uid", "creationTimestamp"] {
+        let (old, new) = (&old["metadata"][field], &new["metadata"][field]);
+        if old != new && !new.is_null() {
+            causes.push(Cause {
+                reason: "FieldValueInvalid",
+                message: format!("Invalid value: {new}: field is immutable"),
+                field: format!("metadata.{field}"),
+            });
+        }
+    }
+    if call.resource.custom.is_some()
+        && new["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty)
+        && call.verb == crate::request::Verb::Update
+    {
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message: "Invalid value: 0: must be specified for an update".into(),
+            field: "metadata.resourceVersion".into(),
+        });
+    }
+    refuse(&call.resource, new, &causes)
+}
+
+fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<(), Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid(&resource.of.group, resource.kind(), name, causes))
+}

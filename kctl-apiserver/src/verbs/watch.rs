@@ -1,0 +1,232 @@
+//! `GET` with `watch`: events out of the history, for as long as the client asks.
+//!
+//! A watcher has no buffer: it reads the history at its own pace, and one that is slower than the history is long is
+//! told so with 410. Writers never wait for it.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::Stream;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Answer, Payload, list, read::in_version};
+use crate::{
+    kinds::Resource,
+    request::Call,
+    selector::Selector,
+    status::{Cause, Refusal},
+    store::{Event, State},
+};
+
+/// A client that wants bookmarks gets one at least so often (`defaultBookmarkFrequency` of the watch cache).
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// Without a timeout a watch lives for 30 to 60 minutes on the real server; here for the shorter.
+const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
+/// Events that are put into one piece of the body.
+const BATCH_LEN_MAX: usize = 100;
+
+/// A watch that has been accepted.
+pub(crate) struct Start {
+    resource: Arc<Resource>,
+    namespace: String,
+    selector: Selector,
+    bookmarks: bool,
+    life: Duration,
+    /// The state that is sent first, as events.
+    initial: Vec<Value>,
+    /// Events after this revision follow.
+    revision: u64,
+    changes: tokio::sync::watch::Receiver<u64>,
+}
+
+pub(super) fn start(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+    let selector = list::selector(call)?;
+    let version = call.params.text("resourceVersion");
+    let asked = match version {
+        "" => 0,
+        text => text.parse::<u64>().map_err(|_| {
+            let mut refusal = Refusal::bad_request(format!(
+                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ));
+            (refusal.code, refusal.reason) = (http::StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
+            refusal
+        })?,
+    };
+    let sends_initial = call.params.flag("sendInitialEvents");
+    check_initial(call)?;
+    let bookmarks = call.params.flag("allowWatchBookmarks");
+    let life = call.params.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
+    let revision = state.revision;
+    let table = state.table(&call.resource.of);
+    let mut start = Start {
+        namespace: call.namespace.clone(),
+        resource: call.resource.clone(),
+        selector,
+        bookmarks,
+        life: life.map_or(LIFE_DEFAULT, Duration::from_secs),
+        initial: Vec::new(),
+        revision: asked,
+        changes: table.changes(),
+    };
+    if sends_initial || (asked == 0 && !call.params.given("sendInitialEvents")) {
+        let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let matching = table.range(namespace, None).filter(|(_, object)| start.selector.matches(object));
+        start.initial = matching.map(|(_, object)| start.event("ADDED", object)).collect();
+        start.revision = revision;
+        if sends_initial && bookmarks {
+            let mut end = start.bookmark(revision);
+            end["object"]["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+            start.initial.push(end);
+        }
+    } else if asked == 0 {
+        start.revision = revision;
+    }
+    Ok(Answer { payload: Payload::Watch(start), ..Answer::ok(Value::Null) })
+}
+
+fn check_initial(call: &Call) -> Result<(), Refusal> {
+    let wants = call.params.given("sendInitialEvents");
+    let matching = call.params.text("resourceVersionMatch");
+    let why = match (wants, matching) {
+        (true, "NotOlderThan") | (false, "") => return Ok(()),
+        (true, _) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        (false, _) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+    };
+    let cause = Cause {
+        reason: "FieldValueForbidden",
+        message: format!("Forbidden: {why}"),
+        field: "resourceVersionMatch".into(),
+    };
+    Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[cause]))
+}
+
+impl Start {
+    fn event(&self, kind: &str, object: &Value) -> Value {
+        match in_version(&self.resource, object) {
+            Some(converted) => json!({ "type": kind, "object": converted }),
+            None => json!({ "type": kind, "object": object }),
+        }
+    }
+
+    fn bookmark(&self, revision: u64) -> Value {
+        let meta = json!({ "resourceVersion": revision.to_string(), "creationTimestamp": null });
+        let (kind, api_version) = (self.resource.kind(), self.resource.api_version());
+        json!({ "type": "BOOKMARK", "object": { "kind": kind, "apiVersion": api_version, "metadata": meta } })
+    }
+
+    /// An event as this watcher sees it: what begins to match is added, what ceases to match is deleted.
+    fn seen(&self, event: &Event) -> Option<Value> {
+        if !self.namespace.is_empty() && event.key.0 != self.namespace {
+            return None;
+        }
+        let matched = event.before.as_ref().is_some_and(|before| self.selector.matches(before));
+        let matches = !event.deleted && self.selector.matches(&event.object);
+        match (matched, matches) {
+            (false, false) => None,
+            (false, true) => Some(self.event("ADDED", &event.object)),
+            (true, true) => Some(self.event("MODIFIED", &event.object)),
+            (true, false) if event.deleted => Some(self.event("DELETED", &event.object)),
+            (true, false) => {
+                // The last state that matched, with the revision at which it ceased to.
+                let mut last = event.before.as_deref().cloned().unwrap_or_default();
+                last["metadata"]["resourceVersion"] = event.object["metadata"]["resourceVersion"].clone();
+                Some(self.event("DELETED", &last))
+            }
+        }
+    }
+
+    /// The body of the answer: lines of JSON.
+    pub(crate) fn stream(mut self, state: Arc<Mutex<State>>) -> impl Stream<Item = Bytes> + Send {
+        let initial = std::mem::take(&mut self.initial);
+        let now = Instant::now();
+        let watcher =
+            Watcher { end: now + self.life, bookmark_at: now + BOOKMARK_EVERY, start: self, state, over: false };
+        let first = futures::stream::iter((!initial.is_empty()).then(|| lines(&initial)));
+        let rest = futures::stream::unfold(watcher, |mut watcher| async move {
+            let piece = watcher.next().await?;
+            Some((piece, watcher))
+        });
+        futures::StreamExt::chain(first, rest)
+    }
+}
+
+fn lines(events: &[Value]) -> Bytes {
+    let mut body = Vec::new();
+    for event in events {
+        // Values always serialise.
+        let _infallible = serde_json::to_writer(&mut body, event);
+        body.push(b'\n');
+    }
+    body.into()
+}
+
+struct Watcher {
+    start: Start,
+    state: Arc<Mutex<State>>,
+    end: Instant,
+    bookmark_at: Instant,
+    over: bool,
+}
+
+enum Next {
+    Events(Vec<Value>),
+    Nothing,
+    TooOld,
+}
+
+impl Watcher {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if self.over {
+                return None;
+            }
+            self.start.changes.borrow_and_update();
+            match self.read() {
+                Next::Events(events) => return Some(lines(&events)),
+                Next::TooOld => {
+                    self.over = true;
+                    let refusal = Refusal::expired(format!("too old resource version: {}", self.start.revision));
+                    return Some(lines(&[json!({ "type": "ERROR", "object": refusal.body() })]));
+                }
+                Next::Nothing => {}
+            }
+            tokio::select! {
+                biased;
+                changed = self.start.changes.changed() => if changed.is_err() { return None },
+                () = tokio::time::sleep_until(self.end) => {
+                    self.over = true;
+                    return None;
+                }
+                () = tokio::time::sleep_until(self.bookmark_at), if self.start.bookmarks => {
+                    self.bookmark_at += BOOKMARK_EVERY;
+                    let event = self.start.bookmark(self.start.revision);
+                    return Some(lines(&[event]));
+                }
+            }
+        }
+    }
+
+    fn read(&mut self) -> Next {
+        let mut state = self.state.lock();
+        let current = state.revision;
+        if self.start.revision > current {
+            return Next::Nothing;
+        }
+        let Some(events) = state.table(&self.start.resource.of).since(self.start.revision) else {
+            return Next::TooOld;
+        };
+        let mut seen = Vec::new();
+        for event in events {
+            self.start.revision = event.revision;
+            seen.extend(self.start.seen(event));
+            if seen.len() >= BATCH_LEN_MAX {
+                return Next::Events(seen);
+            }
+        }
+        // Nothing more of this resource happened up to the revision of the whole server.
+        self.start.revision = current;
+        if seen.is_empty() { Next::Nothing } else { Next::Events(seen) }
+    }
+}

@@ -1,0 +1,58 @@
+//! Leaves out of a definition what the API documentation says about built-in types: most of its bytes, and enough of
+//! them to exceed what client-side apply keeps in an annotation (262,144).
+
+use std::collections::HashSet;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+/// Removes the descriptions that come from the types of k8s-openapi; those that the user wrote stay.
+pub(crate) fn without_built_in_descriptions<K: JsonSchema>(crd: &mut CustomResourceDefinition) {
+    // Not inlined, types keep their names: those of Kubernetes begin alike.
+    let root = SchemaGenerator::default().into_root_schema_for::<K>().to_value();
+    let definitions = root.get("$defs").or_else(|| root.get("definitions")).and_then(Value::as_object);
+    let mut built_in = HashSet::new();
+    for (_, definition) in definitions.into_iter().flatten().filter(|(name, _)| name.starts_with("io.k8s.")) {
+        collect(definition, &mut built_in);
+    }
+    let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    for schema in schemas.filter_map(|validation| validation.open_api_v3_schema.as_mut()) {
+        strip(schema, &built_in);
+    }
+}
+
+fn collect<'a>(node: &'a Value, found: &mut HashSet<&'a str>) {
+    match node {
+        Value::Object(map) => {
+            found.extend(map.get("description").and_then(Value::as_str));
+            map.values().for_each(|value| collect(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, found)),
+        _ => {}
+    }
+}
+
+fn strip(schema: &mut JSONSchemaProps, built_in: &HashSet<&str>) {
+    if schema.description.as_deref().is_some_and(|text| built_in.contains(text)) {
+        schema.description = None;
+    }
+    for field in schema.properties.iter_mut().flat_map(|fields| fields.values_mut()) {
+        strip(field, built_in);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        strip(values, built_in);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => strip(items, built_in),
+        Some(JSONSchemaPropsOrArray::Schemas(all)) => all.iter_mut().for_each(|items| strip(items, built_in)),
+        None => {}
+    }
+    for all in [&mut schema.all_of, &mut schema.any_of, &mut schema.one_of].into_iter().flatten() {
+        for one in all.iter_mut() {
+            strip(one, built_in);
+        }
+    }
+}

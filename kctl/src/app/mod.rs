@@ -1,0 +1,129 @@
+//! A program: its controllers and the commands by which it is run.
+
+mod cli;
+#[cfg(feature = "dev")]
+mod dev;
+#[cfg(feature = "dev")]
+mod files;
+mod run;
+
+use std::{pin::Pin, sync::Arc};
+
+use kctl_runtime::{
+    manager::Manager,
+    reconcile::{Error, FunctionController, Reconcile, Result},
+    spec::ControllerSpec,
+};
+use kube::Client;
+
+#[cfg(feature = "dev")]
+pub(crate) use dev::World;
+
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type Add = Box<dyn FnOnce(&mut Manager) + Send>;
+
+/// What a controller is made in: given to the closure of [`App::controller_with`] at each start.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Env {
+    /// The name of the app.
+    pub app: String,
+}
+
+/// A set of controllers that run as one program.
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// Does nothing with every ConfigMap.
+/// #[controller]
+/// async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
+///     Ok(Action::await_change())
+/// }
+///
+/// let app = App::new("idler").controller::<idle>();
+/// assert_eq!(app.specs()[0].name, "configmap");
+/// ```
+pub struct App {
+    name: String,
+    controllers: Vec<Registration>,
+}
+
+struct Registration {
+    spec: fn() -> ControllerSpec,
+    start: Arc<dyn Fn(Env) -> Boxed<'static, Result<Add>> + Send + Sync>,
+}
+
+impl App {
+    /// An app without controllers. The name is the field manager of all that it writes.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.into(), controllers: Vec::new() }
+    }
+
+    /// Adds a controller without state: one made from a function.
+    #[must_use]
+    pub fn controller<C: FunctionController>(self) -> Self {
+        self.controller_with(|_env| async { Ok(C::instance()) })
+    }
+
+    /// Adds a controller with state. The closure makes it at each start of `run` and `dev`, never for `generate-…`.
+    #[must_use]
+    pub fn controller_with<C, F, Fut>(mut self, make: F) -> Self
+    where
+        C: Reconcile,
+        F: Fn(Env) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<C>> + Send + 'static,
+    {
+        let start = move |env| -> Boxed<'static, Result<Add>> {
+            let made = make(env);
+            Box::pin(async move {
+                let controller = made.await?;
+                let add: Add = Box::new(move |manager: &mut Manager| manager.add(controller));
+                Ok(add)
+            })
+        };
+        self.controllers.push(Registration { spec: C::spec, start: Arc::new(start) });
+        self
+    }
+
+    /// The declarations of all controllers.
+    pub fn specs(&self) -> Vec<ControllerSpec> {
+        self.controllers.iter().map(|controller| (controller.spec)()).collect()
+    }
+
+    /// Reads the command line and does what it says.
+    ///
+    /// # Errors
+    /// Whatever keeps the command from being done, in words for the person at the terminal.
+    pub async fn main(self) -> Result<()> {
+        self.check()?;
+        cli::main(self).await
+    }
+
+    /// A manager with all controllers, ready to run against a cluster.
+    ///
+    /// # Errors
+    /// When a controller cannot be made, or the declarations contradict each other.
+    pub async fn manager(&self, client: Client) -> Result<Manager> {
+        self.check()?;
+        let mut manager = Manager::new(client, &self.name, run::observer());
+        for controller in &self.controllers {
+            let add = (controller.start)(Env { app: self.name.clone() }).await?;
+            add(&mut manager);
+        }
+        Ok(manager)
+    }
+
+    fn check(&self) -> Result<()> {
+        let specs = self.specs();
+        for (index, spec) in specs.iter().enumerate() {
+            if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {
+                return Err(Error::from(format!(
+                    "two controllers are named `{}`: {} and {}; write `name = \"…\"` in one of them",
+                    spec.name, first.location, spec.location
+                )));
+            }
+        }
+        Ok(())
+    }
+}

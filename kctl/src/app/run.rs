@@ -1,0 +1,95 @@
+//! `run`: the manager against a cluster, until it is told to stop.
+
+use std::sync::Arc;
+
+use kctl_runtime::{
+    reconcile::{Error, Result},
+    worker::{Decision, Observer, Outcome},
+};
+use kube::{
+    Client,
+    client::ClientBuilder,
+    config::{Config, KubeConfigOptions, Kubeconfig},
+};
+
+use super::{App, cli::RunOptions};
+
+pub(super) async fn run(app: App, options: RunOptions) -> Result<()> {
+    log();
+    let (context, config) = config(options).await?;
+    eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
+    // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
+    let client: Client = ClientBuilder::try_from(config)?.build();
+    app.manager(client).await?.run(stopped()).await;
+    Ok(())
+}
+
+async fn config(options: RunOptions) -> Result<(String, Config)> {
+    let named = options.kubeconfig.is_some() || options.context.is_some();
+    let kubeconfig = match &options.kubeconfig {
+        Some(file) => Kubeconfig::read_from(file),
+        None => Kubeconfig::read(),
+    };
+    match kubeconfig {
+        Ok(kubeconfig) => {
+            let context = options.context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+            let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
+            Ok((context, Config::from_custom_kubeconfig(kubeconfig, &wanted).await.map_err(no_cluster)?))
+        }
+        Err(error) if named => Err(no_cluster(error)),
+        Err(error) => match Config::incluster() {
+            Ok(config) => Ok(("(in the cluster)".into(), config)),
+            Err(_) => Err(no_cluster(error)),
+        },
+    }
+}
+
+fn no_cluster(error: impl std::fmt::Display) -> Error {
+    Error::from(format!(
+        "no cluster to run against: {error}\nhelp: set KUBECONFIG, or try it without a cluster: `cargo run -- dev`"
+    ))
+}
+
+/// Returns at the first Ctrl-C or SIGTERM. A second one ends the process.
+pub(super) async fn stopped() {
+    let interrupt = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = interrupt => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _unsupported = interrupt.await;
+}
+
+pub(super) fn log() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new("info"));
+    let _already =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().try_init();
+}
+
+/// Says what went wrong, and what will happen.
+pub(super) fn observer() -> Observer {
+    Arc::new(|report| {
+        let next = match &report.decision {
+            Decision::RateLimited => "tried again with growing waits".to_owned(),
+            Decision::RetryAfter(wait) => format!("tried again in {wait:?}"),
+            _ => "not tried again until it changes".to_owned(),
+        };
+        let (controller, key) = (&report.controller, &report.key);
+        match &report.outcome {
+            // Outdated states are a part of the protocol, not a failure.
+            Outcome::Failed { conflict: true, text, .. } => tracing::debug!(controller, %key, "{text}"),
+            Outcome::Failed { text, .. } => tracing::error!(controller, %key, "{text}; {next}"),
+            Outcome::Panicked(text) => tracing::error!(controller, %key, "panic: {text}; {next}"),
+            Outcome::TimedOut => tracing::error!(controller, %key, "took longer than its timeout; {next}"),
+            Outcome::Done(_) | Outcome::Vanished => tracing::debug!(controller, %key, "reconciled"),
+        }
+    })
+}

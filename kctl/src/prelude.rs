@@ -1,0 +1,27 @@
+//! What a file that declares controllers needs: `use kctl::prelude::*`.
+
+pub use std::{sync::Arc, time::Duration};
+
+pub use k8s_openapi::{
+    api::{
+        apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
+        batch::v1::{CronJob, Job},
+        core::v1::{
+            ConfigMap, Container, Namespace, Node, Pod, PodSpec, PodTemplateSpec, Secret, Service, ServiceAccount,
+        },
+    },
+    apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta},
+};
+pub use kube::ResourceExt;
+
+pub use kctl_macros::{controller, resource, schema};
+pub use kctl_runtime::{
+    effect::ApiError,
+    key::Key,
+    reconcile::{
+        Action, Context, Creates, Deletes, Finalize, Owned, Owns, Patches, Reads, Reconcile, Result, ResultExt,
+    },
+    store::{Change, Store},
+};
+
+pub use crate::App;
