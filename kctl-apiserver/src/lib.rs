@@ -19,10 +19,13 @@ mod crd;
 mod decode;
 mod kinds;
 mod kubelet;
+mod openapi;
 mod patch;
 mod request;
 pub mod schema;
 mod selector;
+#[cfg(feature = "serve")]
+mod serve;
 mod server;
 mod status;
 mod store;
@@ -30,4 +33,6 @@ mod verbs;
 
 pub use kubelet::Kubelet;
 pub use request::User;
+#[cfg(feature = "serve")]
+pub use serve::{Listening, ServeOptions};
 pub use server::{ApiServer, Body, InProcess, RequestRecord};

@@ -2,6 +2,8 @@
 
 use std::{
     convert::Infallible,
+    io::{self, Write},
+    path::Path,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -20,6 +22,7 @@ use crate::{
     controllers::{self, Garbage},
     kinds,
     kubelet::Kubelet,
+    openapi,
     request::{Call, User},
     status::{GroupResource, Refusal},
     store::{Key, State},
@@ -152,6 +155,29 @@ impl ApiServer {
         self.state.lock().get(&GroupResource::new(group, resource), &key)
     }
 
+    /// Whose token this is: of a service account, by its `token` subresource.
+    pub fn user_of_token(&self, token: &str) -> Option<User> {
+        self.state.lock().user_of_token(token)
+    }
+
+    /// Keeps all objects in a folder from now on; what is in it already is served.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or another server uses it.
+    pub fn keep_in(&self, folder: &Path) -> io::Result<()> {
+        self.state.lock().keep_in(folder)
+    }
+
+    /// Appends a line of JSON for each request to a file: an event of `audit.k8s.io/v1` at level Metadata.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn audit_to(&self, file: &Path) -> io::Result<()> {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(file)?;
+        self.state.lock().audit = Some(file);
+        Ok(())
+    }
+
     /// Forgets the history, as a compaction of etcd does: watches from before and pages of old lists get 410.
     pub fn compact(&self) {
         self.state.lock().compact();
@@ -192,6 +218,10 @@ where
 
 fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> Response<Body> {
     let mut locked = state.lock();
+    let user = match user.or_impersonated(&parts.headers) {
+        Ok(user) => user,
+        Err(refusal) => return refuse(&refusal),
+    };
     let Some(call) = Call::parse(&locked.registry.clone(), user, parts, body) else {
         return meta(&locked, parts);
     };
@@ -204,6 +234,7 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
     };
     let code = performed.as_ref().map_or_else(|refusal| refusal.code, |answer| answer.code);
     record(&mut locked, &call, code);
+    audit(&mut locked, &call, parts, code);
     drop(locked);
     match performed {
         Err(refusal) => refuse(&refusal),
@@ -255,6 +286,35 @@ fn record(state: &mut State, call: &Call, code: StatusCode) {
     });
 }
 
+fn audit(state: &mut State, call: &Call, parts: &Parts, code: StatusCode) {
+    let now = state.clock.now().to_string();
+    let Some(file) = &mut state.audit else { return };
+    let event = json!({
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "stage": "ResponseComplete",
+        "requestURI": parts.uri.path_and_query().map_or("", |path| path.as_str()),
+        "verb": call.verb.name(),
+        "user": { "username": call.user.name, "groups": call.user.groups },
+        "userAgent": call.header("user-agent"),
+        "objectRef": {
+            "apiGroup": call.resource.of.group,
+            "apiVersion": call.resource.version,
+            "resource": call.resource.of.resource,
+            "subresource": call.subresource,
+            "namespace": call.namespace,
+            "name": call.name,
+        },
+        "responseStatus": { "code": code.as_u16() },
+        "requestReceivedTimestamp": now,
+    });
+    if let Err(error) = file.write_all(&bytes_of(&event)) {
+        tracing::error!(%error, "requests are no longer audited");
+        state.audit = None;
+    }
+}
+
 /// Paths that are not about objects.
 fn meta(state: &State, parts: &Parts) -> Response<Body> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
@@ -274,6 +334,10 @@ fn meta(state: &State, parts: &Parts) -> Response<Body> {
         ["apis", group] => kinds::group(registry, group),
         ["apis", group, version] => kinds::resources(registry, group, version),
         ["api", version] => kinds::resources(registry, "", version),
+        ["openapi", "v2"] => Some(openapi::v2(registry)),
+        ["openapi", "v3"] => Some(openapi::index(registry)),
+        ["openapi", "v3", "api", version] => openapi::v3(registry, "", version),
+        ["openapi", "v3", "apis", group, version] => openapi::v3(registry, group, version),
         _ => None,
     };
     match document {
@@ -315,7 +379,7 @@ fn text(code: StatusCode, text: &str) -> Response<Body> {
     respond(code, "text/plain; charset=utf-8", full(text.as_bytes().to_vec()))
 }
 
-fn refuse(refusal: &Refusal) -> Response<Body> {
+pub(crate) fn refuse(refusal: &Refusal) -> Response<Body> {
     let mut response = respond(refusal.code, "application/json", full(bytes_of(&refusal.body())));
     if let Some(seconds) = refusal.details["retryAfterSeconds"].as_u64() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());

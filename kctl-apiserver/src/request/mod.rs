@@ -30,6 +30,29 @@ impl User {
     }
 }
 
+impl User {
+    /// Whom the request is sent for (`Impersonate-User`, `Impersonate-Group`): an administrator may be anybody.
+    pub(crate) fn or_impersonated(self, headers: &HeaderMap) -> Result<Self, Refusal> {
+        let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(self) };
+        if !self.groups.iter().any(|group| group == "system:masters") {
+            let users = crate::status::GroupResource::new("", "users");
+            let why = format!(
+                "User {:?} cannot impersonate resource \"users\" in API group \"\" at the cluster scope",
+                self.name
+            );
+            return Err(Refusal::forbidden(&users, &name, &why));
+        }
+        let mut groups: Vec<String> = headers.get_all("impersonate-group").iter().map(text).collect();
+        groups.push("system:authenticated".into());
+        if let Some((namespace, _)) = name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
+        {
+            groups.extend(["system:serviceaccounts".into(), format!("system:serviceaccounts:{namespace}")]);
+        }
+        Ok(Self { name, groups })
+    }
+}
+
 /// What is done, in the words of RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {

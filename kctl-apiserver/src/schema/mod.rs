@@ -55,11 +55,15 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     BuiltIn { types: named.into_iter().map(|named| (named.name, named.r#type)).collect(), kinds }
 });
 
+/// The name of the type of a built-in kind.
+pub fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
+    BUILT_IN.kinds.get(&(api_version.to_owned(), kind.to_owned())).map(String::as_str)
+}
+
 impl Schema<'static> {
     /// The schema of a built-in kind.
     pub fn built_in(api_version: &str, kind: &str) -> Option<Self> {
-        let name = BUILT_IN.kinds.get(&(api_version.to_owned(), kind.to_owned()))?;
-        Self::named(name)
+        Self::named(name_of(api_version, kind)?)
     }
 
     /// The schema of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.

@@ -1,10 +1,13 @@
 //! Where objects live: one revision for all writes, and a bounded history of each resource for watches and old pages.
 
+mod journal;
 mod owners;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
+    io,
     ops::Bound,
+    path::Path,
     sync::Arc,
 };
 
@@ -14,9 +17,11 @@ use tokio::sync::watch;
 use crate::{
     clock::{Chance, Clock},
     kinds::Registry,
+    request::User,
     server::RequestRecord,
     status::GroupResource,
 };
+use journal::Journal;
 use owners::Owners;
 
 /// Events that are kept for each resource. A watch that starts before them gets 410, as after a compaction of etcd.
@@ -105,10 +110,14 @@ pub(crate) struct State {
     pub(crate) chance: Chance,
     pub(crate) clock: Clock,
     pub(crate) requests: VecDeque<RequestRecord>,
+    /// Tokens that were handed out, with namespace and name of the service account and when they expire.
+    tokens: HashMap<String, (Key, jiff::Timestamp)>,
     /// Of services, so that each gets its own address.
     pub(crate) n_addresses: u32,
     /// Says that something changed anywhere.
     changed: watch::Sender<u64>,
+    journal: Option<Journal>,
+    pub(crate) audit: Option<std::fs::File>,
 }
 
 impl State {
@@ -121,8 +130,54 @@ impl State {
             chance: Chance::new(seed),
             clock,
             requests: VecDeque::new(),
+            tokens: HashMap::new(),
             n_addresses: 0,
             changed: watch::Sender::new(1),
+            journal: None,
+            audit: None,
+        }
+    }
+
+    /// Keeps all objects in a folder from now on; those that are in it already replace the present ones.
+    pub(crate) fn keep_in(&mut self, folder: &Path) -> io::Result<()> {
+        let (mut journal, kept, revision) = Journal::open(folder)?;
+        if kept.is_empty() {
+            for (of, table) in &self.tables {
+                for (key, object) in &table.objects {
+                    journal.append(of, key, self.revision, Some(object))?;
+                }
+            }
+        } else {
+            self.tables.clear();
+            self.owners = Owners::default();
+            self.revision = revision;
+            for ((of, key), object) in kept {
+                self.owners.changed(&of, &key, None, Some(&object));
+                self.table(&of).objects.insert(key, Arc::new(object));
+            }
+            self.rebuild_registry();
+            self.n_addresses =
+                u32::try_from(self.objects(&GroupResource::new("", "services"), None).count()).unwrap_or(0);
+        }
+        self.journal = Some(journal);
+        Ok(())
+    }
+
+    fn rebuild_registry(&mut self) {
+        let of = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let definitions = self.table(&of).objects.clone();
+        self.registry = Arc::new(Registry::with_definitions(definitions.values().map(AsRef::as_ref)));
+    }
+
+    /// Writes to the journal. A disk that fails ends the keeping, loudly: what is in memory goes on.
+    fn keep(&mut self, of: &GroupResource, key: &Key, object: Option<&Value>) {
+        let n_objects = self.tables.values().map(|table| table.objects.len()).sum();
+        let revision = self.revision;
+        let Some(journal) = &mut self.journal else { return };
+        let kept = journal.append(of, key, revision, object).and_then(|()| journal.tidy(n_objects));
+        if let Err(error) = kept {
+            tracing::error!(%error, "objects are no longer kept on disk");
+            self.journal = None;
         }
     }
 
@@ -150,6 +205,7 @@ impl State {
         let object = Arc::new(object);
         let before = self.table(of).objects.insert(key.clone(), object.clone());
         self.owners.changed(of, &key, before.as_deref(), Some(&object));
+        self.keep(of, &key, Some(&object));
         self.log(of, Event { revision: self.revision, key, before, object: object.clone(), deleted: false });
         object
     }
@@ -162,6 +218,7 @@ impl State {
         last["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let object = Arc::new(last);
         self.owners.changed(of, key, Some(&before), None);
+        self.keep(of, key, None);
         let event = Event {
             revision: self.revision,
             key: key.clone(),
@@ -182,8 +239,7 @@ impl State {
         }
         table.changed.send_replace(revision);
         if of.resource == "customresourcedefinitions" {
-            let definitions = self.table(of).objects.clone();
-            self.registry = Arc::new(Registry::with_definitions(definitions.values().map(AsRef::as_ref)));
+            self.rebuild_registry();
         }
         self.changed.send_replace(revision);
     }
@@ -216,5 +272,35 @@ impl State {
     /// The objects of a resource, in a namespace or everywhere.
     pub(crate) fn objects(&self, of: &GroupResource, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Value>> {
         self.tables.get(of).into_iter().flat_map(move |table| table.range(namespace, None).map(|(_, object)| object))
+    }
+}
+
+/// Tokens that are kept; beyond it the expired ones go, and then no new one is valid.
+const TOKENS_LEN_MAX: usize = 10_000;
+
+impl State {
+    pub(crate) fn add_token(&mut self, token: String, account: Key, expires: jiff::Timestamp) {
+        if self.tokens.len() >= TOKENS_LEN_MAX {
+            let now = self.clock.now();
+            self.tokens.retain(|_, (_, expires)| *expires > now);
+        }
+        if self.tokens.len() < TOKENS_LEN_MAX {
+            self.tokens.insert(token, (account, expires));
+        }
+    }
+
+    /// Whose token this is, while it is valid and its account exists.
+    pub(crate) fn user_of_token(&self, token: &str) -> Option<User> {
+        let (account, expires) = self.tokens.get(token)?;
+        let exists = self.get(&GroupResource::new("", "serviceaccounts"), account).is_some();
+        let (namespace, name) = account;
+        (exists && *expires > self.clock.now()).then(|| User {
+            name: format!("system:serviceaccount:{namespace}:{name}"),
+            groups: vec![
+                "system:serviceaccounts".into(),
+                format!("system:serviceaccounts:{namespace}"),
+                "system:authenticated".into(),
+            ],
+        })
     }
 }

@@ -70,8 +70,10 @@ fn token(state: &mut State, call: &Call, mut request: Value) -> Answer {
     request["kind"] = "TokenRequest".into();
     request["apiVersion"] = "authentication.k8s.io/v1".into();
     request["spec"]["expirationSeconds"] = seconds.into();
+    let token = format!("{}.{}.{}", call.namespace, call.name, state.chance.uid());
+    state.add_token(token.clone(), call.key(), expires);
     request["status"] = json!({
-        "token": format!("{}.{}.{}", call.namespace, call.name, state.chance.uid()),
+        "token": token,
         "expirationTimestamp": crate::clock::seconds(expires),
     });
     Answer { code: StatusCode::CREATED, ..Answer::ok(request) }

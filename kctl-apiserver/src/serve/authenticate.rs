@@ -1,0 +1,73 @@
+//! Who sends a request on a socket: the administrator's certificate, a token of a service account, or nobody.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use http::{HeaderMap, Request, Response, header};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+
+use super::identity::Identity;
+use crate::{ApiServer, Body, InProcess, User, server, status::Refusal};
+
+/// Paths that anybody may read.
+const PUBLIC: [&str; 3] = ["/livez", "/readyz", "/version"];
+
+/// Decides for the requests of one connection.
+#[derive(Clone)]
+pub(super) struct Authenticator {
+    server: ApiServer,
+    identity: Arc<Identity>,
+    address: SocketAddr,
+    admin: bool,
+}
+
+impl Authenticator {
+    pub(super) fn new(server: ApiServer, identity: Arc<Identity>, address: SocketAddr) -> Self {
+        Self { server, identity, address, admin: false }
+    }
+
+    /// The certificates that the client has shown; TLS has verified them.
+    pub(super) fn peer(&mut self, certificates: Option<&[CertificateDer<'_>]>) {
+        self.admin = certificates.is_some_and(|certificates| self.identity.is_admin(certificates));
+    }
+
+    /// The service in the name of the client, or a refusal.
+    pub(super) fn decide<B>(&self, request: &Request<B>) -> Result<InProcess, Box<Response<Body>>> {
+        if !self.is_named_rightly(request) {
+            let refusal = Refusal::new(
+                http::StatusCode::FORBIDDEN,
+                "Forbidden",
+                "Host is not a loopback name: this server answers to localhost and to its own address only",
+            );
+            return Err(Box::new(server::refuse(&refusal)));
+        }
+        let path = request.uri().path();
+        let public = PUBLIC
+            .iter()
+            .any(|known| path == *known || path.strip_prefix(known).is_some_and(|rest| rest.starts_with('/')));
+        match self.user(request.headers()) {
+            Some(user) => Ok(self.server.service_as(user)),
+            None if public => Ok(self.server.service_as(User { name: "system:anonymous".into(), groups: Vec::new() })),
+            None => {
+                let refusal = Refusal::new(http::StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
+                Err(Box::new(server::refuse(&refusal)))
+            }
+        }
+    }
+
+    fn user(&self, headers: &HeaderMap) -> Option<User> {
+        if self.admin {
+            return Some(User::admin());
+        }
+        let token = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
+        self.server.user_of_token(token)
+    }
+
+    /// A page in a browser that got its name resolved to 127.0.0.1 has another host name.
+    fn is_named_rightly<B>(&self, request: &Request<B>) -> bool {
+        let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        let Some(host) = request.uri().authority().map(http::uri::Authority::as_str).or(header) else { return false };
+        let name = host.rsplit_once(':').map_or(host, |(name, _port)| name);
+        let own = self.address.ip().to_string();
+        ["localhost", "127.0.0.1", "[::1]"].contains(&name) || name.trim_matches(['[', ']']) == own
+    }
+}

@@ -1,0 +1,85 @@
+//! A kubeconfig for the server.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use super::identity::Identity;
+
+/// The first line of files that kctl has written and may write again.
+const MARK: &str = "# Written by kctl; replaced at the next start.";
+
+pub(super) fn text(url: &str, identity: &Identity) -> String {
+    let encoded = |pem: &str| BASE64_STANDARD.encode(pem);
+    format!(
+        "{MARK}
+apiVersion: v1
+kind: Config
+current-context: kctl
+clusters:
+- name: kctl
+  cluster:
+    server: {url}
+    certificate-authority-data: {}
+contexts:
+- name: kctl
+  context:
+    cluster: kctl
+    user: kubernetes-admin
+    namespace: default
+users:
+- name: kubernetes-admin
+  user:
+    client-certificate-data: {}
+    client-key-data: {}
+",
+        encoded(&identity.authority_pem),
+        encoded(&identity.admin_pem),
+        encoded(&identity.admin_key_pem)
+    )
+}
+
+pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
+    match fs::read_to_string(file) {
+        Ok(known) if !known.starts_with(MARK) => {
+            let why = format!("{} was not written by kctl: it is not replaced; name another file", file.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Written beside it and moved over it: a reader sees one file or the other, never half of one.
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let beside = file.with_file_name(name);
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&beside)?.write_all(text.as_bytes())?;
+    fs::rename(&beside, file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn somebody_elses_file_is_never_replaced() {
+        let folder = std::env::temp_dir().join(format!("kctl-kubeconfig-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("config");
+        fs::write(&file, "apiVersion: v1\nkind: Config\n").unwrap();
+        let error = write(&file, MARK).unwrap_err();
+        assert!(error.to_string().contains("was not written by kctl"), "{error}");
+        fs::remove_file(&file).unwrap();
+        write(&file, MARK).unwrap();
+        write(&file, &format!("{MARK}\nagain")).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{MARK}\nagain"));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

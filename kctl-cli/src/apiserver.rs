@@ -1,0 +1,66 @@
+//! `kctl apiserver`: the embedded API server alone.
+
+use std::{
+    io::Write,
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+};
+
+use kctl_apiserver::{ApiServer, ServeOptions};
+
+use crate::{Failure, stopped};
+
+/// How to serve.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The port; 0 is any free one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    port: u16,
+    /// Another address than loopback: whoever reaches it can try to get in
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+    /// Write a kubeconfig of the administrator
+    #[arg(long, value_name = "FILE")]
+    write_kubeconfig: Option<PathBuf>,
+    /// Keep the objects in this folder, and start with what is in it
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Schedule pods and let them "run"
+    #[arg(long)]
+    simulate_kubelet: bool,
+    /// Write a line of JSON for each request
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+}
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let server = ApiServer::on_system_time();
+    if let Some(folder) = &options.data {
+        server.keep_in(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    if let Some(file) = &options.audit_log {
+        server.audit_to(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    if !options.bind.is_loopback() {
+        eprintln!("kctl: {} is not a loopback address: others can reach this server", options.bind);
+    }
+    let listening = server
+        .listen(ServeOptions { address: options.bind, port: options.port })
+        .await
+        .map_err(|error| format!("port {} of {}: {error}", options.port, options.bind))?;
+    if let Some(file) = &options.write_kubeconfig {
+        listening.write_kubeconfig(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    tokio::spawn(server.controllers());
+    if options.simulate_kubelet {
+        tokio::spawn(server.kubelet().run());
+    }
+    let mut out = std::io::stdout();
+    writeln!(out, "serving {}", listening.url())?;
+    out.flush()?;
+    tokio::select! {
+        served = listening.serve() => served?,
+        () = stopped() => {}
+    }
+    Ok(())
+}
