@@ -1,4 +1,4 @@
-//! The columns that a CustomResourceDefinition asks for, and their cells.
+//! The columns that a `CustomResourceDefinition` asks for, and their cells.
 //! Upstream: `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
 
 use jiff::Timestamp;

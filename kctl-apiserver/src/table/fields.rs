@@ -95,3 +95,8 @@ pub(super) fn joined_with_more(items: &[String], separator: &str, max: usize) ->
         more => format!("{shown} + {more} more..."),
     }
 }
+
+/// Makes an object of its fields without a copy of them.
+pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}

@@ -1,5 +1,5 @@
-//! The part of JSONPath that printer columns of a CustomResourceDefinition use: fields, indexes, slices, wildcards and
-//! filters. Upstream: `client-go/util/jsonpath`, with its ways: `['a.b']` is two fields, `['a\.b']` is one.
+//! The part of `JSONPath` that printer columns of a `CustomResourceDefinition` use: fields, indexes, slices, wildcards
+//! and filters. Upstream: `client-go/util/jsonpath`, with its ways: `['a.b']` is two fields, `['a\.b']` is one.
 
 use std::cmp::Ordering;
 
@@ -196,12 +196,11 @@ fn closing(text: &str) -> Option<usize> {
     for (idx, char) in text.char_indices() {
         match (quote, char) {
             (Some(open), _) if open == char => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(char),
             (None, '[') => depth += 1,
             (None, ']') if depth == 0 => return Some(idx),
             (None, ']') => depth -= 1,
-            (None, _) => {}
+            _ => {}
         }
     }
     None

@@ -10,7 +10,7 @@ pub(super) const NONE: &str = "<none>";
 /// Returns `a=b,c=d` in the order of the keys, or [`NONE`].
 pub(super) fn labels(value: &Value) -> String {
     let mut pairs = pairs(value);
-    pairs.sort();
+    pairs.sort_unstable();
     let joined = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
     if joined.is_empty() { NONE.to_owned() } else { joined }
 }
@@ -36,9 +36,9 @@ pub(super) fn query(value: &Value) -> String {
 /// Returns a label selector in Go's notation, which the server prints where a parameter is selected by labels.
 pub(super) fn go_notation(value: &Value) -> String {
     let mut labels = pairs(at(value, "/matchLabels"));
-    labels.sort();
-    let labels: String = labels.iter().map(|(key, value)| format!("{key}: {value},")).collect();
-    let expressions: String = list(value, "/matchExpressions")
+    labels.sort_unstable();
+    let labels = labels.iter().map(|(key, value)| format!("{key}: {value},")).collect::<Vec<_>>().concat();
+    let expressions: Vec<_> = list(value, "/matchExpressions")
         .iter()
         .map(|expression| {
             let values = texts(expression, "/values").join(" ");
@@ -48,7 +48,8 @@ pub(super) fn go_notation(value: &Value) -> String {
         .collect();
     format!(
         "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
-         MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+         MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
+        expressions.concat()
     )
 }
 

@@ -40,16 +40,16 @@ pub enum Include {
 type Printer = fn(&Value, Timestamp) -> Vec<Value>;
 
 #[derive(Deserialize)]
-struct Columns {
+struct Entry {
     group: String,
     kind: String,
     columns: Value,
 }
 
 static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
-    let columns: Vec<Columns> =
+    let entries: Vec<Entry> =
         serde_json::from_str(include_str!("../../data/columns.json")).expect("the file is generated and tested");
-    columns.into_iter().map(|entry| ((entry.group, entry.kind), entry.columns)).collect()
+    entries.into_iter().map(|entry| ((entry.group, entry.kind), entry.columns)).collect()
 });
 
 /// Returns the objects of a built-in kind as a table. `group` is empty for the core group; `list_meta` is the metadata
@@ -95,22 +95,22 @@ pub fn custom_table(columns: &[Value], objects: &[Value], now: Timestamp, includ
 }
 
 fn assemble(definitions: Value, rows: Vec<Value>, list_meta: Value) -> Value {
-    json!({
-        "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": list_meta,
-        "columnDefinitions": definitions,
-        "rows": rows,
-    })
+    fields::object([
+        ("kind", json!("Table")),
+        ("apiVersion", json!("meta.k8s.io/v1")),
+        ("metadata", list_meta),
+        ("columnDefinitions", definitions),
+        ("rows", Value::Array(rows)),
+    ])
 }
 
 fn row(cells: Vec<Value>, object: &Value, include: Include) -> Value {
-    let object = match include {
+    let included = match include {
         Include::None => Value::Null,
         Include::Metadata => partial(object),
         Include::Object => object.clone(),
     };
-    json!({"cells": cells, "object": object})
+    fields::object([("cells", Value::Array(cells)), ("object", included)])
 }
 
 /// The columns of a kind that has no printer, by the example of one.

@@ -31,14 +31,14 @@ pub(super) fn deployment(object: &Value, now: Timestamp) -> Vec<Value> {
 }
 
 pub(super) fn replica_set(object: &Value, now: Timestamp) -> Vec<Value> {
-    replicas(object, now, selector(at(object, "/spec/selector")))
+    replicas(object, now, &selector(at(object, "/spec/selector")))
 }
 
 pub(super) fn replication_controller(object: &Value, now: Timestamp) -> Vec<Value> {
-    replicas(object, now, labels(at(object, "/spec/selector")))
+    replicas(object, now, &labels(at(object, "/spec/selector")))
 }
 
-fn replicas(object: &Value, now: Timestamp, selector: String) -> Vec<Value> {
+fn replicas(object: &Value, now: Timestamp, selector: &str) -> Vec<Value> {
     let [names, images] = containers(at(object, "/spec/template"));
     vec![
         json!(name(object)),

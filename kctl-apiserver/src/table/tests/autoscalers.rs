@@ -5,7 +5,7 @@ use serde_json::json;
 use super::check;
 
 #[test]
-fn an_autoscaler_shows_two_targets() {
+fn an_autoscaler_shows_usage_of_its_target() {
     check(
         ("autoscaling", "HorizontalPodAutoscaler"),
         &json!(
@@ -40,6 +40,10 @@ fn an_autoscaler_shows_two_targets() {
         ),
         &json!(["h3", "Deployment/d", "cpu: 30%/50%, memory: 512Mi/1Gi", "1", 5, 2, "59s"]),
     );
+}
+
+#[test]
+fn averages_say_so_where_there_are_values_too() {
     check(
         ("autoscaling", "HorizontalPodAutoscaler"),
         &json!(
@@ -81,6 +85,10 @@ fn an_autoscaler_shows_two_targets() {
         ),
         &json!(["h6", "Deployment/d", "<unknown>/3 (avg), <unknown>/10", "1", 5, 0, "59s"]),
     );
+}
+
+#[test]
+fn metrics_of_containers_show_as_those_of_pods() {
     check(
         ("autoscaling", "HorizontalPodAutoscaler"),
         &json!(
@@ -120,6 +128,10 @@ fn an_autoscaler_shows_two_targets() {
         ),
         &json!(["h9", "Deployment/d", "cpu: <unknown>/60%, cpu: <unknown>/100m", "1", 5, 0, "59s"]),
     );
+}
+
+#[test]
+fn an_autoscaler_shows_two_targets_and_how_many_more() {
     check(
         ("autoscaling", "HorizontalPodAutoscaler"),
         &json!(

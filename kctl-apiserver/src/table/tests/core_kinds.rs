@@ -169,6 +169,10 @@ fn an_event_takes_its_times_from_where_they_are() {
         ),
         &json!(["<unknown>", "Normal", "", "/p", "", "k", "", "<unknown>", 1, "e5"]),
     );
+}
+
+#[test]
+fn an_event_takes_its_source_from_where_it_is() {
     check(
         ("", "Event"),
         &json!(

@@ -29,7 +29,9 @@ fn without_columns_there_is_the_age() {
 #[test]
 fn a_column_has_a_description_and_keeps_its_own() {
     let columns = [
-        json!({"name": "S", "jsonPath": ".spec.s", "type": "string", "format": "byte", "description": "the s", "priority": 1}),
+        json!({
+            "name": "S", "jsonPath": ".spec.s", "type": "string", "format": "byte", "description": "the s", "priority": 1,
+        }),
         json!({"name": "I", "jsonPath": ".spec.i", "type": "integer"}),
     ];
     let table = custom_table(&columns, &[], now(), Include::None, json!({}));
@@ -70,7 +72,7 @@ fn values_print_by_the_type_of_the_column() {
         {"metadata": {"name": "a", "labels": {"a.b": "dot"}}, "spec": {"a": ["p", "q", "r"], "aa": [[1], ["z"]],
         "b": true, "big": 9_007_199_254_740_993_i64, "bigf": 1e+21, "d": "2020-01-01T00:00:00Z",
         "df": "2999-01-01T00:00:00Z", "dm": "2020-01-01T00:00:00.123456Z", "empty": "", "f": 1.5, "i": 5, "n": [1,
-        2, 3], "o": {"x": "q<", "y": 1}, "oa": [{"b": 1}, {"b": 2, "c": true}], "ofl": 100000.25, "s": "txt"},
+        2, 3], "o": {"x": "q<", "y": 1}, "oa": [{"b": 1}, {"b": 2, "c": true}], "ofl": 100_000.25, "s": "txt"},
         "status": {"conditions": [{"status": "x", "type": "A"}, {"lastTransitionTime": "2021-01-01T00:00:00Z",
         "status": "True", "type": "Ready"}]}}
     );
@@ -94,7 +96,7 @@ fn values_print_by_the_type_of_the_column() {
             (".spec.s", "number", json!(null)),
             (".spec.s", "date", json!("<invalid>")),
             (".metadata.labels['a.b']", "string", json!(null)),
-            (r#".metadata.labels.a\.b"#, "string", json!("dot")),
+            (r".metadata.labels.a\.b", "string", json!("dot")),
             (".spec.a[0]", "string", json!("p")),
             (".spec.a[-1]", "string", json!("r")),
             (".spec.a[9]", "string", json!(null)),
@@ -146,8 +148,8 @@ fn odd_values_and_odd_paths() {
     check(
         &object,
         &[
-            (r#".metadata.labels['a\.b']"#, "string", json!("dot")),
-            (r#".metadata.labels.c\.d/e"#, "string", json!("slash")),
+            (r".metadata.labels['a\.b']", "string", json!("dot")),
+            (r".metadata.labels.c\.d/e", "string", json!("slash")),
             (".spec.a[1:]", "string", json!("q")),
             (".spec.a[::2]", "string", json!("p")),
             (".spec.nul", "string", json!("<no value>")),
@@ -198,7 +200,7 @@ fn odd_values_and_odd_paths() {
 fn numbers_print_as_go_prints_them() {
     let object = json!(
         {"metadata": {"name": "a"}, "spec": {"big": 9_007_199_254_740_993_i64, "bigf": 1_000_000_000_000_000_i64, "emptyobj": {},
-        "f1": 1234567.5, "f2": 100000, "f3": 123456.75, "f4": 0.0001, "nula": [null, 1], "o": {"x": "q"},
+        "f1": 1_234_567.5, "f2": 100_000, "f3": 123_456.75, "f4": 0.0001, "nula": [null, 1], "o": {"x": "q"},
         "oa": [{"b": 1}, {"b": 2, "t": "z"}], "obj": {"t": "x"}, "tzl": "2020-01-01t00:00:00z"}}
     );
     check(

@@ -1,4 +1,5 @@
-//! Rows that a real kube-apiserver 1.36 gave for the same objects. Times are told from [`NOW`], when they were asked for.
+//! Rows that a real kube-apiserver 1.36 gave for the same objects. Times are told from [`NOW`], when they were asked
+//! for.
 
 use super::*;
 
@@ -129,7 +130,8 @@ fn an_event_of_the_newer_group_has_the_same_row() {
         &json!({
             "metadata": {"name": "f3"}, "regarding": {"kind": "Pod", "name": "p"}, "reason": "x", "type": "Normal",
             "eventTime": "2020-01-01T00:00:00.000000Z", "deprecatedFirstTimestamp": "2021-01-01T00:00:00Z",
-            "deprecatedLastTimestamp": "2022-01-01T00:00:00Z", "deprecatedCount": 4, "deprecatedSource": {"component": "k"},
+            "deprecatedLastTimestamp": "2022-01-01T00:00:00Z", "deprecatedCount": 4,
+            "deprecatedSource": {"component": "k"},
             "series": {"count": 9, "lastObservedTime": "2023-01-01T00:00:00.000000Z"}, "reportingInstance": "ctl-1",
         }),
         &json!(["3y325d", "Normal", "x", "pod/p", "", "k, ctl-1", "", "5y325d", 9, "f3"]),

@@ -41,6 +41,10 @@ fn a_service_shows_addresses_by_its_type() {
         ),
         &json!(["svc4", "LoadBalancer", "10.96.252.66", "<pending>", "80:30757/TCP,53:31044/UDP", "59s", "<none>"]),
     );
+}
+
+#[test]
+fn a_service_shows_addresses_of_its_balancer_and_its_own() {
     check(
         ("", "Service"),
         &json!(

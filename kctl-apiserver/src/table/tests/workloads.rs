@@ -148,7 +148,7 @@ fn a_pod_template_has_no_age() {
 }
 
 #[test]
-fn a_job_shows_its_condition_and_its_duration() {
+fn a_job_shows_its_completions_and_its_duration() {
     check(
         ("batch", "Job"),
         &json!(
@@ -188,6 +188,10 @@ fn a_job_shows_its_condition_and_its_duration() {
         ),
         &json!(["j3", "Running", "1/1 of 4", "", "59s", "a,b", "img:1,img:2", "batch.kubernetes.io/controller-uid=u1"]),
     );
+}
+
+#[test]
+fn an_ended_job_shows_how_it_ended() {
     check(
         ("batch", "Job"),
         &json!(
@@ -221,6 +225,10 @@ fn a_job_shows_its_condition_and_its_duration() {
         ),
         &json!(["j6", "Suspended", "0/1", "", "59s", "a,b", "img:1,img:2", "batch.kubernetes.io/controller-uid=u1"]),
     );
+}
+
+#[test]
+fn a_job_about_to_end_shows_why() {
     check(
         ("batch", "Job"),
         &json!(
