@@ -1,4 +1,4 @@
-"""Writes resources.json and types.json from a running kube-apiserver without extensions.
+"""Writes resources.json, types.json and columns.json from a running kube-apiserver without extensions.
 
     KUBECONFIG=$(../../shared/envtest/up target/envtest) python3 kctl-apiserver/data/generate.py
 
@@ -8,6 +8,7 @@ What is kept of the types is what the API server itself acts on: fields, list ty
 import json
 import pathlib
 import subprocess
+import urllib.request
 
 here = pathlib.Path(__file__).parent
 
@@ -49,3 +50,28 @@ for path in get("/openapi/v3")["paths"].values():
                 known["default"] = property["default"]
 text = json.dumps([{"name": name, "type": definitions[name]} for name in sorted(definitions)])
 write("types.json", json.loads(text.replace('"#/definitions/', '"')))
+
+
+def tables():
+    """The columns of each listable kind; only a client that names its own Accept header gets them, hence the proxy."""
+    proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True)
+    try:
+        address = "http://" + proxy.stdout.readline().split()[-1]
+        seen = set()
+        for group in groups:
+            name, _, version = group["groupVersion"].rpartition("/")
+            root = "/apis/" + group["groupVersion"] if name else "/api/" + version
+            for resource in group["resources"]:
+                key = (name, resource["kind"])
+                if "list" not in resource["verbs"] or key in seen:
+                    continue
+                seen.add(key)
+                accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+                url = f"{address}{root}/{resource['name']}?limit=1&includeObject=None"
+                with urllib.request.urlopen(urllib.request.Request(url, headers=accept)) as answer:
+                    yield {"group": name, "kind": resource["kind"], "columns": json.load(answer)["columnDefinitions"]}
+    finally:
+        proxy.terminate()
+
+
+write("columns.json", tables())

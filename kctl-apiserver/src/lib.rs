@@ -29,6 +29,7 @@ mod serve;
 mod server;
 mod status;
 mod store;
+pub mod table;
 mod verbs;
 
 pub use kubelet::Kubelet;

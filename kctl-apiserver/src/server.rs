@@ -243,10 +243,6 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
             respond(StatusCode::OK, "application/json", StreamBody::new(body).boxed_unsync())
         }
         Ok(Answer { code, payload: Payload::Json(object), warnings }) => {
-            let object = match verbs::shown(&call, &object) {
-                Some(other) => Arc::new(other),
-                None => object,
-            };
             let mut response = rendered(&call, code, &object);
             for warning in warnings {
                 if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {

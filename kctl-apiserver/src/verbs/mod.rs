@@ -8,6 +8,7 @@ mod list;
 mod patch;
 mod read;
 mod scale;
+mod shown;
 mod strategy;
 mod subresources;
 mod update;
@@ -19,6 +20,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 pub(crate) use delete::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
+pub(crate) use shown::Form;
 pub(crate) use update::settle;
 
 use crate::{
@@ -60,6 +62,7 @@ impl Answer {
 pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     access::authorize(state, call)?;
     check_options(call)?;
+    let form = Form::of(call)?;
     let mut answer = match (call.verb, call.subresource.as_str()) {
         (Verb::Get, "scale") => scale::get(state, call),
         (Verb::Update | Verb::Patch, "scale") => scale::set(state, call),
@@ -67,7 +70,7 @@ pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         (Verb::Create, _) => subresources::create(state, call),
         (Verb::Get, _) => read::get(state, call),
         (Verb::List, _) => list::list(state, call),
-        (Verb::Watch, _) => watch::start(state, call),
+        (Verb::Watch, _) => watch::start(state, call, form),
         (Verb::Update, "finalize") => subresources::finalize(state, call),
         (Verb::Update, _) => update::replace(state, call),
         (Verb::Patch, _) => patch::patch(state, call),
@@ -76,6 +79,11 @@ pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     }?;
     let custom = call.resource.custom.as_ref();
     answer.warnings.extend(custom.and_then(|custom| custom.warning.clone()));
+    if let Payload::Json(object) = &mut answer.payload
+        && let Some(shaped) = form.shape(call, object, state.clock.now())
+    {
+        *object = shaped.into();
+    }
     Ok(answer)
 }
 
@@ -104,10 +112,4 @@ fn check_options(call: &Call) -> Result<(), Refusal> {
         }
     }
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", kind, "", &causes)) }
-}
-
-/// The object as this client asked to see it; nothing when that is as it is stored.
-pub(crate) fn shown(call: &Call, object: &Value) -> Option<Value> {
-    let own_kind = object["kind"] == call.resource.kind();
-    if own_kind { read::in_version(&call.resource, object) } else { None }
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Answer, Payload, list, read::in_version};
+use super::{Answer, Form, Payload, list, read::in_version};
 use crate::{
     kinds::Resource,
     request::Call,
@@ -33,6 +33,7 @@ pub(crate) struct Start {
     namespace: String,
     selector: Selector,
     bookmarks: bool,
+    form: Form,
     life: Duration,
     /// The state that is sent first, as events.
     initial: Vec<Value>,
@@ -41,7 +42,7 @@ pub(crate) struct Start {
     changes: tokio::sync::watch::Receiver<u64>,
 }
 
-pub(super) fn start(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer, Refusal> {
     let selector = list::selector(call)?;
     let version = call.params.text("resourceVersion");
     let asked = match version {
@@ -65,6 +66,7 @@ pub(super) fn start(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         resource: call.resource.clone(),
         selector,
         bookmarks,
+        form,
         life: life.map_or(LIFE_DEFAULT, Duration::from_secs),
         initial: Vec::new(),
         revision: asked,
@@ -141,9 +143,15 @@ impl Start {
     pub(crate) fn stream(mut self, state: Arc<Mutex<State>>) -> impl Stream<Item = Bytes> + Send {
         let initial = std::mem::take(&mut self.initial);
         let now = Instant::now();
-        let watcher =
-            Watcher { end: now + self.life, bookmark_at: now + BOOKMARK_EVERY, start: self, state, over: false };
-        let first = futures::stream::iter((!initial.is_empty()).then(|| lines(&initial)));
+        let mut watcher = Watcher {
+            end: now + self.life,
+            bookmark_at: now + BOOKMARK_EVERY,
+            start: self,
+            state,
+            over: false,
+            any: false,
+        };
+        let first = futures::stream::iter((!initial.is_empty()).then(|| watcher.lines(initial)));
         let rest = futures::stream::unfold(watcher, |mut watcher| async move {
             let piece = watcher.next().await?;
             Some((piece, watcher))
@@ -152,22 +160,14 @@ impl Start {
     }
 }
 
-fn lines(events: &[Value]) -> Bytes {
-    let mut body = Vec::new();
-    for event in events {
-        // Values always serialise.
-        let _infallible = serde_json::to_writer(&mut body, event);
-        body.push(b'\n');
-    }
-    body.into()
-}
-
 struct Watcher {
     start: Start,
     state: Arc<Mutex<State>>,
     end: Instant,
     bookmark_at: Instant,
     over: bool,
+    /// Something has been sent.
+    any: bool,
 }
 
 enum Next {
@@ -177,6 +177,19 @@ enum Next {
 }
 
 impl Watcher {
+    fn lines(&mut self, events: Vec<Value>) -> Bytes {
+        let now = self.state.lock().clock.now();
+        let mut body = Vec::new();
+        for mut event in events {
+            self.start.form.shape_event(&self.start.resource, &mut event, now, !self.any);
+            self.any = true;
+            // Values always serialise.
+            let _infallible = serde_json::to_writer(&mut body, &event);
+            body.push(b'\n');
+        }
+        body.into()
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if self.over {
@@ -184,11 +197,11 @@ impl Watcher {
             }
             self.start.changes.borrow_and_update();
             match self.read() {
-                Next::Events(events) => return Some(lines(&events)),
+                Next::Events(events) => return Some(self.lines(events)),
                 Next::TooOld => {
                     self.over = true;
                     let refusal = Refusal::expired(format!("too old resource version: {}", self.start.revision));
-                    return Some(lines(&[json!({ "type": "ERROR", "object": refusal.body() })]));
+                    return Some(self.lines(vec![json!({ "type": "ERROR", "object": refusal.body() })]));
                 }
                 Next::Nothing => {}
             }
@@ -202,7 +215,7 @@ impl Watcher {
                 () = tokio::time::sleep_until(self.bookmark_at), if self.start.bookmarks => {
                     self.bookmark_at += BOOKMARK_EVERY;
                     let event = self.start.bookmark(self.start.revision);
-                    return Some(lines(&[event]));
+                    return Some(self.lines(vec![event]));
                 }
             }
         }

@@ -1,0 +1,171 @@
+//! The columns that a `CustomResourceDefinition` asks for, and their cells.
+//! Upstream: `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
+
+use jiff::Timestamp;
+use serde_json::{Number, Value, json};
+
+use super::age::{INVALID, is_rfc3339, since_text};
+use super::fields::{int, text};
+use super::jsonpath::Path;
+
+/// A column beside the name.
+pub(super) struct Column {
+    kind: Kind,
+    path: Path,
+    /// What a client reads of the column.
+    pub(super) definition: Value,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Integer,
+    Number,
+    Boolean,
+    Text,
+    Date,
+    Unknown,
+}
+
+/// Returns the columns up to the first whose path is not understood: there the real server stops too.
+pub(super) fn columns(definitions: &[Value]) -> Vec<Column> {
+    definitions.iter().map_while(Column::of).collect()
+}
+
+impl Column {
+    fn of(definition: &Value) -> Option<Self> {
+        let path = text(definition, "/jsonPath");
+        let kind = text(definition, "/type");
+        let description = match text(definition, "/description") {
+            "" => format!("Custom resource definition column (in JSONPath format): {path}"),
+            description => description.to_owned(),
+        };
+        Some(Self {
+            kind: Kind::of(kind),
+            path: Path::parse(path)?,
+            definition: json!({
+                "name": text(definition, "/name"),
+                "type": kind,
+                "format": text(definition, "/format"),
+                "description": description,
+                "priority": int(definition, "/priority"),
+            }),
+        })
+    }
+
+    /// Returns the cell; null if there is no value, or one of another type.
+    pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        self.path.first(object).map_or(Value::Null, |value| self.kind.cell(value, now))
+    }
+}
+
+impl Kind {
+    fn of(text: &str) -> Self {
+        match text {
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            "string" => Self::Text,
+            "date" => Self::Date,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn cell(self, value: &Value, now: Timestamp) -> Value {
+        match (self, value) {
+            (Self::Integer, Value::Number(number)) => json!(whole(number)),
+            (Self::Number, Value::Number(_)) | (Self::Boolean, Value::Bool(_)) => value.clone(),
+            (Self::Text, _) => json!(printed(value)),
+            (Self::Date, Value::String(time)) if time.is_empty() || time == "null" => json!(since_text("", now)),
+            (Self::Date, Value::String(time)) if is_rfc3339(time) => json!(since_text(time, now)),
+            (Self::Date, Value::String(_)) => json!(INVALID),
+            _ => Value::Null,
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off, as the real server does")]
+fn whole(number: &Number) -> i64 {
+    number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or_default() as i64)
+}
+
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<no value>".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) if number.is_f64() => short_float(number.as_f64().unwrap_or_default()),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(_) | Value::Object(_) => {
+            let mut out = String::new();
+            write_json(value, &mut out);
+            out
+        }
+    }
+}
+
+/// Go's `%v`: with an exponent from 1e6 on, whose sign and two digits are always there.
+fn short_float(float: f64) -> String {
+    let text = format!("{float:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    match exponent.parse::<i32>() {
+        Ok(-4..=5) | Err(_) => float.to_string(),
+        Ok(exponent) => format!("{digits}e{}{:02}", sign(exponent), exponent.abs()),
+    }
+}
+
+/// Go's JSON: an exponent below 1e-6 and from 1e21 on, and no digits that are not needed.
+fn json_float(float: f64) -> String {
+    if float == 0.0 || (1e-6..1e21).contains(&float.abs()) {
+        return float.to_string();
+    }
+    let text = format!("{float:e}");
+    if text.contains("e-") { text } else { text.replace('e', "e+") }
+}
+
+fn sign(exponent: i32) -> char {
+    if exponent < 0 { '-' } else { '+' }
+}
+
+/// Writes JSON as Go does: keys in order, and what could end a script in HTML is escaped.
+fn write_json(value: &Value, out: &mut String) {
+    match value {
+        Value::Array(items) => {
+            out.push('[');
+            for (idx, item) in items.iter().enumerate() {
+                separate(idx, out);
+                write_json(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(key, _)| *key);
+            out.push('{');
+            for (idx, (key, value)) in fields.into_iter().enumerate() {
+                separate(idx, out);
+                write_text(key, out);
+                out.push(':');
+                write_json(value, out);
+            }
+            out.push('}');
+        }
+        Value::String(text) => write_text(text, out),
+        Value::Number(number) if number.is_f64() => out.push_str(&json_float(number.as_f64().unwrap_or_default())),
+        _ => out.push_str(&value.to_string()),
+    }
+}
+
+fn separate(idx: usize, out: &mut String) {
+    if idx > 0 {
+        out.push(',');
+    }
+}
+
+fn write_text(text: &str, out: &mut String) {
+    for char in Value::from(text).to_string().chars() {
+        match char {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(char))),
+            _ => out.push(char),
+        }
+    }
+}

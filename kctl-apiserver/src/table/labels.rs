@@ -1,0 +1,71 @@
+//! Labels and label selectors as text. Upstream: `FormatLabels` and `FormatLabelSelector` of `apimachinery`.
+
+use serde_json::Value;
+
+use super::fields::{at, list, text, texts};
+
+/// What stands for an empty selection.
+pub(super) const NONE: &str = "<none>";
+
+/// Returns `a=b,c=d` in the order of the keys, or [`NONE`].
+pub(super) fn labels(value: &Value) -> String {
+    let mut pairs = pairs(value);
+    pairs.sort_unstable();
+    let joined = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
+    if joined.is_empty() { NONE.to_owned() } else { joined }
+}
+
+/// Returns a label selector in the form of a query, or [`NONE`].
+pub(super) fn selector(value: &Value) -> String {
+    let joined = query(value);
+    if joined.is_empty() { NONE.to_owned() } else { joined }
+}
+
+/// Returns a label selector in the form of a query; empty if it selects everything.
+pub(super) fn query(value: &Value) -> String {
+    let equal = pairs(at(value, "/matchLabels")).into_iter().map(|(key, value)| (key, format!("{key}={value}")));
+    let expressions = list(value, "/matchExpressions").iter().map(|expression| {
+        let key = text(expression, "/key");
+        (key, requirement(key, expression))
+    });
+    let mut all: Vec<_> = equal.chain(expressions).collect();
+    all.sort_by_key(|(key, _)| *key);
+    all.into_iter().map(|(_, requirement)| requirement).collect::<Vec<_>>().join(",")
+}
+
+/// Returns a label selector in Go's notation, which the server prints where a parameter is selected by labels.
+pub(super) fn go_notation(value: &Value) -> String {
+    let mut labels = pairs(at(value, "/matchLabels"));
+    labels.sort_unstable();
+    let labels = labels.iter().map(|(key, value)| format!("{key}: {value},")).collect::<Vec<_>>().concat();
+    let expressions: Vec<_> = list(value, "/matchExpressions")
+        .iter()
+        .map(|expression| {
+            let values = texts(expression, "/values").join(" ");
+            let (key, operator) = (text(expression, "/key"), text(expression, "/operator"));
+            format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},")
+        })
+        .collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
+         MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
+        expressions.concat()
+    )
+}
+
+fn requirement(key: &str, expression: &Value) -> String {
+    let mut values = texts(expression, "/values");
+    values.sort_unstable();
+    let values = values.join(",");
+    match text(expression, "/operator") {
+        "In" => format!("{key} in ({values})"),
+        "NotIn" => format!("{key} notin ({values})"),
+        "DoesNotExist" => format!("!{key}"),
+        _ => key.to_owned(),
+    }
+}
+
+fn pairs(value: &Value) -> Vec<(&str, &str)> {
+    let pairs = value.as_object().into_iter().flatten();
+    pairs.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())).collect()
+}

@@ -1,0 +1,44 @@
+//! `PartialObjectMetadata`: what remains of an object, or of a list, for a client that reads metadata only.
+
+use serde_json::{Value, json};
+
+use super::fields;
+
+/// Returns the metadata of the object as a `PartialObjectMetadata` of `meta.k8s.io/v1`.
+pub fn partial(object: &Value) -> Value {
+    fields::object([
+        ("kind", json!("PartialObjectMetadata")),
+        ("apiVersion", json!("meta.k8s.io/v1")),
+        ("metadata", object.get("metadata").cloned().unwrap_or_else(|| json!({}))),
+    ])
+}
+
+/// Returns the metadata of the objects as a `PartialObjectMetadataList` of `meta.k8s.io/v1`. `list_meta` is the
+/// metadata of the list: its resource version and how it continues.
+pub fn partial_list(objects: &[Value], list_meta: Value) -> Value {
+    fields::object([
+        ("kind", json!("PartialObjectMetadataList")),
+        ("apiVersion", json!("meta.k8s.io/v1")),
+        ("metadata", list_meta),
+        ("items", objects.iter().map(partial).collect()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_metadata_remains_of_an_object() {
+        let metadata = json!({"name": "a", "labels": {"x": "y"}});
+        let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {}});
+        let (kind, list_kind) = ("PartialObjectMetadata", "PartialObjectMetadataList");
+        let expected = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
+        assert_eq!(partial(&object), expected);
+        let list_meta = json!({"resourceVersion": "7"});
+        assert_eq!(
+            partial_list(&[object], list_meta.clone()),
+            json!({"kind": list_kind, "apiVersion": "meta.k8s.io/v1", "metadata": list_meta, "items": [expected]})
+        );
+    }
+}

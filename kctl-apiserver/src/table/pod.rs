@@ -1,0 +1,172 @@
+//! The row of a pod: its status is the word that says best what goes on in it.
+//! Upstream: `printPod` of `pkg/printers/internalversion/printers.go`.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::age::{age, since, time_of};
+use super::fields::{at, condition, first_text, flag, int, is_deleting, is_true, list, name, text, text_or};
+use super::labels::NONE;
+
+/// What the statuses of the containers add up to.
+#[derive(Default)]
+struct Summary {
+    reason: String,
+    n_ready: usize,
+    restarts: Restarts,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Restarts {
+    count: i64,
+    last: Option<Timestamp>,
+}
+
+impl Restarts {
+    fn add(&mut self, status: &Value) {
+        self.count += int(status, "/restartCount");
+        self.last = self.last.max(time_of(text(status, "/lastState/terminated/finishedAt")));
+    }
+
+    fn display(self, now: Timestamp) -> String {
+        match self.last {
+            Some(last) if self.count != 0 => format!("{} ({} ago)", self.count, since(last, now)),
+            _ => self.count.to_string(),
+        }
+    }
+}
+
+/// Returns the cells of a pod.
+pub(super) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
+    let sidecars = sidecars(object);
+    let n_containers = list(object, "/spec/containers").len() + sidecars.len();
+    let summary = summary(object, &sidecars);
+    vec![
+        json!(name(object)),
+        json!(format!("{}/{n_containers}", summary.n_ready)),
+        json!(reason_of_deletion(object).map_or(summary.reason, str::to_owned)),
+        json!(summary.restarts.display(now)),
+        json!(age(object, now)),
+        json!(match first_text(object, &["/status/podIPs/0/ip", "/status/podIP"]) {
+            "" => NONE,
+            address => address,
+        }),
+        json!(text_or(object, "/spec/nodeName", NONE)),
+        json!(text_or(object, "/status/nominatedNodeName", NONE)),
+        json!(readiness_gates(object)),
+    ]
+}
+
+/// Returns the conditions of the row of a pod that has ended.
+pub(super) fn row_conditions(object: &Value) -> Option<Value> {
+    let message = match text(object, "/status/phase") {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    let reason = text(object, "/status/phase");
+    Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
+}
+
+fn summary(object: &Value, sidecars: &[&str]) -> Summary {
+    let mut summary = Summary {
+        reason: text_or(object, "/status/reason", text(object, "/status/phase")).to_owned(),
+        ..Summary::default()
+    };
+    if condition(object, "PodScheduled").is_some_and(|condition| text(condition, "/reason") == "SchedulingGated") {
+        "SchedulingGated".clone_into(&mut summary.reason);
+    }
+    let mut of_sidecars = Restarts::default();
+    let mut is_initializing = false;
+    for (idx, status) in list(object, "/status/initContainerStatuses").iter().enumerate() {
+        summary.restarts.add(status);
+        let is_sidecar = sidecars.contains(&text(status, "/name"));
+        if is_sidecar {
+            of_sidecars.add(status);
+        }
+        if has_succeeded(status) {
+            continue;
+        }
+        if is_sidecar && flag(status, "/started") {
+            summary.n_ready += usize::from(flag(status, "/ready"));
+            continue;
+        }
+        summary.reason = init_reason(object, idx, status);
+        is_initializing = true;
+        break;
+    }
+    if !is_initializing || is_true(object, "Initialized") {
+        summary.restarts = of_sidecars;
+        add_containers(object, &mut summary);
+    }
+    summary
+}
+
+/// The first container has the last word.
+fn add_containers(object: &Value, summary: &mut Summary) {
+    let mut is_running = false;
+    for status in list(object, "/status/containerStatuses").iter().rev() {
+        summary.restarts.add(status);
+        let (waiting, terminated) = (at(status, "/state/waiting"), at(status, "/state/terminated"));
+        if !text(waiting, "/reason").is_empty() {
+            text(waiting, "/reason").clone_into(&mut summary.reason);
+        } else if terminated.is_object() {
+            summary.reason = end(terminated);
+        } else if flag(status, "/ready") && at(status, "/state/running").is_object() {
+            is_running = true;
+            summary.n_ready += 1;
+        }
+    }
+    if is_running && summary.reason == "Completed" {
+        let reason = if is_true(object, "Ready") { "Running" } else { "NotReady" };
+        reason.clone_into(&mut summary.reason);
+    }
+}
+
+fn has_succeeded(status: &Value) -> bool {
+    at(status, "/state/terminated").is_object() && int(status, "/state/terminated/exitCode") == 0
+}
+
+fn init_reason(object: &Value, idx: usize, status: &Value) -> String {
+    let terminated = at(status, "/state/terminated");
+    if terminated.is_object() {
+        return format!("Init:{}", end(terminated));
+    }
+    match text(status, "/state/waiting/reason") {
+        "" | "PodInitializing" => format!("Init:{idx}/{}", list(object, "/spec/initContainers").len()),
+        reason => format!("Init:{reason}"),
+    }
+}
+
+fn end(terminated: &Value) -> String {
+    match (text(terminated, "/reason"), int(terminated, "/signal")) {
+        ("", 0) => format!("ExitCode:{}", int(terminated, "/exitCode")),
+        ("", signal) => format!("Signal:{signal}"),
+        (reason, _) => reason.to_owned(),
+    }
+}
+
+fn reason_of_deletion(object: &Value) -> Option<&'static str> {
+    if !is_deleting(object) {
+        return None;
+    }
+    match (text(object, "/status/reason"), text(object, "/status/phase")) {
+        ("NodeLost", _) => Some("Unknown"),
+        (_, "Succeeded" | "Failed") => None,
+        _ => Some("Terminating"),
+    }
+}
+
+fn sidecars(object: &Value) -> Vec<&str> {
+    let restarted = |container: &&Value| text(container, "/restartPolicy") == "Always";
+    list(object, "/spec/initContainers").iter().filter(restarted).map(|container| text(container, "/name")).collect()
+}
+
+fn readiness_gates(object: &Value) -> String {
+    let gates = list(object, "/spec/readinessGates");
+    if gates.is_empty() {
+        return NONE.to_owned();
+    }
+    let n_true = gates.iter().filter(|gate| is_true(object, text(gate, "/conditionType"))).count();
+    format!("{n_true}/{}", gates.len())
+}

@@ -1,0 +1,150 @@
+//! Rows that a real kube-apiserver 1.36 gave for the same objects. Times are told from [`NOW`], when they were asked
+//! for.
+
+use super::*;
+
+mod autoscalers;
+mod core_kinds;
+mod custom;
+mod init_pods;
+mod networks;
+mod pods;
+mod policies;
+
+mod storage;
+mod workloads;
+
+const NOW: &str = "2026-11-21T06:16:46Z";
+const CREATED: &str = "2026-11-21T06:15:47Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn check((group, kind): (&str, &str), object: &Value, cells: &Value) {
+    let mut object = object.clone();
+    object["metadata"]["creationTimestamp"] = json!(CREATED);
+    let table = table(group, kind, &[object], now(), Include::None, json!({}));
+    assert_eq!(&table["rows"][0]["cells"], cells, "{kind}");
+}
+
+#[test]
+fn a_table_has_the_metadata_of_the_list_and_a_row_per_object() {
+    let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}});
+    let list_meta = json!({"resourceVersion": "7", "continue": "x", "remainingItemCount": 1});
+    let answer = |include| table("", "ConfigMap", std::slice::from_ref(&object), now(), include, list_meta.clone());
+
+    let bare = answer(Include::None);
+    assert_eq!((&bare["kind"], &bare["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
+    assert_eq!(bare["metadata"], list_meta);
+    assert_eq!(bare["rows"], json!([{"cells": ["a", 1, "<unknown>"], "object": null}]));
+    assert_eq!(answer(Include::Metadata)["rows"][0]["object"], partial(&object));
+    assert_eq!(answer(Include::Object)["rows"][0]["object"], object);
+    assert_eq!(Include::default(), Include::Metadata);
+}
+
+#[test]
+fn a_table_without_objects_still_has_columns() {
+    let table = table("", "Pod", &[], now(), Include::Metadata, json!({}));
+    assert_eq!(table["rows"], json!([]));
+    let names: Vec<_> = table["columnDefinitions"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
+    assert_eq!(
+        names,
+        ["Name", "Ready", "Status", "Restarts", "Age", "IP", "Node", "Nominated Node", "Readiness Gates"]
+    );
+}
+
+#[test]
+fn the_row_of_an_ended_pod_has_a_condition() {
+    let row = |phase: &str| {
+        let object = json!({"metadata": {"name": "a"}, "status": {"phase": phase}});
+        table("", "Pod", &[object], now(), Include::None, json!({}))["rows"][0]["conditions"].clone()
+    };
+    let condition = |reason: &str, message: &str| json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]);
+    assert_eq!(row("Running"), Value::Null);
+    assert_eq!(row("Succeeded"), condition("Succeeded", "The pod has completed successfully."));
+    assert_eq!(row("Failed"), condition("Failed", "The pod failed."));
+}
+
+#[test]
+fn flow_schemas_are_in_the_order_in_which_they_match() {
+    let schema =
+        |name: &str, precedence: i64| json!({"metadata": {"name": name}, "spec": {"matchingPrecedence": precedence}});
+    let objects = [schema("a", 900), schema("c", 100), schema("b", 100)];
+    let table = table("flowcontrol.apiserver.k8s.io", "FlowSchema", &objects, now(), Include::None, json!({}));
+    let names: Vec<_> = table["rows"].as_array().unwrap().iter().map(|row| &row["cells"][0]).collect();
+    assert_eq!(names, ["b", "c", "a"]);
+}
+
+#[test]
+fn a_kind_that_is_not_known_shows_when_it_was_created() {
+    check(("example.com", "Thing"), &json!({"metadata": {"name": "a"}}), &json!(["a", CREATED]));
+}
+
+/// Whatever is stored under a kind gets as many cells as the kind has columns.
+#[test]
+fn objects_of_no_sense_are_rows_too() {
+    let nonsense =
+        [json!(null), json!([]), json!({}), json!({"metadata": 1, "spec": "x", "status": [], "subsets": {}})];
+    for ((group, kind), columns) in COLUMNS.iter() {
+        let n_columns = columns.as_array().unwrap().len() + usize::from(kind == "IPAddress");
+        let table = table(group, kind, &nonsense, now(), Include::Metadata, json!({}));
+        for row in table["rows"].as_array().unwrap() {
+            assert_eq!(row["cells"].as_array().unwrap().len(), n_columns, "{kind}");
+        }
+    }
+}
+
+#[test]
+fn a_quota_shows_requests_and_limits_apart() {
+    let hard = json!({"pods": "100", "limits.cpu": "2", "requests.cpu": "1", "limits.memory": "2Gi"});
+    check(
+        ("", "ResourceQuota"),
+        &json!({"metadata": {"name": "rq1"}, "status": {"hard": hard, "used": {"pods": "4", "limits.cpu": "500m"}}}),
+        &json!(["rq1", "pods: 4/100, requests.cpu: 0/1", "limits.cpu: 500m/2, limits.memory: 0/2Gi", "59s"]),
+    );
+    check(("", "ResourceQuota"), &json!({"metadata": {"name": "rq2"}}), &json!(["rq2", "", "", "59s"]));
+}
+
+#[test]
+fn a_request_for_a_certificate_shows_what_became_of_it() {
+    let check = |seconds: Value, conditions: &[&str], cells: [&str; 2]| {
+        let conditions: Vec<_> = conditions.iter().map(|kind| json!({"type": kind})).collect();
+        let spec = json!({"signerName": "x.io/y", "username": "admin", "expirationSeconds": seconds});
+        check(
+            ("certificates.k8s.io", "CertificateSigningRequest"),
+            &json!({"metadata": {"name": "c"}, "spec": spec, "status": {"conditions": conditions}}),
+            &json!(["c", "59s", "x.io/y", "admin", cells[0], cells[1]]),
+        );
+    };
+    check(Value::Null, &[], ["<none>", "Pending"]);
+    check(json!(3600), &["Approved"], ["60m", "Approved"]);
+    check(Value::Null, &["Denied"], ["<none>", "Denied"]);
+    check(Value::Null, &["Failed"], ["<none>", "Pending,Failed"]);
+}
+
+#[test]
+fn an_event_of_the_newer_group_has_the_same_row() {
+    check(
+        ("events.k8s.io", "Event"),
+        &json!({
+            "metadata": {"name": "f3"}, "regarding": {"kind": "Pod", "name": "p"}, "reason": "x", "type": "Normal",
+            "eventTime": "2020-01-01T00:00:00.000000Z", "deprecatedFirstTimestamp": "2021-01-01T00:00:00Z",
+            "deprecatedLastTimestamp": "2022-01-01T00:00:00Z", "deprecatedCount": 4,
+            "deprecatedSource": {"component": "k"},
+            "series": {"count": 9, "lastObservedTime": "2023-01-01T00:00:00.000000Z"}, "reportingInstance": "ctl-1",
+        }),
+        &json!(["3y325d", "Normal", "x", "pod/p", "", "k, ctl-1", "", "5y325d", 9, "f3"]),
+    );
+}
+
+#[test]
+fn a_kernel_stands_with_its_architecture() {
+    let kernel = |info: Value| {
+        let object = json!({"metadata": {"name": "n"}, "status": {"nodeInfo": info}});
+        table("", "Node", &[object], now(), Include::None, json!({}))["rows"][0]["cells"][8].clone()
+    };
+    assert_eq!(kernel(json!({"kernelVersion": "k"})), "k");
+    assert_eq!(kernel(json!({"architecture": "a"})), "<unknown> (a)");
+    assert_eq!(kernel(json!({"kernelVersion": "k", "architecture": "a"})), "k (a)");
+}

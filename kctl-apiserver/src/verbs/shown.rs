@@ -1,0 +1,134 @@
+//! How a client asked to see what it gets: as it is, as a table, or as metadata only.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::read::in_version;
+use crate::{
+    kinds::Resource,
+    request::Call,
+    status::Refusal,
+    table::{self, Include},
+};
+
+/// The form of an answer, out of the `Accept` header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Plain,
+    Table(Include),
+    Partial,
+    PartialList,
+}
+
+impl Form {
+    /// The first form of the header that the server knows.
+    pub(crate) fn of(call: &Call) -> Result<Self, Refusal> {
+        let accept = call.header("accept");
+        if accept.is_empty() {
+            return Ok(Self::Plain);
+        }
+        for part in accept.split(',') {
+            let mut pieces = part.split(';').map(str::trim);
+            let media = pieces.next().unwrap_or_default();
+            let known = ["application/json", "application/yaml", "application/*", "*/*"].contains(&media);
+            let parameter = |name: &str| {
+                let prefix = format!("{name}=");
+                part.split(';')
+                    .find_map(|piece| piece.trim().strip_prefix(&prefix).map(str::to_owned))
+                    .unwrap_or_default()
+            };
+            let meta = parameter("g") == "meta.k8s.io" && ["v1", "v1beta1"].contains(&parameter("v").as_str());
+            match parameter("as").as_str() {
+                "" if known => return Ok(Self::Plain),
+                "Table" if known && meta => return include(call).map(Self::Table),
+                "PartialObjectMetadata" if known && meta => return Ok(Self::Partial),
+                "PartialObjectMetadataList" if known && meta => return Ok(Self::PartialList),
+                _ => {}
+            }
+        }
+        Err(Refusal::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json, application/yaml",
+        ))
+    }
+
+    /// An object or a list in this form; nothing when it goes out as it is.
+    pub(crate) fn shape(self, call: &Call, answer: &Value, now: jiff::Timestamp) -> Option<Value> {
+        let resource = &call.resource;
+        let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
+        let object = answer["kind"] == resource.kind();
+        match self {
+            _ if !list && !object => None,
+            Self::Plain if object => in_version(resource, answer),
+            Self::Plain => None,
+            Self::Partial if list => Some(partial_list(answer)),
+            Self::Partial | Self::PartialList if object => Some(table::partial(answer)),
+            Self::Partial | Self::PartialList => Some(partial_list(answer)),
+            Self::Table(include) => {
+                let objects = if list { typed_items(resource, answer) } else { vec![answer.clone()] };
+                let meta = if list {
+                    answer["metadata"].clone()
+                } else {
+                    json!({ "resourceVersion": answer["metadata"]["resourceVersion"] })
+                };
+                Some(rows(resource, &objects, now, include, meta))
+            }
+        }
+    }
+
+    /// An event of a watch in this form. Columns are defined in the first event only.
+    pub(crate) fn shape_event(self, resource: &Resource, event: &mut Value, now: jiff::Timestamp, first: bool) {
+        let object = event["object"].take();
+        event["object"] = match self {
+            _ if object["kind"] == "Status" => object,
+            Self::Plain => object,
+            Self::Partial | Self::PartialList => table::partial(&object),
+            Self::Table(include) => {
+                let meta = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
+                let mut rows = rows(resource, &[object], now, include, meta);
+                if !first {
+                    rows["columnDefinitions"] = Value::Null;
+                }
+                rows
+            }
+        };
+    }
+}
+
+fn include(call: &Call) -> Result<Include, Refusal> {
+    match call.params.text("includeObject") {
+        "" | "Metadata" => Ok(Include::Metadata),
+        "None" => Ok(Include::None),
+        "Object" => Ok(Include::Object),
+        other => Err(Refusal::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+        ))),
+    }
+}
+
+fn partial_list(list: &Value) -> Value {
+    let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    table::partial_list(items, list["metadata"].clone())
+}
+
+/// Items with the kind that lists of built-in kinds leave out.
+fn typed_items(resource: &Resource, list: &Value) -> Vec<Value> {
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    let typed = |mut item: Value| {
+        item["kind"] = resource.kind().into();
+        item["apiVersion"] = resource.api_version().into();
+        item
+    };
+    items.into_iter().map(typed).collect()
+}
+
+fn rows(resource: &Resource, objects: &[Value], now: jiff::Timestamp, include: Include, meta: Value) -> Value {
+    match &resource.custom {
+        Some(custom) => {
+            let columns = custom.version["additionalPrinterColumns"].as_array();
+            table::custom_table(columns.map_or(&[][..], Vec::as_slice), objects, now, include, meta)
+        }
+        None => table::table(&resource.of.group, resource.kind(), objects, now, include, meta),
+    }
+}
