@@ -139,6 +139,17 @@ impl ApiServer {
         self.state.lock().requests.iter().cloned().collect()
     }
 
+    /// Calls this for each request that is answered, in order. It must not use the server.
+    pub fn observe(&self, observer: impl Fn(&RequestRecord) + Send + 'static) {
+        self.state.lock().observer = Some(Box::new(observer));
+    }
+
+    /// The time that the server writes into objects.
+    pub fn now(&self) -> jiff::Timestamp {
+        let clock = self.state.lock().clock;
+        clock.now()
+    }
+
     /// The revision of the last write.
     pub fn revision(&self) -> u64 {
         self.state.lock().revision
@@ -233,7 +244,7 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
         Err(refusal) => return refuse(&refusal),
     };
     let code = performed.as_ref().map_or_else(|refusal| refusal.code, |answer| answer.code);
-    record(&mut locked, &call, code);
+    record(&mut locked, &call, code, performed.as_ref().ok());
     audit(&mut locked, &call, parts, code);
     drop(locked);
     match performed {
@@ -263,7 +274,7 @@ fn rendered(call: &Call, code: StatusCode, object: &Value) -> Response<Body> {
     respond(code, "application/json", full(bytes_of(object)))
 }
 
-fn record(state: &mut State, call: &Call, code: StatusCode) {
+fn record(state: &mut State, call: &Call, code: StatusCode, answer: Option<&Answer>) {
     let mut resource = call.resource.of.resource.clone();
     if !call.subresource.is_empty() {
         resource += &format!("/{}", call.subresource);
@@ -271,15 +282,26 @@ fn record(state: &mut State, call: &Call, code: StatusCode) {
     if state.requests.len() >= REQUESTS_LEN_MAX {
         state.requests.pop_front();
     }
-    state.requests.push_back(RequestRecord {
+    // A new object with a generated name has it in the answer.
+    let generated = match answer {
+        Some(Answer { payload: Payload::Json(object), .. }) if call.name.is_empty() => {
+            object["metadata"]["name"].as_str().unwrap_or_default()
+        }
+        _ => "",
+    };
+    let record = RequestRecord {
         user: call.user.name.clone(),
         verb: call.verb.name(),
         group: call.resource.of.group.clone(),
         resource,
         namespace: call.namespace.clone(),
-        name: call.name.clone(),
+        name: if call.name.is_empty() { generated.into() } else { call.name.clone() },
         code: code.as_u16(),
-    });
+    };
+    if let Some(observer) = &state.observer {
+        observer(&record);
+    }
+    state.requests.push_back(record);
 }
 
 fn audit(state: &mut State, call: &Call, parts: &Parts, code: StatusCode) {

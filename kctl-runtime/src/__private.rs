@@ -13,8 +13,8 @@ pub use serde_json;
 
 pub use crate::{
     reconcile::{
-        Action, Allows, Caches, Context, Controller, Declares, Finalize, FinalizeFn, FunctionController, Reconcile,
-        Result, verb,
+        Action, Allows, Caches, Context, Controller, Declares, Finalize, FinalizeFn, FunctionController, ReadsLive,
+        Reconcile, Result, Writes, verb,
     },
     spec::{ControllerSpec, Relation, SpecBuilder},
 };
@@ -31,16 +31,22 @@ impl<K> CrdProbe<K> {
 }
 pub trait HasSchema {
     fn crd(&self) -> Option<CustomResourceDefinition>;
+    fn schema(&self) -> Option<fn() -> serde_json::Value>;
 }
 impl<K: CustomResourceExt + schemars::JsonSchema> HasSchema for &CrdProbe<K> {
     fn crd(&self) -> Option<CustomResourceDefinition> {
-        let mut crd = K::crd();
-        crate::manifest::without_built_in_descriptions::<K>(&mut crd);
-        Some(crd)
+        Some(K::crd())
+    }
+    fn schema(&self) -> Option<fn() -> serde_json::Value> {
+        // Not inlined, types keep their names.
+        Some(|| schemars::SchemaGenerator::default().into_root_schema_for::<K>().to_value())
     }
 }
 pub trait HasCrd {
     fn crd(&self) -> Option<CustomResourceDefinition>;
+    fn schema(&self) -> Option<fn() -> serde_json::Value> {
+        None
+    }
 }
 impl<K: CustomResourceExt> HasCrd for &&CrdProbe<K> {
     fn crd(&self) -> Option<CustomResourceDefinition> {
@@ -48,13 +54,14 @@ impl<K: CustomResourceExt> HasCrd for &&CrdProbe<K> {
     }
 }
 pub trait NoCrd {
-    fn crd(&self) -> Option<CustomResourceDefinition>;
-}
-impl<K> NoCrd for CrdProbe<K> {
     fn crd(&self) -> Option<CustomResourceDefinition> {
         None
     }
+    fn schema(&self) -> Option<fn() -> serde_json::Value> {
+        None
+    }
 }
+impl<K> NoCrd for CrdProbe<K> {}
 
 pub fn finalize_fn<C: Finalize>() -> FinalizeFn<C> {
     |controller, object, cx| Box::pin(controller.finalize(object, cx))

@@ -24,6 +24,16 @@ impl TestServer {
         self.0.client.clone()
     }
 
+    /// A client of another cluster (`App::cluster`).
+    pub fn cluster(&self, name: &str) -> Option<Client> {
+        self.0.others.iter().find(|(known, _)| known == name).map(|(_, client)| client.clone())
+    }
+
+    /// The API server itself: what was requested, what is stored.
+    pub fn server(&self) -> &kctl_apiserver::ApiServer {
+        &self.0.server
+    }
+
     /// Returns once nothing is left to do.
     ///
     /// # Errors

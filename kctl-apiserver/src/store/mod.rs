@@ -30,6 +30,9 @@ pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
 /// Namespace (empty for the cluster) and name.
 pub(crate) type Key = (String, String);
 
+/// Told of each request.
+pub(crate) type Observer = Box<dyn Fn(&RequestRecord) + Send>;
+
 /// A change of one object.
 #[derive(Debug)]
 pub(crate) struct Event {
@@ -118,6 +121,7 @@ pub(crate) struct State {
     changed: watch::Sender<u64>,
     journal: Option<Journal>,
     pub(crate) audit: Option<std::fs::File>,
+    pub(crate) observer: Option<Observer>,
 }
 
 impl State {
@@ -135,6 +139,7 @@ impl State {
             changed: watch::Sender::new(1),
             journal: None,
             audit: None,
+            observer: None,
         }
     }
 

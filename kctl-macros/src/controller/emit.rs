@@ -20,7 +20,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
         quote!(type #alias = #kind;)
     });
     let grants = model.relations.iter().enumerate().map(|(index, relation)| grants(model, index, relation));
-    let name = &model.name;
+    let primary_grant = primary_grant(model);
     quote! {
         #item
         #marker
@@ -30,7 +30,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
             #(#kinds)*
             #controller
             #reconcile
-            impl __p::Caches<__Primary> for #name { const SEAL: __p::Seal = __p::Seal; }
+            #primary_grant
             #(#grants)*
         };
     }
@@ -64,11 +64,13 @@ fn controller(model: &Model) -> TokenStream {
     quote! {
         impl __p::Controller for #name {
             type Primary = __Primary;
+            type Grant = __Grant;
             fn spec() -> __p::ControllerSpec {
                 #[allow(unused_imports, reason = "which one is used depends on the kind")]
                 use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
                 __p::SpecBuilder::<__Primary>::new(#text, ::core::file!(), ::core::line!())
                     .crd((&&__p::CrdProbe::<__Primary>::NEW).crd())
+                    .schema((&&__p::CrdProbe::<__Primary>::NEW).schema())
                     #(#calls)*
                     #(#relations)*
                     .build()
@@ -100,33 +102,44 @@ fn reconcile(model: &Model) -> TokenStream {
     }
 }
 
+fn primary_grant(model: &Model) -> TokenStream {
+    let name = &model.name;
+    let verbs = with_contained(model.primary_verbs.clone());
+    quote! {
+        pub struct __Grant;
+        impl __p::Caches<__Primary> for #name { const SEAL: __p::Seal = __p::Seal; }
+        #(impl __p::Allows<__p::verb::#verbs, #name, __Primary> for __Grant { const SEAL: __p::Seal = __p::Seal; })*
+    }
+}
+
 fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let name = &model.name;
     let (kind, grant) = (format_ident!("__K{index}"), format_ident!("__G{index}"));
     let seal = quote!(
         const SEAL: __p::Seal = __p::Seal;
     );
-    let cached = relation.role != "live" && relation.role != "live_cluster";
-    let caches = cached.then(|| quote!(impl __p::Caches<#kind> for #name { #seal }));
-    if relation.role != "owns" {
-        return quote!(#caches);
-    }
-    let verbs = granted(&relation.verbs);
+    let reads = match relation.role.to_string().as_str() {
+        "live" | "live_cluster" => quote!(ReadsLive),
+        _ => quote!(Caches),
+    };
+    let owns = relation.role == "owns";
+    let declares = if owns { quote!(Declares) } else { quote!(Writes) };
+    let verbs = if owns && relation.verbs.is_empty() {
+        OWNED_VERBS.iter().map(|verb| format_ident!("{verb}")).collect()
+    } else {
+        with_contained(relation.verbs.clone())
+    };
     quote! {
-        #caches
         pub struct #grant;
-        impl __p::Declares<#kind> for #name { type Grant = #grant; #seal }
+        impl __p::#reads<#kind> for #name { #seal }
+        impl __p::#declares<#kind> for #name { type Grant = #grant; #seal }
         #(impl __p::Allows<__p::verb::#verbs, #name, #kind> for #grant { #seal })*
     }
 }
 
 /// The verbs with what they contain: `apply` is patch and create.
-fn granted(declared: &[Ident]) -> Vec<Ident> {
-    if declared.is_empty() {
-        return OWNED_VERBS.iter().map(|verb| format_ident!("{verb}")).collect();
-    }
-    let mut verbs = declared.to_vec();
-    if declared.iter().any(|verb| verb == "apply") {
+fn with_contained(mut verbs: Vec<Ident>) -> Vec<Ident> {
+    if verbs.iter().any(|verb| verb == "apply") {
         verbs.extend([format_ident!("patch"), format_ident!("create")]);
     }
     verbs.sort();

@@ -48,6 +48,14 @@ pub enum ApiError {
         /// The primary.
         owner: String,
     },
+    /// The request is outside of what the controller declares. Terminal: trying again cannot help.
+    #[error("{operation}: not declared; write `{declaration}` in the controller")]
+    Undeclared {
+        /// Verb, kind and name of the request.
+        operation: String,
+        /// What would declare it.
+        declaration: String,
+    },
 }
 
 /// The Status object, as far as it is read.
@@ -78,6 +86,17 @@ impl ApiError {
             reason: status.reason,
             message: status.message,
             retry_after: retry_after.or((asked > 0).then(|| Duration::from_secs(asked))),
+        }
+    }
+
+    /// Verb, kind and name of the request.
+    pub fn operation(&self) -> &str {
+        match self {
+            Self::Refused { operation, .. }
+            | Self::Unanswered { operation, .. }
+            | Self::Unreadable { operation, .. }
+            | Self::Foreign { operation, .. }
+            | Self::Undeclared { operation, .. } => operation,
         }
     }
 
@@ -119,13 +138,13 @@ impl ApiError {
         match self {
             Self::Unanswered { .. } | Self::Unreadable { .. } => true,
             Self::Refused { code, .. } => *code >= 500,
-            Self::Foreign { .. } => false,
+            Self::Foreign { .. } | Self::Undeclared { .. } => false,
         }
     }
 
     /// Whether no later try can succeed.
     pub fn is_terminal(&self) -> bool {
-        matches!(self, Self::Foreign { .. })
+        matches!(self, Self::Foreign { .. } | Self::Undeclared { .. })
     }
 
     /// What the server asks to wait.

@@ -1,6 +1,7 @@
 //! Work → API server: the only module that writes. Each answer goes through the store before the caller sees it.
 
 mod error;
+mod recorder;
 pub(crate) mod transport;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use error::ApiError;
+pub use recorder::{EVENTS_MAX, EventType, Recorder};
 
 use crate::{
     object::{Kind, Object, Stored},
@@ -61,7 +63,8 @@ impl Writer {
         let path =
             format!("{}?fieldManager={}", target.kind().path(target.namespace), transport::escape(&self.manager));
         let answer =
-            transport::send(&self.client, &operation, Method::POST, &path, Some(("application/json", body))).await?;
+            transport::send(target.source.client(), &operation, Method::POST, &path, Some(("application/json", body)))
+                .await?;
         written(target, &operation, &answer).await
     }
 
@@ -70,8 +73,25 @@ impl Writer {
         let body = encode(&operation, &typed(target.kind(), object))?;
         let path = self.path(target, "", "");
         let answer =
-            transport::send(&self.client, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
+            transport::send(target.source.client(), &operation, Method::PUT, &path, Some(("application/json", body)))
+                .await?;
         written(target, &operation, &answer).await
+    }
+
+    /// Sends a patch whose answer only the cache wants.
+    pub(crate) async fn patch_stored(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<(), ApiError> {
+        let operation = target.operation("patch");
+        let body = encode(&operation, patch)?;
+        let path = self.path(target, subresource, "");
+        let sent = Some((content_type, body));
+        let answer = transport::send(target.source.client(), &operation, Method::PATCH, &path, sent).await?;
+        accepted(target, &operation, &answer).await.map(drop)
     }
 
     /// Sends a patch; `subresource` is empty or for example `/status`.
@@ -87,8 +107,77 @@ impl Writer {
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
         let answer =
-            transport::send(&self.client, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+            transport::send(target.source.client(), &operation, Method::PATCH, &path, Some((content_type, body)))
+                .await?;
         written(target, &operation, &answer).await
+    }
+
+    /// Sets the replicas through the scale subresource.
+    pub(crate) async fn scale(&self, target: &Target<'_>, replicas: i32) -> Result<(), ApiError> {
+        let operation = target.operation("scale");
+        let body = encode(&operation, &json!({"spec": {"replicas": replicas}}))?;
+        let path = self.path(target, "/scale", "");
+        // The answer is a Scale, not the object: the watch brings that.
+        transport::send(target.source.client(), &operation, Method::PATCH, &path, Some((MERGE_PATCH, body)))
+            .await
+            .map(drop)
+    }
+
+    /// Creates what is not an object of its own: an eviction, a binding, a token. Returns the answer.
+    pub(crate) async fn create_subresource(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        body: &Value,
+    ) -> Result<Value, ApiError> {
+        let operation = target.operation(&format!("create {subresource} of"));
+        let body = encode(&operation, body)?;
+        let path = self.path(target, &format!("/{subresource}"), "");
+        let sent = Some(("application/json", body));
+        let answer = transport::send(target.source.client(), &operation, Method::POST, &path, sent).await?;
+        serde_json::from_str(&answer).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
+    }
+
+    /// Deletes every object of a namespace that a label selector matches.
+    pub(crate) async fn delete_collection(&self, target: &Target<'_>, labels: &str) -> Result<(), ApiError> {
+        let operation = target.operation("deletecollection");
+        let path = format!("{}?labelSelector={}", target.kind().path(target.namespace), transport::escape(labels));
+        transport::send(target.source.client(), &operation, Method::DELETE, &path, None).await.map(drop)
+    }
+
+    /// Reads an object past the cache.
+    pub(crate) async fn get<K: Object>(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Arc<K>, ApiError> {
+        let operation = match namespace {
+            Some(namespace) => format!("get {kind} {namespace}/{name}"),
+            None => format!("get {kind} {name}"),
+        };
+        let path = format!("{}/{}", kind.path(namespace), transport::escape(name));
+        let answer = transport::get(&self.client, &operation, &path).await?;
+        let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
+        let stored = Stored::accept(kind, &answer).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
+        stored.decode::<K>().map_err(|error| unreadable(format!("{error}: {}", error.source)))
+    }
+
+    /// Reads one object by list: what a controller that caches a kind may do.
+    pub(crate) async fn find<K: Object>(&self, target: &Target<'_>) -> Result<Option<Arc<K>>, ApiError> {
+        #[derive(serde::Deserialize)]
+        struct Found {
+            items: Vec<Value>,
+        }
+        let operation = target.operation("list");
+        let selector = transport::escape(&format!("metadata.name={}", target.name));
+        let path = format!("{}?fieldSelector={selector}", target.kind().path(target.namespace));
+        let answer = transport::get(target.source.client(), &operation, &path).await?;
+        let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
+        let found: Found = serde_json::from_str(&answer).map_err(|error| unreadable(error.to_string()))?;
+        let Some(item) = found.items.first() else { return Ok(None) };
+        let text = typed(target.kind(), item).to_string();
+        written(target, &operation, &text).await.map(Some)
     }
 
     /// Deletes exactly the object with this uid.
@@ -97,8 +186,14 @@ impl Writer {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
         let body = encode(&operation, &options)?;
         let path = self.path(target, "", "");
-        let answer =
-            transport::send(&self.client, &operation, Method::DELETE, &path, Some(("application/json", body))).await;
+        let answer = transport::send(
+            target.source.client(),
+            &operation,
+            Method::DELETE,
+            &path,
+            Some(("application/json", body)),
+        )
+        .await;
         let key = crate::key::ObjectKey::new(target.namespace, target.name);
         match answer {
             // A Status says that it is gone; the object itself, that it is terminating, gone or on its way out.
@@ -148,10 +243,16 @@ fn lives_on(object: &Stored) -> bool {
 }
 
 async fn written<K: Object>(target: &Target<'_>, operation: &str, answer: &str) -> Result<Arc<K>, ApiError> {
+    let object = accepted(target, operation, answer).await?;
+    view(&object).ok_or_else(|| ApiError::Unreadable { operation: operation.into(), cause: "not of its kind".into() })
+}
+
+/// Takes an answer into the cache; it is there when this returns.
+async fn accepted(target: &Target<'_>, operation: &str, answer: &str) -> Result<Arc<Stored>, ApiError> {
     let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
     let object = target.source.accept(answer).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
     target.source.store().acknowledged(Delta::Written(object.clone())).await;
-    view(&object).ok_or_else(|| unreadable("not of its kind".into()))
+    Ok(object)
 }
 
 /// The object as JSON with its kind and version, which k8s-openapi types carry and others may not.

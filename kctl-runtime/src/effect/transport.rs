@@ -10,6 +10,8 @@ use super::ApiError;
 
 /// Longest answer that is read: a page of 500 of the largest objects that etcd takes.
 const BODY_LEN_MAX: usize = 1 << 30;
+/// Requests that are refused with 429 or 503 and a time are sent so often at most, within `ANSWER_WITHIN`.
+const TRIES_MAX: u32 = 10;
 /// Longest wait for an answer to a write or a page.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
@@ -48,11 +50,22 @@ pub(crate) async fn send(
     body: Option<(&str, Vec<u8>)>,
 ) -> Result<String, ApiError> {
     let answer = async {
-        let response = exchange(client, operation, method, path, body).await?;
-        if response.status().is_success() {
-            return read(operation, response).await;
+        let mut tries = 1;
+        loop {
+            let body = body.as_ref().map(|(content_type, bytes)| (*content_type, bytes.clone()));
+            let response = exchange(client, operation, method.clone(), path, body).await?;
+            if response.status().is_success() {
+                return read(operation, response).await;
+            }
+            let error = refusal(operation, response).await;
+            // A server that names a time has done nothing: the request can be repeated, also a create.
+            let busy = matches!(error.code(), Some(429 | 503));
+            match error.retry_after().filter(|_| busy && tries < TRIES_MAX) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return Err(error),
+            }
+            tries += 1;
         }
-        Err(refusal(operation, response).await)
     };
     tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| {
         Err(ApiError::Unanswered {

@@ -2,11 +2,13 @@
 
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use tokio::task::JoinSet;
+use parking_lot::Mutex;
+use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    effect::Writer,
+    effect::{Recorder, Writer},
     handler,
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},
@@ -20,13 +22,20 @@ use crate::{
 /// A key that waits longer than this by its own wish does not keep a program from being idle.
 const IDLE_HORIZON: Duration = Duration::from_secs(5);
 
+/// The time that is written into objects: conditions and events.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The controllers of one process on one cluster. Two that read the same kind share one list and one watch.
 pub struct Manager {
     client: Client,
+    clusters: BTreeMap<String, Client>,
     name: String,
     observer: Observer,
+    clock: Clock,
+    stopping: watch::Sender<bool>,
+    recorders: Vec<Task>,
     sources: BTreeMap<Identity, Arc<Source>>,
     controllers: Vec<Registered>,
 }
@@ -47,7 +56,31 @@ pub struct View {
 impl Manager {
     /// A manager without controllers. `name` is the field manager of all writes.
     pub fn new(client: Client, name: &str, observer: Observer) -> Self {
-        Self { client, name: name.into(), observer, sources: BTreeMap::new(), controllers: Vec::new() }
+        Self {
+            client,
+            clusters: BTreeMap::new(),
+            name: name.into(),
+            observer,
+            clock: Arc::new(Timestamp::now),
+            stopping: watch::Sender::new(false),
+            recorders: Vec::new(),
+            sources: BTreeMap::new(),
+            controllers: Vec::new(),
+        }
+    }
+
+    /// Another cluster: relations say `on = name`. Counts for controllers that are added later.
+    #[must_use]
+    pub fn cluster(mut self, name: &str, client: Client) -> Self {
+        self.clusters.insert(name.into(), client);
+        self
+    }
+
+    /// Writes these times into objects instead of the machine's. Counts for controllers that are added later.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Adds a controller.
@@ -58,7 +91,19 @@ impl Manager {
         let sources = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
         let queue = WorkQueue::new(QueueConfig { backoff: Backoff { base: spec.backoff.0, max: spec.backoff.1 } });
         let writer = Writer::new(self.client.clone(), &self.name);
-        let env = Arc::new(Env { spec, primary, sources, writer });
+        let (recorder, sending) = Recorder::new(self.client.clone(), &self.name, self.clock.clone());
+        self.recorders.push(Box::pin(sending));
+        let env = Arc::new(Env {
+            spec,
+            primary,
+            sources,
+            writer,
+            recorder,
+            applied: Mutex::default(),
+            uncertain: Mutex::default(),
+            clock: self.clock.clone(),
+            stopping: self.stopping.subscribe(),
+        });
         let pool = Arc::new(Pool {
             controller: Arc::new(controller),
             env: env.clone(),
@@ -69,22 +114,21 @@ impl Manager {
     }
 
     fn source(&mut self, spec: &ControllerSpec, relation: &RelationSpec) -> Arc<Source> {
-        let namespace = match spec.namespaces.as_slice() {
-            [one] if relation.namespaced => Some(one.clone()),
-            _ => None,
-        };
+        let mut namespaces = if relation.namespaced { spec.namespaces.clone() } else { Vec::new() };
+        namespaces.sort();
+        namespaces.dedup();
+        let n_scopes = namespaces.len();
         let identity = Identity {
             cluster: relation.cluster.clone(),
             kind: relation.kind.clone(),
-            namespace,
+            namespaces,
             labels: relation.labels.clone(),
             fields: relation.fields.clone(),
         };
-        let client = &self.client;
-        let source = self
-            .sources
-            .entry(identity.clone())
-            .or_insert_with(|| Arc::new(Source::new(client.clone(), identity, Arc::new(SharedStore::default()))));
+        let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client);
+        let source = self.sources.entry(identity.clone()).or_insert_with(|| {
+            Arc::new(Source::new(client.clone(), identity, Arc::new(SharedStore::of_scopes(n_scopes))))
+        });
         source.add_check(relation.check.clone());
         for (name, values) in &relation.indexes {
             source.store().add_index(name, values.clone());
@@ -112,7 +156,11 @@ impl Manager {
         for controller in self.controllers {
             workers.spawn(start(controller));
         }
+        for recorder in self.recorders {
+            background.spawn(recorder);
+        }
         shutdown.await;
+        self.stopping.send_replace(true);
         for queue in &queues {
             queue.shut_down();
         }

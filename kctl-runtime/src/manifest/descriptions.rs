@@ -6,13 +6,11 @@ use std::collections::HashSet;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
-use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-/// Removes the descriptions that come from the types of k8s-openapi; those that the user wrote stay.
-pub(crate) fn without_built_in_descriptions<K: JsonSchema>(crd: &mut CustomResourceDefinition) {
-    // Not inlined, types keep their names: those of Kubernetes begin alike.
-    let root = SchemaGenerator::default().into_root_schema_for::<K>().to_value();
+/// Removes the descriptions that come from the types of k8s-openapi; those that the user wrote stay. `root` is the schema of
+/// the kind with its references: the names of the types of Kubernetes begin alike.
+pub(super) fn strip_built_in(crd: &mut CustomResourceDefinition, root: &Value) {
     let definitions = root.get("$defs").or_else(|| root.get("definitions")).and_then(Value::as_object);
     let mut built_in = HashSet::new();
     for (_, definition) in definitions.into_iter().flatten().filter(|(name, _)| name.starts_with("io.k8s.")) {

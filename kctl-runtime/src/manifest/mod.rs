@@ -1,20 +1,82 @@
 //! `ControllerSpec` → manifests: pure functions of the declaration, sorted and byte-stable.
 
+mod deployment;
 mod descriptions;
+mod graph;
+mod rbac;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
-pub(crate) use descriptions::without_built_in_descriptions;
+pub use deployment::deployment;
+pub use graph::{Format as GraphFormat, graph};
+pub use rbac::{RbacOptions, Rule, rbac, rules};
 
 use crate::spec::ControllerSpec;
 
+/// A manifest with the file that it belongs into.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// Relative path, for example `crds/podsets.apps.example.com.yaml`.
+    pub file: String,
+    /// The object.
+    pub object: Value,
+    /// The object as YAML, with comments.
+    pub yaml: String,
+}
+
+impl Manifest {
+    /// A manifest without comments.
+    ///
+    /// # Errors
+    /// When the object cannot be written as YAML.
+    pub fn new(file: String, object: Value) -> Result<Self, serde_saphyr::SerializeError> {
+        let yaml = serde_saphyr::to_string(&object)?;
+        Ok(Self { file, object, yaml })
+    }
+}
+
+/// What the definitions say about built-in types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Descriptions {
+    /// Nothing: their documentation is most of the bytes, and more than client-side apply can keep.
+    #[default]
+    Own,
+    /// Everything.
+    All,
+}
+
 /// The definitions of all custom resources that the controllers reconcile, by name.
-pub fn crds(specs: &[ControllerSpec]) -> Vec<CustomResourceDefinition> {
-    let named = specs.iter().filter_map(|spec| spec.crd.clone()).map(|crd| (crd.metadata.name.clone(), crd));
-    named.collect::<BTreeMap<_, _>>().into_values().collect()
+pub fn crds(specs: &[ControllerSpec], descriptions: Descriptions) -> Vec<CustomResourceDefinition> {
+    let mut crds = BTreeMap::new();
+    for spec in specs {
+        let Some(mut crd) = spec.crd.clone() else { continue };
+        if let (Descriptions::Own, Some(schema)) = (descriptions, spec.schema) {
+            descriptions::strip_built_in(&mut crd, &schema());
+        }
+        crds.insert(crd.metadata.name.clone(), crd);
+    }
+    crds.into_values().collect()
+}
+
+/// The definitions as files.
+///
+/// # Errors
+/// When a definition cannot be written as YAML.
+pub fn crd_manifests(
+    specs: &[ControllerSpec],
+    descriptions: Descriptions,
+) -> Result<Vec<Manifest>, Box<dyn std::error::Error + Send + Sync>> {
+    let file = |crd: &CustomResourceDefinition| format!("crds/{}.{}.yaml", crd.spec.names.plural, crd.spec.group);
+    let crds = crds(specs, descriptions);
+    crds.iter().map(|crd| Ok(Manifest::new(file(crd), serde_json::to_value(crd)?)?)).collect()
+}
+
+/// Manifests as one YAML stream.
+pub fn stream(manifests: &[Manifest]) -> String {
+    manifests.iter().fold(String::new(), |stream, manifest| stream + "---\n" + &manifest.yaml)
 }
 
 /// Objects as one YAML stream.

@@ -1,15 +1,17 @@
 //! What a reconcile is given beside its object: reads of the cache and the operations that the controller declared.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{collections::HashMap, marker::PhantomData, sync::Arc};
 
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 
-use super::{Caches, Controller, Declares, Owned, Request};
+use super::{Allows, Caches, Conditions, Controller, Declares, Live, Objects, Owned, ReadsLive, Request, Writes, verb};
 use crate::{
-    effect::{MERGE_PATCH, Target, Writer},
-    key::Key,
+    effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
+    key::{Key, ObjectKey},
+    manager::Clock,
     object::{Kind, Object, Stored},
     source::Source,
     spec::{ControllerSpec, RelationSpec},
@@ -36,6 +38,15 @@ pub(crate) struct Env {
     pub(crate) primary: Arc<Source>,
     pub(crate) sources: Vec<(RelationSpec, Arc<Source>)>,
     pub(crate) writer: Writer,
+    pub(crate) recorder: Recorder,
+    /// What was last applied by `converge`, by uid: a hash of it.
+    pub(crate) applied: Mutex<HashMap<String, u64>>,
+    /// Kinds that a key wrote without knowing whether it took effect.
+    pub(crate) uncertain: Mutex<HashMap<ObjectKey, Vec<Arc<Source>>>>,
+    /// The time that is written into objects.
+    pub(crate) clock: Clock,
+    /// Becomes true when the manager stops.
+    pub(crate) stopping: watch::Receiver<bool>,
 }
 
 impl Env {
@@ -47,6 +58,41 @@ impl Env {
             Some((_, source)) => source.clone(),
             None => self.primary.clone(),
         }
+    }
+}
+
+impl Env {
+    /// Remembers a write of a key whose outcome is not known.
+    pub(crate) fn note<T>(
+        &self,
+        primary: &Stored,
+        source: &Arc<Source>,
+        written: Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        if written.as_ref().is_err_and(ApiError::is_unknown_outcome) {
+            let mut uncertain = self.uncertain.lock();
+            let sources = uncertain.entry(primary.key().clone()).or_default();
+            if !sources.iter().any(|known| Arc::ptr_eq(known, source)) {
+                sources.push(source.clone());
+            }
+        }
+        written
+    }
+
+    /// Brings the cache past every write of a key whose outcome is not known: only then is it reconciled again.
+    pub(crate) async fn make_certain(&self, key: &ObjectKey) -> Result<(), ApiError> {
+        let sources = self.uncertain.lock().get(key).cloned().unwrap_or_default();
+        for source in sources {
+            source.refresh(key.namespace.as_deref()).await?;
+        }
+        self.uncertain.lock().remove(key);
+        Ok(())
+    }
+
+    /// Whether an error says that the primary itself is gone: the cache will say so in a moment.
+    pub(crate) fn is_gone(&self, error: &ApiError, key: &ObjectKey) -> bool {
+        let primary = format!(" {} {key}", self.spec.primary.kind);
+        error.is_not_found() && error.operation().ends_with(&primary)
     }
 }
 
@@ -96,6 +142,92 @@ impl<C: Controller> Context<C> {
         Owned::snapshot(self.inner.env.clone(), self.inner.primary.clone())
     }
 
+    /// Objects of a kind that the controller declares without owning it, to be changed with the verbs that it declares:
+    /// `reads = Node(patch)`.
+    pub fn objects<K: Object>(&self) -> Objects<C, K, <C as Writes<K>>::Grant>
+    where
+        C: Writes<K>,
+    {
+        Objects::new(self.inner.env.clone(), self.inner.primary.clone())
+    }
+
+    /// Reads of the kind `K` from the API server, past the cache: `reads = K(live)`.
+    pub fn live<K: Object>(&self) -> Live<K>
+    where
+        C: ReadsLive<K>,
+    {
+        Live::new(self.inner.env.clone(), self.inner.primary.clone())
+    }
+
+    /// Puts an object under the control of the primary: sets its controller reference. It is refused when the object has
+    /// changed since it was read, or has a controller.
+    pub fn adopt<K: Object>(&self, object: &K) -> Request<Arc<K>>
+    where
+        C: Declares<K>,
+        <C as Declares<K>>::Grant: Allows<verb::patch, C, K>,
+    {
+        super::owned::adopt_existing(&self.inner.env, &self.inner.primary, object)
+    }
+
+    /// Takes the reference to the primary away from an object. It is refused when the object has changed since it was read.
+    pub fn release<K: Object>(&self, object: &K) -> Request<Arc<K>>
+    where
+        C: Declares<K>,
+        <C as Declares<K>>::Grant: Allows<verb::patch, C, K>,
+    {
+        super::owned::release(&self.inner.env, &self.inner.primary, object)
+    }
+
+    /// Sends a JSON merge patch of the primary: exactly this object, not a later one of its name. `primary(patch)`.
+    pub fn patch(&self, patch: impl Serialize) -> Request<Arc<C::Primary>>
+    where
+        C::Grant: Allows<verb::patch, C, C::Primary>,
+    {
+        let (inner, patch) = (self.inner.clone(), serde_json::to_value(patch).unwrap_or_default());
+        Request::new(async move {
+            let mut patch = patch;
+            patch["metadata"]["uid"] = inner.primary.meta().uid.clone().into();
+            inner.env.writer.patch(&inner.target(), "", MERGE_PATCH, &patch).await
+        })
+    }
+
+    /// Deletes the primary: exactly this object. `primary(delete)`.
+    pub fn delete(&self) -> Request<()>
+    where
+        C::Grant: Allows<verb::delete, C, C::Primary>,
+    {
+        let inner = self.inner.clone();
+        Request::new(async move { inner.env.writer.delete(&inner.target(), &inner.primary.meta().uid).await })
+    }
+
+    /// Sets the replicas of the primary through its scale subresource. `primary(scale)`.
+    pub fn scale(&self, replicas: i32) -> Request<()>
+    where
+        C::Grant: Allows<verb::scale, C, C::Primary>,
+    {
+        let inner = self.inner.clone();
+        Request::new(async move { inner.env.writer.scale(&inner.target(), replicas).await })
+    }
+
+    /// Tells people what happened to the primary: `kubectl describe` and `kubectl events` show it. It is sent in the
+    /// background; when too many wait, the newest are dropped.
+    pub fn event(&self, kind: EventType, reason: &str, note: impl Into<String>) {
+        self.inner.env.recorder.record(&self.inner.env.spec, &self.inner.primary, kind, reason, note.into());
+    }
+
+    /// The conditions of the primary's status, to be changed and put into the new status.
+    pub fn conditions(&self) -> Conditions {
+        let known = self.inner.status.lock().get("conditions").cloned().unwrap_or_default();
+        Conditions::new(known, self.inner.primary.meta().generation, (self.inner.env.clock)())
+    }
+
+    /// Returns when the manager stops: for reconciles that wait for something.
+    pub async fn cancelled(&self) {
+        let mut stopping = self.inner.env.stopping.clone();
+        // A manager that is gone has stopped.
+        let _gone = stopping.wait_for(|stopping| *stopping).await;
+    }
+
     /// All cached objects of the kind `K`.
     pub fn store<K: Object>(&self) -> Store<K>
     where
@@ -116,11 +248,18 @@ impl<C: Controller> Context<C> {
             let Some(change) = merge_patch(&inner.status.lock().clone(), &new) else { return Ok(()) };
             let meta = inner.primary.meta();
             let patch = json!({"metadata": {"uid": meta.uid}, "status": change});
-            let target = Target { source: &inner.env.primary, namespace: meta.namespace.as_deref(), name: &meta.name };
-            let _written: Arc<C::Primary> = inner.env.writer.patch(&target, "/status", MERGE_PATCH, &patch).await?;
+            let _written: Arc<C::Primary> =
+                inner.env.writer.patch(&inner.target(), "/status", MERGE_PATCH, &patch).await?;
             *inner.status.lock() = new;
             Ok(())
         })
+    }
+}
+
+impl Inner {
+    fn target(&self) -> Target<'_> {
+        let meta = self.primary.meta();
+        Target { source: &self.env.primary, namespace: meta.namespace.as_deref(), name: &meta.name }
     }
 }
 

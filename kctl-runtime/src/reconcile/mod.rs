@@ -1,18 +1,22 @@
 //! The user's side of the loop: what a reconcile function gets, what it may do and what it returns.
 
+mod conditions;
 mod context;
 mod error;
+mod live;
 mod owned;
 mod permission;
 mod request;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+pub use conditions::Conditions;
 pub(crate) use context::Env;
 pub use context::{Context, HasStatus};
 pub use error::{Error, Result, ResultExt};
-pub use owned::Owned;
-pub use permission::{Allows, Caches, Creates, Declares, Deletes, Owns, Patches, Reads, verb};
+pub use live::{Live, Objects};
+pub use owned::{Converged, CreateRequest, Owned};
+pub use permission::{Allows, Caches, Creates, Declares, Deletes, Owns, Patches, Reads, ReadsLive, Writes, verb};
 pub use request::Request;
 
 use crate::{object::Object, spec::ControllerSpec};
@@ -26,6 +30,8 @@ use crate::{object::Object, spec::ControllerSpec};
 pub trait Controller: Sized + Send + Sync + 'static {
     /// The kind that is reconciled.
     type Primary: Object;
+    /// What it may do with its primary.
+    type Grant;
 
     /// The declaration as data.
     fn spec() -> ControllerSpec;

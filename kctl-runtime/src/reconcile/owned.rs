@@ -1,13 +1,16 @@
 //! The objects that a primary owns: a snapshot to read and the operations to change them.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{marker::PhantomData, pin::Pin, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{Allows, Env, Request, verb};
 use crate::{
-    effect::{ApiError, Target},
+    effect::{APPLY_PATCH, ApiError, MERGE_PATCH, Target},
+    key::ObjectKey,
     object::{Object, Stored},
     source::Source,
     store::view,
@@ -65,19 +68,14 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         self.terminating.clone().into_iter()
     }
 
-    /// Creates an object in the primary's namespace, with a controller reference to the primary.
-    pub fn create(&self, object: K) -> Request<Arc<K>>
+    /// Creates an object in the primary's namespace, with a controller reference to the primary. An object of that name that
+    /// exists is an error, unless `.or_get()` is asked for.
+    pub fn create(&self, object: K) -> CreateRequest<K>
     where
         A: Allows<verb::create, C, K>,
     {
         let (env, primary, source) = self.parts();
-        Request::new(async move {
-            let object = adopt(object, &env, &primary)?;
-            let name = object.name_any();
-            let namespace = object.namespace();
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.create(&target, &object).await
-        })
+        CreateRequest { env, primary, source, object }
     }
 
     /// Replaces an object of the primary.
@@ -90,8 +88,52 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
             check_owned("update", &object, &env, &primary)?;
             let (name, namespace) = (object.name_any(), object.namespace());
             let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.update(&target, &object).await
+            env.note(&primary, &source, env.writer.update(&target, &object).await)
         })
+    }
+
+    /// Sends a JSON merge patch of an object of the primary: exactly this one, not a later one of its name.
+    pub fn patch(&self, object: &K, patch: impl Serialize) -> Request<Arc<K>>
+    where
+        A: Allows<verb::patch, C, K>,
+    {
+        let (env, primary, source) = self.parts();
+        let (object, mut patch) = (object.clone(), serde_json::to_value(patch).unwrap_or_default());
+        Request::new(async move {
+            check_owned("patch", &object, &env, &primary)?;
+            patch["metadata"]["uid"] = object.uid().unwrap_or_default().into();
+            let (name, namespace) = (object.name_any(), object.namespace());
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+            env.note(&primary, &source, env.writer.patch(&target, "", MERGE_PATCH, &patch).await)
+        })
+    }
+
+    /// Applies an object by server-side apply: creates it, or changes the fields that are given and takes back those that
+    /// were given before and are not now. Anything that serialises to the object, or to a part of it with its name.
+    pub fn apply(&self, object: impl Serialize) -> Request<Arc<K>>
+    where
+        A: Allows<verb::apply, C, K>,
+    {
+        let (env, primary, source) = self.parts();
+        let object = serde_json::to_value(object).unwrap_or_default();
+        Request::new(async move { env.note(&primary, &source, apply(&env, &primary, &source, object).await) })
+    }
+
+    /// Brings what the primary owns to what is desired: applies what differs, and deletes what is not desired any more,
+    /// by uid. Every desired object needs a name.
+    ///
+    /// Nothing is sent for an object that has all desired fields and was applied by this process in the same form.
+    pub fn converge<T: Serialize>(&self, desired: impl IntoIterator<Item = T>) -> Request<Converged<K>>
+    where
+        A: Allows<verb::apply, C, K> + Allows<verb::delete, C, K>,
+    {
+        let (env, primary, source) = self.parts();
+        let desired: Vec<Value> =
+            desired.into_iter().map(|object| serde_json::to_value(object).unwrap_or_default()).collect();
+        let live = self.live.clone();
+        Request::new(
+            async move { env.note(&primary, &source, converge(&env, &primary, &source, desired, &live).await) },
+        )
     }
 
     /// Deletes an object of the primary: exactly this one, not a later one of its name.
@@ -105,7 +147,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
             check_owned("delete", &object, &env, &primary)?;
             let (name, namespace) = (object.name_any(), object.namespace());
             let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.delete(&target, &object.uid().unwrap_or_default()).await
+            env.note(&primary, &source, env.writer.delete(&target, &object.uid().unwrap_or_default()).await)
         })
     }
 
@@ -121,6 +163,215 @@ impl<'a, C: ?Sized, K: Object, A> IntoIterator for &'a Owned<C, K, A> {
     fn into_iter(self) -> Self::IntoIter {
         self.live.iter()
     }
+}
+
+/// What `converge` did.
+#[derive(Debug, Clone)]
+pub struct Converged<K> {
+    /// Objects that were created or changed, as they are now.
+    pub applied: Vec<Arc<K>>,
+    /// Objects that were deleted, as they were.
+    pub deleted: Vec<Arc<K>>,
+    /// How many were as desired.
+    pub n_unchanged: usize,
+}
+
+/// A create that is sent when it is awaited.
+#[must_use = "nothing is sent until the request is awaited"]
+pub struct CreateRequest<K> {
+    env: Arc<Env>,
+    primary: Arc<Stored>,
+    source: Arc<Source>,
+    object: K,
+}
+
+impl<K: Object> CreateRequest<K> {
+    /// Takes the object that exists under the name, when it is the primary's; another one is a terminal error.
+    pub fn or_get(self) -> Request<Arc<K>> {
+        Request::new(async move {
+            let (env, primary, source) = (self.env.clone(), self.primary.clone(), self.source.clone());
+            let (name, namespace) = (self.object.name_any(), primary.meta().namespace.clone());
+            match self.send().await {
+                Err(error) if error.is_already_exists() => {
+                    let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+                    // It may have gone in between: then the first answer stands, and the next try creates it.
+                    let found: Arc<K> = env.writer.find(&target).await?.ok_or(error)?;
+                    check_owned("create", found.as_ref(), &env, &primary)?;
+                    Ok(found)
+                }
+                sent => sent,
+            }
+        })
+    }
+
+    async fn send(self) -> Result<Arc<K>, ApiError> {
+        let Self { env, primary, source, object } = self;
+        let object = adopt(object, &env, &primary)?;
+        let (name, namespace) = (object.name_any(), object.namespace());
+        let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+        env.note(&primary, &source, env.writer.create(&target, &object).await)
+    }
+}
+
+impl<K: Object> IntoFuture for CreateRequest<K> {
+    type Output = Result<Arc<K>, ApiError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}
+
+fn reference(env: &Env, primary: &Stored) -> Value {
+    let (kind, meta) = (&env.spec.primary.kind, primary.meta());
+    json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "name": meta.name, "uid": meta.uid, "controller": true })
+}
+
+async fn apply<K: Object>(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Arc<K>, ApiError> {
+    let kind = &source.identity().kind;
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    if name.is_empty() {
+        return Err(ApiError::Unreadable {
+            operation: format!("apply {kind}"),
+            cause: "the object has no metadata.name: server-side apply needs one".into(),
+        });
+    }
+    let namespace =
+        primary.meta().namespace.clone().or_else(|| object["metadata"]["namespace"].as_str().map(str::to_owned));
+    let key = ObjectKey::new(namespace.as_deref(), &name);
+    if let Some(known) = source.store().get(&key) {
+        let controller = known.meta().controller();
+        if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
+            return Err(ApiError::Foreign {
+                operation: format!("apply {kind} {key}"),
+                object: format!("{kind} {key} (controlled by {})", other.name),
+                owner: format!("{} {}", env.spec.primary.kind, primary.key()),
+            });
+        }
+    }
+    object["apiVersion"] = kind.api_version().into();
+    object["kind"] = kind.kind.clone().into();
+    if let Some(namespace) = &namespace {
+        object["metadata"]["namespace"] = namespace.clone().into();
+    }
+    object["metadata"]["ownerReferences"] = json!([reference(env, primary)]);
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    let target = Target { source, namespace: namespace.as_deref(), name: &name };
+    env.writer.patch(&target, "", APPLY_PATCH, &object).await
+}
+
+async fn converge<K: Object>(
+    env: &Env,
+    primary: &Stored,
+    source: &Source,
+    desired: Vec<Value>,
+    live: &[Arc<K>],
+) -> Result<Converged<K>, ApiError> {
+    let mut result = Converged { applied: Vec::new(), deleted: Vec::new(), n_unchanged: 0 };
+    let name_of = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let names: Vec<String> = desired.iter().map(name_of).collect();
+    for object in desired {
+        let name = name_of(&object);
+        let key = ObjectKey::new(primary.meta().namespace.as_deref(), &name);
+        let known = source.store().get(&key);
+        let hash = hash_of(&object);
+        if let Some(known) = &known {
+            let same = env.applied.lock().get(&known.meta().uid) == Some(&hash);
+            let stored: Value = serde_json::from_str(known.json()).unwrap_or_default();
+            if same && contains(&stored, &object) {
+                result.n_unchanged += 1;
+                continue;
+            }
+        }
+        let before = known.as_ref().map(|known| known.meta().resource_version.clone());
+        let applied: Arc<K> = apply(env, primary, source, object).await?;
+        env.applied.lock().insert(applied.uid().unwrap_or_default(), hash);
+        if before == applied.resource_version() {
+            result.n_unchanged += 1;
+        } else {
+            result.applied.push(applied);
+        }
+    }
+    for object in live.iter().filter(|object| !names.contains(&object.name_any())) {
+        let (name, namespace) = (object.name_any(), object.namespace());
+        let uid = object.uid().unwrap_or_default();
+        let target = Target { source, namespace: namespace.as_deref(), name: &name };
+        env.writer.delete(&target, &uid).await?;
+        env.applied.lock().remove(&uid);
+        result.deleted.push(object.clone());
+    }
+    Ok(result)
+}
+
+/// Equal values have equal texts: maps are sorted.
+fn hash_of(object: &Value) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    object.to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether an object has all that is desired: it may have more, by defaults and by other writers.
+fn contains(object: &Value, desired: &Value) -> bool {
+    match (object, desired) {
+        (_, Value::Null) => true,
+        (Value::Object(object), Value::Object(desired)) => {
+            desired.iter().all(|(name, desired)| contains(object.get(name).unwrap_or(&Value::Null), desired))
+        }
+        (Value::Array(object), Value::Array(desired)) => {
+            object.len() == desired.len()
+                && object.iter().zip(desired).all(|(object, desired)| contains(object, desired))
+        }
+        (Value::Null, Value::Object(desired)) => desired.is_empty(),
+        (Value::Null, Value::Array(desired)) => desired.is_empty(),
+        (object, desired) => object == desired,
+    }
+}
+
+/// Sets the controller reference of an object that exists.
+pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
+    let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
+    Request::new(async move {
+        let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
+        if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
+            return Err(foreign("adopt", &object, &env, &primary, Some(&other.name)));
+        }
+        let own = primary.meta().uid.as_str();
+        let mut references: Vec<Value> = references_but(&object, own);
+        references.push(reference(&env, &primary));
+        patch_references(&env, &object, references).await
+    })
+}
+
+/// Takes the reference to the primary away.
+pub(super) fn release<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
+    let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
+    Request::new(async move {
+        check_owned("release", &object, &env, &primary)?;
+        let references = references_but(&object, &primary.meta().uid);
+        patch_references(&env, &object, references).await
+    })
+}
+
+fn references_but<K: Object>(object: &K, uid: &str) -> Vec<Value> {
+    let others = object.owner_references().iter().filter(|owner| owner.uid != uid);
+    others.map(|owner| serde_json::to_value(owner).unwrap_or_default()).collect()
+}
+
+/// A list in a merge patch is replaced as a whole, hence the precondition on its version.
+async fn patch_references<K: Object>(env: &Env, object: &K, references: Vec<Value>) -> Result<Arc<K>, ApiError> {
+    let source = env.source::<K>();
+    let (name, namespace) = (object.name_any(), object.namespace());
+    let references = if references.is_empty() { Value::Null } else { references.into() };
+    let patch = json!({ "metadata": {
+        "uid": object.uid(),
+        "resourceVersion": object.resource_version(),
+        "ownerReferences": references,
+    } });
+    let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+    env.writer.patch(&target, "", MERGE_PATCH, &patch).await
 }
 
 /// Puts a new object into the primary's namespace and under its control.

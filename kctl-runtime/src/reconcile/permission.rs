@@ -50,6 +50,30 @@ pub trait Caches<K> {
     const SEAL: Seal;
 }
 
+/// A controller that declares `K` without owning it: what it may do beyond reading stands in the parentheses.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not declare `{K}`",
+    label = "`{K}` is not declared as `watches` or `reads`",
+    note = "write `#[controller(reads = {K}(verb))]` with the verbs that are used"
+)]
+pub trait Writes<K> {
+    /// What it may do.
+    type Grant;
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
+/// A controller that declares `reads = K(live)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not read `{K}` live",
+    label = "`{K}` is not declared as `live`",
+    note = "write `#[controller(reads = {K}(live))]`"
+)]
+pub trait ReadsLive<K> {
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
 /// What `reads = K` grants: the bound of helper functions that read `K`.
 pub trait Reads<K>: Caches<K> {}
 impl<C: Caches<K>, K> Reads<K> for C {}

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     effect::{ApiError, transport},
     object::{DecodeError, Kind, Stored},
-    store::SharedStore,
+    store::{Delta, Scope, SharedStore},
 };
 
 /// One event may be as long as the largest object that etcd takes, several times over.
@@ -115,12 +115,21 @@ impl Source {
     /// # Cancel safety
     /// Dropping the future ends the watch; the store keeps what it has.
     pub async fn run(&self) {
-        let mut reflector = Reflector::default();
+        let namespaces = &self.identity.namespaces;
+        if namespaces.is_empty() {
+            return self.reflect(None).await;
+        }
+        let each = namespaces.iter().map(|namespace| self.reflect(Some(namespace.as_str().into())));
+        futures::future::join_all(each).await;
+    }
+
+    async fn reflect(&self, scope: Scope) {
+        let mut reflector = Reflector::of(scope.clone());
         loop {
             let request = reflector.request().clone();
             let wait = match request {
-                Request::List { version, token } => self.list(&mut reflector, version, token).await,
-                Request::Watch { version } => self.watch(&mut reflector, &version).await,
+                Request::List { version, token } => self.list(&mut reflector, &scope, version, token).await,
+                Request::Watch { version } => self.watch(&mut reflector, &scope, &version).await,
             };
             if let Some(wait) = wait {
                 tokio::time::sleep(wait).await;
@@ -131,6 +140,7 @@ impl Source {
     async fn list(
         &self,
         reflector: &mut Reflector,
+        scope: &Scope,
         version: Option<String>,
         token: Option<String>,
     ) -> Option<Duration> {
@@ -142,7 +152,7 @@ impl Source {
             query += &format!("&resourceVersion={version}&resourceVersionMatch=NotOlderThan");
         }
         let operation = format!("list {}", self.identity.kind.plural);
-        let input = match transport::get(&self.client, &operation, &self.path(&query)).await {
+        let input = match transport::get(&self.client, &operation, &self.path(scope, &query)).await {
             Ok(body) => self.read_page(&operation, &body),
             Err(error) => Input::Failed(error),
         };
@@ -188,12 +198,12 @@ impl Source {
         }
     }
 
-    async fn watch(&self, reflector: &mut Reflector, version: &str) -> Option<Duration> {
+    async fn watch(&self, reflector: &mut Reflector, scope: &Scope, version: &str) -> Option<Duration> {
         let query =
             format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}");
         let operation = format!("watch {}", self.identity.kind.plural);
         let opened = Instant::now();
-        let mut lines = match transport::open(&self.client, &operation, &self.path(&query)).await {
+        let mut lines = match transport::open(&self.client, &operation, &self.path(scope, &query)).await {
             Ok(body) => Box::pin(body.into_data_stream()),
             Err(error) => return self.perform(reflector, Input::Failed(error)).await,
         };
@@ -262,9 +272,42 @@ impl Source {
         wait
     }
 
-    fn path(&self, query: &str) -> String {
+    /// The client of its cluster.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Lists what is in a namespace and takes it in as if this process had written it: afterwards the cache has all that
+    /// any earlier write has left there, also one whose outcome is not known.
+    pub(crate) async fn refresh(&self, namespace: Option<&str>) -> Result<(), ApiError> {
+        let scope = namespace.map(Arc::from);
+        let operation = format!("list {}", self.identity.kind.plural);
+        let mut token: Option<String> = None;
+        loop {
+            let mut query = format!("limit={PAGE_LEN}");
+            if let Some(token) = &token {
+                query += &format!("&continue={}", transport::escape(token));
+            }
+            let body = transport::get(&self.client, &operation, &self.path(&scope, &query)).await?;
+            match self.read_page(&operation, &body) {
+                Input::Page { objects, token: next, .. } => {
+                    for object in objects {
+                        self.store.acknowledged(Delta::Written(object)).await;
+                    }
+                    token = next.filter(|next| !next.is_empty());
+                }
+                Input::Failed(error) => return Err(error),
+                _ => {}
+            }
+            if token.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn path(&self, scope: &Scope, query: &str) -> String {
         let identity = &self.identity;
-        let mut path = format!("{}?{query}", identity.kind.path(identity.namespace.as_deref()));
+        let mut path = format!("{}?{query}", identity.kind.path(scope.as_deref()));
         for (name, selector) in [("labelSelector", &identity.labels), ("fieldSelector", &identity.fields)] {
             if !selector.is_empty() {
                 path += &format!("&{name}={}", transport::escape(selector));

@@ -18,8 +18,8 @@ pub struct Identity {
     pub cluster: String,
     /// The kind.
     pub kind: Kind,
-    /// One namespace, or all.
-    pub namespace: Option<String>,
+    /// Namespaces; none is all.
+    pub namespaces: Vec<String>,
     /// Label selector; empty selects all.
     pub labels: String,
     /// Field selector; empty selects all.
@@ -29,6 +29,6 @@ pub struct Identity {
 impl Identity {
     /// All objects of a kind.
     pub fn all(kind: Kind) -> Self {
-        Self { cluster: String::new(), kind, namespace: None, labels: String::new(), fields: String::new() }
+        Self { cluster: String::new(), kind, namespaces: Vec::new(), labels: String::new(), fields: String::new() }
     }
 }

@@ -5,7 +5,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{effect::ApiError, object::Stored, store::Delta};
+use crate::{
+    effect::ApiError,
+    object::Stored,
+    store::{Delta, Scope},
+};
 
 /// First wait after a failure (client-go, `reflector.go`, `NewReflectorWithOptions`).
 const BACKOFF_MIN: Duration = Duration::from_millis(800);
@@ -74,6 +78,7 @@ pub enum Effect {
 /// The state between two answers.
 #[derive(Debug)]
 pub struct Reflector {
+    scope: Scope,
     request: Request,
     objects: Vec<Arc<Stored>>,
     last: Option<String>,
@@ -82,16 +87,22 @@ pub struct Reflector {
 
 impl Default for Reflector {
     fn default() -> Self {
+        Self::of(None)
+    }
+}
+
+impl Reflector {
+    /// A reflector of one namespace, or of all.
+    pub fn of(scope: Scope) -> Self {
         Self {
+            scope,
             request: Request::List { version: Some("0".into()), token: None },
             objects: Vec::new(),
             last: None,
             failures: 0,
         }
     }
-}
 
-impl Reflector {
     /// What to ask now.
     pub fn request(&self) -> &Request {
         &self.request
@@ -111,7 +122,7 @@ impl Reflector {
             }
             Input::Bookmark(version) => {
                 self.seen(version.clone());
-                vec![Effect::Emit(Delta::Bookmark(version))]
+                vec![Effect::Emit(Delta::Bookmark(self.scope.clone(), version))]
             }
             Input::Failed(error) => self.failed(&error),
             Input::Closed { lasted, any } => self.closed(lasted, any),
@@ -129,7 +140,7 @@ impl Reflector {
         self.last = Some(version.clone());
         self.request = Request::Watch { version: version.clone() };
         let objects = std::mem::take(&mut self.objects);
-        vec![Effect::Emit(Delta::Replace(objects, version)), Effect::Next]
+        vec![Effect::Emit(Delta::Replace(self.scope.clone(), objects, version)), Effect::Next]
     }
 
     fn seen(&mut self, version: String) {

@@ -26,6 +26,7 @@ impl<P: Object> SpecBuilder<P> {
                 primary: Relation::<P, P>::primary().erase(),
                 relations: Vec::new(),
                 crd: None,
+                schema: None,
                 has_status: false,
                 finalizer: None,
                 concurrency: 1,
@@ -48,6 +49,13 @@ impl<P: Object> SpecBuilder<P> {
             versions.iter().any(|version| version.subresources.as_ref().is_some_and(|sub| sub.status.is_some()))
         });
         self.spec.crd = crd;
+        self
+    }
+
+    /// The JSON schema of the primary, where it is a custom resource.
+    #[must_use]
+    pub fn schema(mut self, schema: Option<fn() -> serde_json::Value>) -> Self {
+        self.spec.schema = schema;
         self
     }
 

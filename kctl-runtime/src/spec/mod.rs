@@ -83,6 +83,8 @@ pub struct ControllerSpec {
     pub relations: Vec<RelationSpec>,
     /// The primary's definition, where it is a custom resource.
     pub crd: Option<CustomResourceDefinition>,
+    /// The JSON schema of the primary with its references, where it has one: it tells the user's types from built-in ones.
+    pub schema: Option<fn() -> serde_json::Value>,
     /// Whether the primary has a status that the controller may write.
     pub has_status: bool,
     /// The finalizer.

@@ -12,17 +12,20 @@ use crate::{key::ObjectKey, object::Stored};
 /// relist older than that delete could show the object again.
 pub const TOMBSTONES_MAX: usize = 100_000;
 
+/// What one list and one watch are about: a namespace, or all.
+pub type Scope = Option<Arc<str>>;
+
 /// What the writer is told.
 #[derive(Debug, Clone)]
 pub enum Delta {
-    /// The complete state at a resourceVersion.
-    Replace(Vec<Arc<Stored>>, String),
+    /// The complete state of a scope at a resourceVersion.
+    Replace(Scope, Vec<Arc<Stored>>, String),
     /// The API server's watch reports this state.
     Apply(Arc<Stored>),
     /// The API server's watch reports that this was the last state.
     Delete(Arc<Stored>),
-    /// Everything up to this resourceVersion has been reported.
-    Bookmark(String),
+    /// Everything of a scope up to this resourceVersion has been reported.
+    Bookmark(Scope, String),
     /// The process wrote this state.
     Written(Arc<Stored>),
     /// The process deleted the object with this uid, and it is gone.
@@ -38,8 +41,8 @@ pub(crate) struct Cache {
     user: Vec<UserIndex>,
     /// Own deletes that the watch has not reported yet, by uid: invariant, none of them is in `objects`.
     tombstones: HashSet<String>,
-    /// Up to where list and watch have reported. An object that is unknown at or below it is gone.
-    revision: u64,
+    /// Up to where list and watch of each scope have reported. An object that is unknown at or below it is gone.
+    revisions: HashMap<Scope, u64>,
 }
 
 struct UserIndex {
@@ -61,8 +64,24 @@ impl Cache {
         self.objects.len()
     }
 
+    /// The lowest of all scopes.
     pub(crate) fn revision(&self) -> u64 {
-        self.revision
+        self.revisions.values().min().copied().unwrap_or(0)
+    }
+
+    /// The scopes that have been listed.
+    pub(crate) fn n_scopes(&self) -> usize {
+        self.revisions.len()
+    }
+
+    /// The scope that an object is in.
+    fn scope_of(&self, key: &ObjectKey) -> Scope {
+        let namespace = key.namespace.clone();
+        if self.revisions.contains_key(&namespace) { namespace } else { None }
+    }
+
+    fn revision_of(&self, key: &ObjectKey) -> u64 {
+        self.revisions.get(&self.scope_of(key)).copied().unwrap_or(0)
     }
 
     pub(crate) fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
@@ -100,21 +119,21 @@ impl Cache {
     /// Applies a delta and says what changed, in order.
     pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Arc<Stored>>> {
         match delta {
-            Delta::Replace(objects, version) => self.replace(objects, &version),
+            Delta::Replace(scope, objects, version) => self.replace(scope, objects, &version),
             Delta::Apply(object) => {
-                let revision = object.meta().revision();
+                let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
                 let changes = self.upsert(object);
-                self.advance(revision);
+                self.advance(scope, revision);
                 changes
             }
             Delta::Delete(object) => {
-                let revision = object.meta().revision();
+                let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
                 let changes = self.deleted(&object);
-                self.advance(revision);
+                self.advance(scope, revision);
                 changes
             }
-            Delta::Bookmark(version) => {
-                self.advance(version.parse().ok());
+            Delta::Bookmark(scope, version) => {
+                self.advance(scope, version.parse().ok());
                 Vec::new()
             }
             // Without comparable versions an own write can't be placed in time: the watch brings it.
@@ -124,8 +143,9 @@ impl Cache {
         }
     }
 
-    fn advance(&mut self, revision: Option<u64>) {
-        self.revision = self.revision.max(revision.unwrap_or(0));
+    fn advance(&mut self, scope: Scope, revision: Option<u64>) {
+        let known = self.revisions.entry(scope).or_default();
+        *known = (*known).max(revision.unwrap_or(0));
     }
 
     fn upsert(&mut self, object: Arc<Stored>) -> Vec<Change<Arc<Stored>>> {
@@ -135,7 +155,7 @@ impl Cache {
         let known = self.objects.get(object.key()).cloned();
         let revision = object.meta().revision();
         match known {
-            None if revision.is_some_and(|revision| revision <= self.revision) => Vec::new(),
+            None if revision.is_some_and(|revision| revision <= self.revision_of(object.key())) => Vec::new(),
             None => {
                 self.insert(object.clone());
                 vec![Change::Added(object)]
@@ -182,19 +202,24 @@ impl Cache {
         }
     }
 
-    fn replace(&mut self, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Arc<Stored>>> {
+    fn replace(&mut self, scope: Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Arc<Stored>>> {
         let list = version.parse::<u64>().ok();
         // A list from a server that is behind what was already seen says nothing new.
-        if list.is_some_and(|list| list < self.revision) {
+        let mark = self.revisions.get(&scope).copied().unwrap_or(0);
+        if list.is_some_and(|list| list < mark) {
             return Vec::new();
         }
         let listed: HashMap<&ObjectKey, &str> =
             objects.iter().map(|object| (object.key(), object.meta().uid.as_str())).collect();
         let uids: HashSet<&str> = listed.values().copied().collect();
-        self.tombstones.retain(|uid| uids.contains(uid.as_str()));
+        // The list of one namespace knows nothing of the deletes in another.
+        if scope.is_none() {
+            self.tombstones.retain(|uid| uids.contains(uid.as_str()));
+        }
         let vanished: Vec<_> = self
             .objects
             .values()
+            .filter(|known| scope.is_none() || known.key().namespace == scope)
             .filter(|known| !listed.contains_key(known.key()))
             .filter(|known| !newer(known.meta().revision(), list) || list.is_none())
             .cloned()
@@ -205,11 +230,11 @@ impl Cache {
             changes.push(Change::Deleted { last });
         }
         // What the list has is there, however old its last change: lower the mark while it is taken in.
-        let mark = std::mem::take(&mut self.revision);
+        self.revisions.insert(scope.clone(), 0);
         for object in objects {
             changes.extend(self.upsert(object));
         }
-        self.revision = mark.max(list.unwrap_or(0));
+        self.revisions.insert(scope, mark.max(list.unwrap_or(0)));
         changes
     }
 
@@ -293,7 +318,7 @@ mod tests {
     }
 
     fn list(objects: &[Arc<Stored>], version: &str) -> Delta {
-        Delta::Replace(objects.to_vec(), version.into())
+        Delta::Replace(None, objects.to_vec(), version.into())
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod writer;
 
 use std::sync::Arc;
 
-pub use cache::{Delta, TOMBSTONES_MAX};
+pub use cache::{Delta, Scope, TOMBSTONES_MAX};
 pub(crate) use view::view;
 pub use view::{IndexFnPath, Store};
 pub use writer::{DELTAS_MAX, Handler, SharedStore, Subscription};

@@ -22,6 +22,8 @@ enum Message {
 /// The objects of one informer: read by many, changed by one writer task.
 pub struct SharedStore {
     cache: RwLock<Cache>,
+    /// How many scopes make it complete.
+    n_scopes: usize,
     synced: watch::Sender<bool>,
     sender: mpsc::Sender<Message>,
     receiver: Mutex<Option<mpsc::Receiver<Message>>>,
@@ -39,17 +41,23 @@ impl Subscription {
 
 impl Default for SharedStore {
     fn default() -> Self {
+        Self::of_scopes(1)
+    }
+}
+
+impl SharedStore {
+    /// A store that is filled by so many lists and watches: it has synced when each of them has listed.
+    pub fn of_scopes(n_scopes: usize) -> Self {
         let (sender, receiver) = mpsc::channel(DELTAS_MAX);
         Self {
             cache: RwLock::default(),
+            n_scopes: n_scopes.max(1),
             synced: watch::Sender::new(false),
             sender,
             receiver: Mutex::new(Some(receiver)),
         }
     }
-}
 
-impl SharedStore {
     /// Takes deltas until the store is dropped by all others. Only the first call does anything.
     ///
     /// # Cancel safety
@@ -82,15 +90,18 @@ impl SharedStore {
     }
 
     fn apply(&self, delta: Delta, handlers: &[Handler], waiting: &mut Vec<oneshot::Sender<()>>) {
-        let completes = matches!(delta, Delta::Replace(..));
-        let initial = completes && !*self.synced.borrow();
-        let changes = self.cache.write().apply(delta);
+        let listed = matches!(delta, Delta::Replace(..));
+        let initial = listed && !*self.synced.borrow();
+        let (changes, n_scopes) = {
+            let mut cache = self.cache.write();
+            (cache.apply(delta), cache.n_scopes())
+        };
         for change in &changes {
             for handler in handlers {
                 handler(change, initial);
             }
         }
-        if completes {
+        if listed && n_scopes >= self.n_scopes {
             self.synced.send_replace(true);
             for done in waiting.drain(..) {
                 let _left = done.send(());

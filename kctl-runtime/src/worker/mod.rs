@@ -1,5 +1,6 @@
 //! A pool of workers: get a key, reconcile the newest state, settle what comes next, done.
 
+mod finalizer;
 mod settle;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
@@ -11,9 +12,9 @@ pub use settle::{Decision, Outcome, settle};
 
 use crate::{
     key::ObjectKey,
+    object::Stored,
     queue::WorkQueue,
     reconcile::{Action, Context, Env, Error, Reconcile},
-    store::view,
 };
 
 /// What became of one reconcile; `dev` prints it and metrics count it.
@@ -71,27 +72,56 @@ impl<C: Reconcile> Pool<C> {
     }
 
     async fn reconcile(&self, key: &ObjectKey) -> Outcome {
+        if let Err(error) = self.env.make_certain(key).await {
+            return outcome(Err(error.into()), key, &self.env);
+        }
         let Some(stored) = self.env.primary.store().get(key) else { return Outcome::Vanished };
-        let Some(object) = view::<C::Primary>(&stored) else { return Outcome::Vanished };
-        let cx = Context::new(self.env.clone(), stored, self.queue.num_requeues(key));
-        let run = AssertUnwindSafe(self.controller.reconcile(object, cx)).catch_unwind();
+        let run = AssertUnwindSafe(self.perform(stored)).catch_unwind();
         let result = match self.env.spec.timeout {
             Some(limit) => tokio::time::timeout(limit, run).await,
             None => Ok(run.await),
         };
         match result {
-            Ok(Ok(result)) => outcome(result),
+            Ok(Ok(result)) => outcome(result, key, &self.env),
             Ok(Err(panic)) => Outcome::Panicked(panic_text(&*panic)),
             Err(_elapsed) => Outcome::TimedOut,
         }
     }
+
+    /// Reconciles, or cleans up what is being deleted. What is being deleted and has nothing to be cleaned up is left alone:
+    /// the garbage collector has it, and whatever a reconcile would create would go at once.
+    async fn perform(&self, mut stored: Arc<Stored>) -> Result<Action, Error> {
+        let deleting = stored.meta().deletion_timestamp.is_some();
+        let finalizer = self.env.spec.finalizer.as_deref();
+        let held = finalizer.is_some_and(|finalizer| stored.meta().finalizers.iter().any(|known| known == finalizer));
+        match (finalizer, C::finalize_fn()) {
+            (Some(finalizer), Some(finalize)) if deleting && held => {
+                finalize(&self.controller, Self::decode(&stored)?, self.context(&stored)).await?;
+                finalizer::remove(&self.env, &stored, finalizer).await?;
+                return Ok(Action::await_change());
+            }
+            _ if deleting => return Ok(Action::await_change()),
+            (Some(finalizer), _) if !held => stored = finalizer::add(&self.env, &stored, finalizer).await?,
+            _ => {}
+        }
+        self.controller.reconcile(Self::decode(&stored)?, self.context(&stored)).await
+    }
+
+    fn context(&self, stored: &Arc<Stored>) -> Context<C> {
+        Context::new(self.env.clone(), stored.clone(), self.queue.num_requeues(stored.key()))
+    }
+
+    fn decode(stored: &Arc<Stored>) -> Result<Arc<C::Primary>, Error> {
+        // Checked at the source: an object that does not fit is never stored.
+        stored.decode::<C::Primary>().map_err(Error::from)
+    }
 }
 
-fn outcome(result: Result<Action, Error>) -> Outcome {
+fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome {
     match result {
         Ok(action) => Outcome::Done(action),
         Err(error) => Outcome::Failed {
-            conflict: error.api().is_some_and(crate::effect::ApiError::is_conflict),
+            conflict: error.api().is_some_and(|api| api.is_conflict() || env.is_gone(api, key)),
             terminal: error.is_terminal(),
             retry_after: error.retry_after(),
             text: error.to_string(),

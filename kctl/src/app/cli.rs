@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use kctl_runtime::{manifest, reconcile::Result};
+use kctl_runtime::{
+    manifest::{self, Descriptions, GraphFormat, Manifest, RbacOptions},
+    reconcile::{Error, Result, ResultExt},
+};
 
 use super::{App, run};
 
@@ -22,7 +25,69 @@ enum Command {
     #[cfg(feature = "dev")]
     Dev(DevOptions),
     /// Print the definitions (CRDs) of the controllers' kinds
-    GenerateCrds,
+    GenerateCrds {
+        /// Keep the documentation of built-in types: several times as long
+        #[arg(long)]
+        descriptions: bool,
+        #[command(flatten)]
+        out: OutOptions,
+    },
+    /// Print the service account, the role and the binding that the controllers need: exactly what they declare
+    GenerateRbac {
+        #[command(flatten)]
+        names: NameOptions,
+        #[command(flatten)]
+        out: OutOptions,
+    },
+    /// Print all manifests: definitions, role, and a Deployment
+    GenerateManifests {
+        /// The image of the program
+        #[arg(long, value_name = "IMAGE")]
+        image: Option<String>,
+        #[command(flatten)]
+        names: NameOptions,
+        #[command(flatten)]
+        out: OutOptions,
+    },
+    /// Print the kinds and controllers with what is between them, as a picture
+    Graph {
+        /// The language of the picture
+        #[arg(long, value_enum, default_value_t = Picture::Mermaid)]
+        format: Picture,
+    },
+}
+
+/// Names in manifests.
+#[derive(clap::Args)]
+struct NameOptions {
+    /// The namespace in which the program runs
+    #[arg(long, value_name = "NS", default_value = "default")]
+    namespace: String,
+    /// The name of the service account and the roles; by default that of the app
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// Where manifests go.
+#[derive(clap::Args)]
+struct OutOptions {
+    /// Write a file for each object into this folder instead of one stream
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write nothing; fail when the files in the folder are not these
+    #[arg(long, requires = "out")]
+    check: bool,
+}
+
+/// Languages of pictures.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Picture {
+    /// As GitHub shows it
+    Mermaid,
+    /// Graphviz
+    Dot,
+    /// For browsers
+    Svg,
 }
 
 /// Where to run.
@@ -48,6 +113,15 @@ pub(super) struct DevOptions {
     /// With --until-idle: give up after this many seconds
     #[arg(long, value_name = "SECONDS", default_value = "60s", value_parser = seconds)]
     pub(super) timeout: std::time::Duration,
+    /// Serve the API server on this port of loopback, for kubectl; 0 is any free one
+    #[arg(long, value_name = "N")]
+    pub(super) port: Option<u16>,
+    /// Write a kubeconfig for the API server; a file that kctl did not write is never replaced
+    #[arg(long, value_name = "FILE")]
+    pub(super) write_kubeconfig: Option<PathBuf>,
+    /// Keep the objects in this folder, and start with what is in it
+    #[arg(long, value_name = "DIR")]
+    pub(super) data: Option<PathBuf>,
     /// How objects are printed
     #[arg(short, value_enum, default_value_t = Format::Yaml)]
     pub(super) output: Format,
@@ -75,12 +149,60 @@ pub(super) async fn main(app: App) -> Result<()> {
         Command::Run(options) => run::run(app, options).await,
         #[cfg(feature = "dev")]
         Command::Dev(options) => super::dev::dev(app, options).await,
-        Command::GenerateCrds => {
-            let crds = manifest::crds(&app.specs()).into_iter().map(serde_json::to_value);
-            let crds = crds.collect::<Result<Vec<_>, _>>()?;
-            print(&manifest::yaml(&crds)?)
+        Command::GenerateCrds { descriptions, out } => {
+            let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
+            hand_out(&manifest::crd_manifests(&app.specs(), descriptions)?, &out)
+        }
+        Command::GenerateRbac { names, out } => hand_out(&manifest::rbac(&app.specs(), &names.of(&app))?, &out),
+        Command::GenerateManifests { image, names, out } => {
+            let specs = app.specs();
+            let names = names.of(&app);
+            let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
+            let mut all = manifest::crd_manifests(&specs, Descriptions::Own)?;
+            all.extend(manifest::rbac(&specs, &names)?);
+            all.push(manifest::deployment(&names, &image)?);
+            hand_out(&all, &out)
+        }
+        Command::Graph { format } => {
+            let format = match format {
+                Picture::Mermaid => GraphFormat::Mermaid,
+                Picture::Dot => GraphFormat::Dot,
+                Picture::Svg => GraphFormat::Svg,
+            };
+            print(&manifest::graph(&app.specs(), format))
         }
     }
+}
+
+impl NameOptions {
+    fn of(self, app: &App) -> RbacOptions {
+        RbacOptions { name: self.name.unwrap_or_else(|| app.name.clone()), namespace: self.namespace }
+    }
+}
+
+/// Prints manifests as one stream, writes them as files, or compares them with files.
+fn hand_out(manifests: &[Manifest], options: &OutOptions) -> Result<()> {
+    let Some(folder) = &options.out else { return print(&manifest::stream(manifests)) };
+    let mut different = Vec::new();
+    for manifest in manifests {
+        let file = folder.join(&manifest.file);
+        if options.check {
+            if !std::fs::read_to_string(&file).is_ok_and(|text| text == manifest.yaml) {
+                different.push(file.display().to_string());
+            }
+            continue;
+        }
+        std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(folder.display())?;
+        std::fs::write(&file, &manifest.yaml).context(file.display())?;
+        eprintln!("{}", file.display());
+    }
+    if different.is_empty() {
+        return Ok(());
+    }
+    Err(Error::from(format!(
+        "not what the declarations say: {}\nhelp: run the same without --check",
+        different.join(", ")
+    )))
 }
 
 /// Writes to standard output; a reader that went away is not an error of the program.

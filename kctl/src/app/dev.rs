@@ -1,12 +1,12 @@
 //! `dev`: the app against an embedded API server with a simulated kubelet.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use kctl_apiserver::{ApiServer, Kubelet};
+use kctl_apiserver::{ApiServer, Kubelet, RequestRecord, ServeOptions, User};
 use kctl_runtime::{
     manager::View,
-    manifest,
-    reconcile::{Error, Result},
+    manifest::{self, Descriptions, RbacOptions},
+    reconcile::{Error, Result, ResultExt},
     spec::Role,
 };
 use kube::Client;
@@ -16,7 +16,8 @@ use tokio::task::JoinSet;
 use super::{
     App,
     cli::{DevOptions, Format, print},
-    files, run,
+    files::{self, FromFile},
+    run,
 };
 
 /// How often it is looked whether anything is left to do.
@@ -27,8 +28,18 @@ const IDLE_POLLS: u32 = 5;
 pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
     run::log();
     let objects = files::read(&options.files)?;
-    let world = World::start(&app).await?;
-    eprintln!("{}: running on an embedded API server", app.name);
+    // People look at ages; a run that ends by itself is repeatable.
+    let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
+    if let Some(folder) = &options.data {
+        server.keep_in(folder).context(folder.display())?;
+    }
+    let served = options.port.is_some() || options.write_kubeconfig.is_some() || !options.until_idle;
+    let mut tasks = JoinSet::new();
+    if served {
+        tasks.spawn(serve(&app, &server, &options).await?);
+    }
+    print_writes(&app, &server);
+    let world = World::on(server, &app).await?;
     files::apply(&world.client, &objects).await?;
     if !options.until_idle {
         run::stopped().await;
@@ -45,32 +56,101 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
     }
 }
 
+async fn serve(app: &App, server: &ApiServer, options: &DevOptions) -> Result<impl Future<Output = ()> + use<>> {
+    let port = options.port.unwrap_or(0);
+    let serve = ServeOptions { port, ..ServeOptions::default() };
+    let listening = server.listen(serve).await.context(format!("port {port}"))?;
+    let file = options.write_kubeconfig.clone();
+    if let Some(file) = &file {
+        listening.write_kubeconfig(file).context(file.display())?;
+    }
+    let hint = match &file {
+        Some(file) => format!("; in another terminal: export KUBECONFIG={}", file.display()),
+        None => "; with --write-kubeconfig FILE for kubectl".into(),
+    };
+    eprintln!("{}: serving {}{hint}", app.name, listening.url());
+    Ok(async move {
+        if let Err(error) = listening.serve().await {
+            tracing::error!(%error, "the API server is no longer served");
+        }
+    })
+}
+
+/// A line for each thing that a controller does.
+fn print_writes(app: &App, server: &ApiServer) {
+    let (name, user) = (app.name.clone(), user_of(app).name);
+    server.observe(move |request| {
+        if request.user != user || ["get", "list", "watch"].contains(&request.verb) {
+            return;
+        }
+        let RequestRecord { verb, resource, namespace, name: object, code, .. } = request;
+        let place = if namespace.is_empty() { object.clone() } else { format!("{namespace}/{object}") };
+        let refused = if *code >= 400 { format!(": {code}") } else { String::new() };
+        eprintln!("{name}: {verb} {resource} {place}{refused}");
+    });
+}
+
+/// The service account of the generated manifests.
+fn user_of(app: &App) -> User {
+    User {
+        name: format!("system:serviceaccount:default:{}", app.name),
+        groups: vec![
+            "system:serviceaccounts".into(),
+            "system:serviceaccounts:default".into(),
+            "system:authenticated".into(),
+        ],
+    }
+}
+
 /// An app that runs on an API server of its own.
 pub(crate) struct World {
     pub(crate) server: ApiServer,
     kubelet: Kubelet,
     pub(crate) client: Client,
+    /// Administrators of the other clusters, by name.
+    pub(crate) others: Vec<(String, Client)>,
     pub(crate) view: View,
     _tasks: JoinSet<()>,
 }
 
 impl World {
-    /// Starts the server, installs the definitions, runs the controllers.
+    /// Starts a server, installs the definitions, runs the controllers.
     pub(crate) async fn start(app: &App) -> Result<Self> {
-        let server = ApiServer::new();
+        Self::on(ApiServer::new(), app).await
+    }
+
+    /// The same on a server that is there. The app runs as its generated role, not as an administrator: what it does not
+    /// declare is refused here as in a cluster.
+    pub(crate) async fn on(server: ApiServer, app: &App) -> Result<Self> {
         let client = Client::new(server.service(), "default");
         let mut tasks = JoinSet::new();
         tasks.spawn(server.controllers());
         let kubelet = server.kubelet();
         tasks.spawn(kubelet.clone().run());
-        for crd in manifest::crds(&app.specs()) {
-            let crds = kube::Api::all(client.clone());
-            crds.create(&kube::api::PostParams::default(), &crd).await?;
+        let names = RbacOptions { name: app.name.clone(), namespace: "default".into() };
+        let mut manifests = manifest::crd_manifests(&app.specs(), Descriptions::All)?;
+        manifests.extend(manifest::rbac(&app.specs(), &names)?);
+        let origin = "generated manifests";
+        let manifests =
+            manifests.into_iter().map(|manifest| FromFile { object: manifest.object, origin: origin.into() });
+        let manifests: Vec<FromFile> = manifests.collect();
+        files::apply(&client, &manifests).await?;
+        let clock = server.clone();
+        let own = Client::new(server.service_as(user_of(app)), "default");
+        let mut clusters = Vec::new();
+        let mut others = Vec::new();
+        for (name, _) in &app.clusters {
+            let other = ApiServer::new();
+            let admin = Client::new(other.service(), "default");
+            files::apply(&admin, &manifests).await?;
+            tasks.spawn(other.controllers());
+            clusters.push((name.clone(), admin.clone()));
+            others.push((name.clone(), admin));
         }
-        let manager = app.manager(client.clone()).await?;
+        let manager = app.manager_at(own, clusters, Arc::new(move || clock.now())).await?;
         let view = manager.view();
         tasks.spawn(manager.run(std::future::pending()));
-        Ok(Self { server, kubelet, client, view, _tasks: tasks })
+        Ok(Self { server, kubelet, client, others, view, _tasks: tasks })
     }
 
     /// Returns once nothing is left to do.
@@ -109,7 +189,7 @@ impl World {
     }
 
     /// The applied objects and those of kinds that controllers own, by kind, namespace and name.
-    async fn objects(&self, app: &App, applied: &[files::FromFile]) -> Result<Vec<Value>> {
+    async fn objects(&self, app: &App, applied: &[FromFile]) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for file in applied {
             objects.push(files::get(&self.client, &file.object).await?);

@@ -9,8 +9,9 @@ mod run;
 
 use std::{pin::Pin, sync::Arc};
 
+use k8s_openapi::jiff::Timestamp;
 use kctl_runtime::{
-    manager::Manager,
+    manager::{Clock, Manager},
     reconcile::{Error, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
 };
@@ -20,6 +21,7 @@ use kube::Client;
 pub(crate) use dev::World;
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
 type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 
 /// What a controller is made in: given to the closure of [`App::controller_with`] at each start.
@@ -47,6 +49,7 @@ pub struct Env {
 pub struct App {
     name: String,
     controllers: Vec<Registration>,
+    clusters: Vec<(String, Connect)>,
 }
 
 struct Registration {
@@ -57,7 +60,7 @@ struct Registration {
 impl App {
     /// An app without controllers. The name is the field manager of all that it writes.
     pub fn new(name: &str) -> Self {
-        Self { name: name.into(), controllers: Vec::new() }
+        Self { name: name.into(), controllers: Vec::new(), clusters: Vec::new() }
     }
 
     /// Adds a controller without state: one made from a function.
@@ -100,13 +103,36 @@ impl App {
         cli::main(self).await
     }
 
+    /// Another cluster beside the one that the program is started against: relations say `on = "name"`. The closure makes
+    /// its client at each start of `run`; `dev` and tests give it an API server of its own.
+    #[must_use]
+    pub fn cluster<F, Fut>(mut self, name: &str, client: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Client>> + Send + 'static,
+    {
+        self.clusters.push((name.into(), Arc::new(move || Box::pin(client()))));
+        self
+    }
+
     /// A manager with all controllers, ready to run against a cluster.
     ///
     /// # Errors
     /// When a controller cannot be made, or the declarations contradict each other.
     pub async fn manager(&self, client: Client) -> Result<Manager> {
+        let mut clusters = Vec::new();
+        for (name, connect) in &self.clusters {
+            clusters.push((name.clone(), connect().await?));
+        }
+        self.manager_at(client, clusters, Arc::new(Timestamp::now)).await
+    }
+
+    async fn manager_at(&self, client: Client, clusters: Vec<(String, Client)>, clock: Clock) -> Result<Manager> {
         self.check()?;
-        let mut manager = Manager::new(client, &self.name, run::observer());
+        let mut manager = Manager::new(client, &self.name, run::observer()).clock(clock);
+        for (name, client) in clusters {
+            manager = manager.cluster(&name, client);
+        }
         for controller in &self.controllers {
             let add = (controller.start)(Env { app: self.name.clone() }).await?;
             add(&mut manager);
@@ -122,6 +148,15 @@ impl App {
                     "two controllers are named `{}`: {} and {}; write `name = \"…\"` in one of them",
                     spec.name, first.location, spec.location
                 )));
+            }
+            let relations = std::iter::once(&spec.primary).chain(&spec.relations);
+            for relation in relations.filter(|relation| !relation.cluster.is_empty()) {
+                if !self.clusters.iter().any(|(name, _)| *name == relation.cluster) {
+                    return Err(Error::from(format!(
+                        "{}: there is no cluster `{}`; add it by `App::cluster`",
+                        spec.location, relation.cluster
+                    )));
+                }
             }
         }
         Ok(())

@@ -1,0 +1,95 @@
+//! Events: what happened to an object, told to people, in the background.
+
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1::Event},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
+use kube::{Api, Client, api::PostParams};
+use tokio::sync::mpsc;
+
+use crate::{manager::Clock, object::Stored, spec::ControllerSpec};
+
+/// Events that wait to be sent; beyond it new ones are dropped (client-go's broadcaster keeps as many).
+pub const EVENTS_MAX: usize = 1_000;
+/// Longest note that the API server takes, in bytes.
+const NOTE_LEN_MAX: usize = 1_024;
+
+/// Whether something is as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventType {
+    /// Something happened as it should.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+/// Takes events and sends them in the background.
+#[derive(Clone)]
+pub struct Recorder {
+    events: mpsc::Sender<Event>,
+    reporter: String,
+    clock: Clock,
+}
+
+impl Recorder {
+    /// A recorder and what sends its events: a future that has to be run.
+    pub fn new(client: Client, reporter: &str, clock: Clock) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let (events, waiting) = mpsc::channel(EVENTS_MAX);
+        (Self { events, reporter: reporter.into(), clock }, send(client, waiting))
+    }
+
+    pub(crate) fn record(
+        &self,
+        spec: &ControllerSpec,
+        about: &Stored,
+        kind: EventType,
+        reason: &str,
+        mut note: String,
+    ) {
+        if note.len() > NOTE_LEN_MAX {
+            let end = (0..=NOTE_LEN_MAX).rev().find(|at| note.is_char_boundary(*at)).unwrap_or(0);
+            note.truncate(end);
+        }
+        let meta = about.meta();
+        // Events about objects of the cluster live in this namespace, as kubectl expects.
+        let namespace = meta.namespace.clone().unwrap_or_else(|| "default".into());
+        let event = Event {
+            metadata: ObjectMeta {
+                generate_name: Some(format!("{}-", meta.name)),
+                namespace: Some(namespace),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime((self.clock)())),
+            reporting_controller: Some(self.reporter.clone()),
+            reporting_instance: Some(spec.name.clone()),
+            action: Some("Reconcile".into()),
+            reason: Some(reason.into()),
+            type_: Some(format!("{kind:?}")),
+            note: Some(note),
+            regarding: Some(ObjectReference {
+                api_version: Some(spec.primary.kind.api_version()),
+                kind: Some(spec.primary.kind.kind.clone()),
+                name: Some(meta.name.clone()),
+                namespace: meta.namespace.clone(),
+                uid: Some(meta.uid.clone()),
+                resource_version: Some(meta.resource_version.clone()),
+                field_path: None,
+            }),
+            ..Event::default()
+        };
+        if self.events.try_send(event).is_err() {
+            tracing::warn!(reason, object = meta.name, "an event is dropped: {EVENTS_MAX} others wait");
+        }
+    }
+}
+
+async fn send(client: Client, mut waiting: mpsc::Receiver<Event>) {
+    while let Some(event) = waiting.recv().await {
+        let namespace = event.metadata.namespace.clone().unwrap_or_default();
+        let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
+        if let Err(error) = api.create(&PostParams::default(), &event).await {
+            // Events are told once: work never waits for them.
+            tracing::warn!(%error, reason = event.reason, "an event was not taken");
+        }
+    }
+}

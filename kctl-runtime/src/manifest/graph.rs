@@ -1,0 +1,143 @@
+//! The wiring as a picture: which kinds lead to which controllers, and how.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use crate::spec::{ControllerSpec, RelationSpec, Role};
+
+/// A language for pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Mermaid, as GitHub shows it.
+    Mermaid,
+    /// Graphviz.
+    Dot,
+    /// A picture that browsers show.
+    Svg,
+}
+
+struct Edge {
+    kind: String,
+    controller: String,
+    label: String,
+    /// A change of the kind leads to a reconcile.
+    triggers: bool,
+}
+
+/// The kinds, the controllers and what is between them.
+pub fn graph(specs: &[ControllerSpec], format: Format) -> String {
+    let edges: Vec<Edge> = specs.iter().flat_map(edges).collect();
+    match format {
+        Format::Mermaid => mermaid(&edges),
+        Format::Dot => dot(&edges),
+        Format::Svg => svg(&edges),
+    }
+}
+
+fn edges(spec: &ControllerSpec) -> Vec<Edge> {
+    let edge = |relation: &RelationSpec| {
+        let mut label = match relation.role {
+            Role::Primary => "reconciles",
+            Role::Owned => "owner reference",
+            Role::Watched => "mapper",
+            Role::Read => "reads",
+            Role::Live | Role::LiveCluster => "reads live",
+        }
+        .to_owned();
+        if relation.role == Role::Owned && relation.map.is_some() {
+            label += ", mapper";
+        }
+        if relation.when.is_some() {
+            label += ", when";
+        }
+        if !relation.cluster.is_empty() {
+            label += &format!(", on {}", relation.cluster);
+        }
+        Edge {
+            kind: relation.kind.to_string(),
+            controller: spec.name.clone(),
+            label,
+            triggers: matches!(relation.role, Role::Primary | Role::Owned | Role::Watched),
+        }
+    };
+    std::iter::once(&spec.primary).chain(&spec.relations).map(edge).collect()
+}
+
+/// Names of nodes, each once, in order.
+fn nodes<'a>(names: impl Iterator<Item = &'a String>) -> BTreeMap<&'a str, usize> {
+    let mut sorted: Vec<&str> = names.map(String::as_str).collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted.into_iter().enumerate().map(|(index, name)| (name, index)).collect()
+}
+
+fn mermaid(edges: &[Edge]) -> String {
+    let (kinds, controllers) = (nodes(edges.iter().map(|e| &e.kind)), nodes(edges.iter().map(|e| &e.controller)));
+    let mut text = "flowchart LR\n".to_owned();
+    for (name, index) in &kinds {
+        let _infallible = writeln!(text, "  k{index}[\"{name}\"]");
+    }
+    for (name, index) in &controllers {
+        let _infallible = writeln!(text, "  c{index}([\"{name}\"])");
+    }
+    for edge in edges {
+        let arrow = if edge.triggers { "-->" } else { "-.->" };
+        let (kind, controller) = (kinds[edge.kind.as_str()], controllers[edge.controller.as_str()]);
+        let _infallible = writeln!(text, "  k{kind} {arrow}|\"{}\"| c{controller}", edge.label);
+    }
+    text
+}
+
+fn dot(edges: &[Edge]) -> String {
+    let mut text = "digraph controllers {\n  rankdir=LR;\n".to_owned();
+    for name in nodes(edges.iter().map(|edge| &edge.kind)).keys() {
+        let _infallible = writeln!(text, "  \"kind {name}\" [label=\"{name}\", shape=box];");
+    }
+    for name in nodes(edges.iter().map(|edge| &edge.controller)).keys() {
+        let _infallible = writeln!(text, "  \"controller {name}\" [label=\"{name}\", shape=oval];");
+    }
+    for Edge { kind, controller, label, triggers } in edges {
+        let style = if *triggers { "solid" } else { "dashed" };
+        let _infallible =
+            writeln!(text, "  \"kind {kind}\" -> \"controller {controller}\" [label=\"{label}\", style={style}];");
+    }
+    text + "}\n"
+}
+
+/// Two columns: kinds on the left, controllers on the right.
+fn svg(edges: &[Edge]) -> String {
+    let (kinds, controllers) = (nodes(edges.iter().map(|e| &e.kind)), nodes(edges.iter().map(|e| &e.controller)));
+    let y = |index: usize| 20 + 60 * index;
+    let height = y(kinds.len().max(controllers.len()));
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 {height}\" font-family=\"sans-serif\" font-size=\"13\">\n"
+    );
+    for edge in edges {
+        let (from, to) = (y(kinds[edge.kind.as_str()]) + 20, y(controllers[edge.controller.as_str()]) + 20);
+        let dashes = if edge.triggers { "" } else { " stroke-dasharray=\"4\"" };
+        let _infallible = writeln!(
+            text,
+            "  <line x1=\"200\" y1=\"{from}\" x2=\"440\" y2=\"{to}\" stroke=\"#555\"{dashes}/>\n  \
+             <text x=\"320\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\">{}</text>",
+            usize::midpoint(from, to) - 4,
+            escape(&edge.label)
+        );
+    }
+    for (names, x, radius) in [(&kinds, 20, 2), (&controllers, 440, 20)] {
+        for (name, index) in names {
+            let _infallible = writeln!(
+                text,
+                "  <rect x=\"{x}\" y=\"{}\" width=\"180\" height=\"40\" rx=\"{radius}\" fill=\"#fff\" stroke=\"#222\"/>\n  \
+                 <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                y(*index),
+                x + 90,
+                y(*index) + 25,
+                escape(name)
+            );
+        }
+    }
+    text + "</svg>\n"
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

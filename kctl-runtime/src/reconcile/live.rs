@@ -1,0 +1,211 @@
+//! Kinds that a controller does not own: reads past the cache, and the writes that it declares.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Allows, Env, Request, verb};
+use crate::{
+    effect::{ApiError, MERGE_PATCH, Target},
+    object::{Kind, Object, Stored},
+    source::Source,
+    spec::Role,
+};
+
+/// Reads of the kind `K` from the API server: always the newest state, one request each.
+pub struct Live<K> {
+    env: Arc<Env>,
+    primary: Arc<Stored>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Object> Live<K> {
+    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>) -> Self {
+        Self { env, primary, kind: PhantomData }
+    }
+
+    /// The object of that name in the namespace of the primary; an object of the cluster where the kind has no namespaces.
+    /// A missing one is an error that `is_not_found`.
+    pub fn get(&self, name: &str) -> Request<Arc<K>> {
+        self.get_in(self.primary.meta().namespace.as_deref(), name)
+    }
+
+    /// The same, and nothing when there is none.
+    pub fn get_opt(&self, name: &str) -> Request<Option<Arc<K>>> {
+        let found = self.get(name);
+        Request::new(async move {
+            match found.await {
+                Err(error) if error.is_not_found() => Ok(None),
+                found => found.map(Some),
+            }
+        })
+    }
+
+    /// The object of that name in another namespace: `reads = K(live(cluster))`; with `live` alone it is refused.
+    pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Request<Arc<K>> {
+        let kind = Kind::of::<K>();
+        let relation = self.env.spec.relations.iter().find(|relation| relation.kind == kind);
+        let everywhere = relation.is_some_and(|relation| relation.role == Role::LiveCluster);
+        let namespaced = relation.is_none_or(|relation| relation.namespaced);
+        let own = self.primary.meta().namespace.as_deref();
+        let foreign = namespaced && !everywhere && namespace != own;
+        let namespace = namespace.filter(|_| namespaced).map(str::to_owned);
+        let (env, name) = (self.env.clone(), name.to_owned());
+        Request::new(async move {
+            if foreign {
+                return Err(ApiError::Undeclared {
+                    operation: format!("get {kind} {}/{name}", namespace.unwrap_or_default()),
+                    declaration: format!("reads = {}(live(cluster))", kind.kind),
+                });
+            }
+            env.writer.get(&kind, namespace.as_deref(), &name).await
+        })
+    }
+}
+
+/// Objects of the kind `K` that belong to somebody else, with the verbs that the controller declares on them.
+pub struct Objects<C: ?Sized, K, A> {
+    env: Arc<Env>,
+    source: Arc<Source>,
+    kind: PhantomData<fn() -> K>,
+    grant: PhantomData<fn() -> (A, *const C)>,
+}
+
+impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
+    pub(crate) fn new(env: Arc<Env>, _primary: Arc<Stored>) -> Self {
+        let source = env.source::<K>();
+        Self { env, source, kind: PhantomData, grant: PhantomData }
+    }
+
+    fn request<T: Send + 'static, F, Fut>(&self, object: &K, perform: F) -> Request<T>
+    where
+        F: FnOnce(Arc<Env>, Arc<Source>, K, Option<String>, String) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, ApiError>> + Send + 'static,
+    {
+        let (namespace, name) = (object.meta().namespace.clone(), object.meta().name.clone().unwrap_or_default());
+        Request::new(perform(self.env.clone(), self.source.clone(), object.clone(), namespace, name))
+    }
+
+    /// Creates an object.
+    pub fn create(&self, object: &K) -> Request<Arc<K>>
+    where
+        A: Allows<verb::create, C, K>,
+    {
+        self.request(object, async |env, source, object, namespace, name| {
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+            env.writer.create(&target, &object).await
+        })
+    }
+
+    /// Replaces an object. It is refused when the object has changed since it was read.
+    pub fn update(&self, object: &K) -> Request<Arc<K>>
+    where
+        A: Allows<verb::update, C, K>,
+    {
+        self.request(object, async |env, source, object, namespace, name| {
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+            env.writer.update(&target, &object).await
+        })
+    }
+
+    /// Sends a JSON merge patch of exactly this object, not of a later one of its name.
+    pub fn patch(&self, object: &K, patch: impl Serialize) -> Request<Arc<K>>
+    where
+        A: Allows<verb::patch, C, K>,
+    {
+        let mut patch = serde_json::to_value(patch).unwrap_or_default();
+        patch["metadata"]["uid"] = object.meta().uid.clone().into();
+        self.request(object, async move |env, source, _object, namespace, name| {
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+            env.writer.patch(&target, "", MERGE_PATCH, &patch).await
+        })
+    }
+
+    /// Sends a JSON merge patch of the status of exactly this object.
+    pub fn patch_status(&self, object: &K, status: impl Serialize) -> Request<Arc<K>>
+    where
+        A: Allows<verb::status, C, K>,
+    {
+        let status = serde_json::to_value(status).unwrap_or_default();
+        let patch = json!({ "metadata": { "uid": object.meta().uid }, "status": status });
+        self.request(object, async move |env, source, _object, namespace, name| {
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+            env.writer.patch(&target, "/status", MERGE_PATCH, &patch).await
+        })
+    }
+
+    /// Deletes exactly this object.
+    pub fn delete(&self, object: &K) -> Request<()>
+    where
+        A: Allows<verb::delete, C, K>,
+    {
+        self.request(object, async |env, source, object, namespace, name| {
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+            env.writer.delete(&target, object.meta().uid.as_deref().unwrap_or_default()).await
+        })
+    }
+
+    /// Deletes all objects of a namespace that have these labels.
+    pub fn delete_collection(&self, namespace: Option<&str>, labels: &str) -> Request<()>
+    where
+        A: Allows<verb::deletecollection, C, K>,
+    {
+        let (env, source) = (self.env.clone(), self.source.clone());
+        let (namespace, labels) = (namespace.map(str::to_owned), labels.to_owned());
+        Request::new(async move {
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: "" };
+            env.writer.delete_collection(&target, &labels).await
+        })
+    }
+
+    /// Sets the replicas of an object through its scale subresource.
+    pub fn scale(&self, object: &K, replicas: i32) -> Request<()>
+    where
+        A: Allows<verb::scale, C, K>,
+    {
+        self.request(object, async move |env, source, _object, namespace, name| {
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+            env.writer.scale(&target, replicas).await
+        })
+    }
+
+    /// Asks for the eviction of a pod: a disruption budget may refuse it with 429.
+    pub fn evict(&self, object: &K) -> Request<()>
+    where
+        A: Allows<verb::eviction, C, K>,
+    {
+        self.subresource(object, "eviction", |object| {
+            json!({
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": { "name": object.meta().name, "namespace": object.meta().namespace },
+                "deleteOptions": { "preconditions": { "uid": object.meta().uid } },
+            })
+        })
+    }
+
+    /// Gives a pod its node.
+    pub fn bind(&self, object: &K, node: &str) -> Request<()>
+    where
+        A: Allows<verb::binding, C, K>,
+    {
+        let node = node.to_owned();
+        self.subresource(object, "binding", move |object| {
+            json!({
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": { "name": object.meta().name, "namespace": object.meta().namespace, "uid": object.meta().uid },
+                "target": { "apiVersion": "v1", "kind": "Node", "name": node },
+            })
+        })
+    }
+
+    fn subresource(&self, object: &K, name: &'static str, body: impl FnOnce(&K) -> Value) -> Request<()> {
+        let body = body(object);
+        self.request(object, async move |env, source, _object, namespace, object| {
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: &object };
+            env.writer.create_subresource(&target, name, &body).await.map(drop)
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! The controller's finalizer: there before the first reconcile, gone after the clean-up.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::{
+    effect::{ApiError, MERGE_PATCH, Target},
+    object::Stored,
+    reconcile::Env,
+};
+
+/// Adds the finalizer and returns the object with it.
+pub(super) async fn add(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<Arc<Stored>, ApiError> {
+    let mut finalizers = stored.meta().finalizers.clone();
+    finalizers.push(finalizer.into());
+    set(env, stored, &finalizers).await?;
+    Ok(env.primary.store().get(stored.key()).unwrap_or_else(|| stored.clone()))
+}
+
+/// Takes the finalizer away; a primary that is gone has none.
+pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<(), ApiError> {
+    let finalizers: Vec<String> =
+        stored.meta().finalizers.iter().filter(|known| *known != finalizer).cloned().collect();
+    match set(env, stored, &finalizers).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        other => other,
+    }
+}
+
+/// The list is replaced as a whole: it must be the one that was read.
+async fn set(env: &Env, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(), ApiError> {
+    let meta = stored.meta();
+    let patch = json!({ "metadata": {
+        "uid": meta.uid,
+        "resourceVersion": meta.resource_version,
+        "finalizers": finalizers,
+    } });
+    let target = Target { source: &env.primary, namespace: meta.namespace.as_deref(), name: &meta.name };
+    env.writer.patch_stored(&target, "", MERGE_PATCH, &patch).await
+}
