@@ -44,4 +44,5 @@ pub use kctl_runtime::{
     *,
 };
 pub use kube;
-pub use serde_json::json;
+pub use serde_json::{Value as Json, from_value as from_json, json};
+pub use serde_saphyr::from_str as from_yaml;

@@ -23,7 +23,6 @@ use crate::{
 /// Writes objects in the name of one field manager.
 #[derive(Clone)]
 pub struct Writer {
-    client: Client,
     manager: String,
 }
 
@@ -53,8 +52,8 @@ pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 impl Writer {
     /// A writer; `manager` is the field manager of all that it writes.
-    pub fn new(client: Client, manager: &str) -> Self {
-        Self { client, manager: manager.into() }
+    pub fn new(manager: &str) -> Self {
+        Self { manager: manager.into() }
     }
 
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
@@ -148,6 +147,7 @@ impl Writer {
     /// Reads an object past the cache.
     pub(crate) async fn get<K: Object>(
         &self,
+        client: &Client,
         kind: &Kind,
         namespace: Option<&str>,
         name: &str,
@@ -157,7 +157,7 @@ impl Writer {
             None => format!("get {kind} {name}"),
         };
         let path = format!("{}/{}", kind.path(namespace), transport::escape(name));
-        let answer = transport::get(&self.client, &operation, &path).await?;
+        let answer = transport::get(client, &operation, &path).await?;
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
         let stored = Stored::accept(kind, &answer).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
         stored.decode::<K>().map_err(|error| unreadable(format!("{error}: {}", error.source)))

@@ -90,7 +90,7 @@ impl Manager {
         let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
         let sources = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
         let queue = WorkQueue::new(QueueConfig { backoff: Backoff { base: spec.backoff.0, max: spec.backoff.1 } });
-        let writer = Writer::new(self.client.clone(), &self.name);
+        let writer = Writer::new(&self.name);
         let (recorder, sending) = Recorder::new(self.client.clone(), &self.name, self.clock.clone());
         self.recorders.push(Box::pin(sending));
         let env = Arc::new(Env {
@@ -100,6 +100,7 @@ impl Manager {
             writer,
             recorder,
             applied: Mutex::default(),
+            clusters: self.clusters.clone(),
             uncertain: Mutex::default(),
             clock: self.clock.clone(),
             stopping: self.stopping.subscribe(),

@@ -48,6 +48,13 @@ impl Conditions {
         self
     }
 
+    /// Removes a condition.
+    #[must_use]
+    pub fn without(mut self, kind: &str) -> Self {
+        self.list.retain(|condition| condition.type_ != kind);
+        self
+    }
+
     /// Whether a condition holds.
     pub fn is_true(&self, kind: &str) -> bool {
         self.list.iter().any(|condition| condition.type_ == kind && condition.status == "True")

@@ -1,7 +1,12 @@
 //! What a reconcile is given beside its object: reads of the cache and the operations that the controller declared.
 
-use std::{collections::HashMap, marker::PhantomData, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    marker::PhantomData,
+    sync::Arc,
+};
 
+use kube::Client;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -41,6 +46,8 @@ pub(crate) struct Env {
     pub(crate) recorder: Recorder,
     /// What was last applied by `converge`, by uid: a hash of it.
     pub(crate) applied: Mutex<HashMap<String, u64>>,
+    /// The other clusters by name.
+    pub(crate) clusters: BTreeMap<String, Client>,
     /// Kinds that a key wrote without knowing whether it took effect.
     pub(crate) uncertain: Mutex<HashMap<ObjectKey, Vec<Arc<Source>>>>,
     /// The time that is written into objects.
@@ -50,6 +57,11 @@ pub(crate) struct Env {
 }
 
 impl Env {
+    /// The client of a cluster; `App` has checked that it is there.
+    pub(crate) fn client(&self, cluster: &str) -> &Client {
+        self.clusters.get(cluster).unwrap_or_else(|| self.primary.client())
+    }
+
     /// The source of a cached kind. The permission types guarantee that it was declared.
     pub(crate) fn source<K: Object>(&self) -> Arc<Source> {
         let kind = Kind::of::<K>();
@@ -188,6 +200,23 @@ impl<C: Controller> Context<C> {
             let mut patch = patch;
             patch["metadata"]["uid"] = inner.primary.meta().uid.clone().into();
             inner.env.writer.patch(&inner.target(), "", MERGE_PATCH, &patch).await
+        })
+    }
+
+    /// The primary as the API server has it now, past the cache: for decisions that a stale state would make wrong.
+    /// `primary(get)`.
+    pub fn get(&self) -> Request<Arc<C::Primary>>
+    where
+        C::Grant: Allows<verb::get, C, C::Primary>,
+    {
+        let inner = self.inner.clone();
+        Request::new(async move {
+            let meta = inner.primary.meta();
+            inner
+                .env
+                .writer
+                .get(inner.env.primary.client(), &inner.env.spec.primary.kind, meta.namespace.as_deref(), &meta.name)
+                .await
         })
     }
 

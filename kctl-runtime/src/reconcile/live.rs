@@ -52,6 +52,7 @@ impl<K: Object> Live<K> {
         let foreign = namespaced && !everywhere && namespace != own;
         let namespace = namespace.filter(|_| namespaced).map(str::to_owned);
         let (env, name) = (self.env.clone(), name.to_owned());
+        let cluster = relation.map_or(String::new(), |relation| relation.cluster.clone());
         Request::new(async move {
             if foreign {
                 return Err(ApiError::Undeclared {
@@ -59,7 +60,8 @@ impl<K: Object> Live<K> {
                     declaration: format!("reads = {}(live(cluster))", kind.kind),
                 });
             }
-            env.writer.get(&kind, namespace.as_deref(), &name).await
+            let client = env.client(&cluster);
+            env.writer.get(client, &kind, namespace.as_deref(), &name).await
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The list-and-watch protocol as a pure state machine: told what the API server answered, it says what to ask next.
 //!
-//! Follows client-go, `tools/cache/reflector.go`: first list from the watch cache, list in pages, watch from the list's
+//! Follows client-go, `tools/cache/reflector.go`, but for the first list, which asks for the newest state: a program that is
+//! started again after it was killed must see what it wrote last. Then it lists in pages, watch from the list's
 //! version, go on from the last version when a watch ends, list again when it has expired.
 
 use std::{sync::Arc, time::Duration};
@@ -96,7 +97,7 @@ impl Reflector {
     pub fn of(scope: Scope) -> Self {
         Self {
             scope,
-            request: Request::List { version: Some("0".into()), token: None },
+            request: Request::List { version: None, token: None },
             objects: Vec::new(),
             last: None,
             failures: 0,
@@ -170,7 +171,7 @@ impl Reflector {
             }
             Request::List { .. } => {
                 // Pages of different lists do not fit together.
-                self.relist(self.last.clone().or(Some("0".into())));
+                self.relist(self.last.clone());
                 vec![Effect::Wait(self.next_wait().max(wait))]
             }
             Request::Watch { .. } if error.is_expired() => {
@@ -281,8 +282,8 @@ mod tests {
         let inputs = (0..8).map(|_| refused(503)).collect();
         check(
             inputs,
-            "wait 800, list 0 -, wait 1600, list 0 -, wait 3200, list 0 -, wait 6400, list 0 -, wait 12800, list 0 -, \
-             wait 25600, list 0 -, wait 30000, list 0 -, wait 30000, list 0 -",
+            "wait 800, list - -, wait 1600, list - -, wait 3200, list - -, wait 6400, list - -, wait 12800, list - -, \
+             wait 25600, list - -, wait 30000, list - -, wait 30000, list - -",
         );
     }
 }

@@ -1,0 +1,14 @@
+//! `PodSet`: so many pods of one template.
+
+mod kinds;
+mod pods;
+mod reconcile;
+
+use kctl::App;
+
+pub use kinds::{PodSet, PodSetSpec, PodSetStatus};
+
+/// The program.
+pub fn app() -> App {
+    App::new("podset").controller::<reconcile::podset>()
+}

@@ -1,0 +1,138 @@
+//! The algorithm of the ReplicaSet controller (`pkg/controller/replicaset/replica_set.go`).
+
+use futures::future::join_all;
+use kctl::{
+    kube::core::{Selector, SelectorExt},
+    prelude::*,
+};
+
+use crate::{
+    kinds::{PodSet, PodSetStatus},
+    pods::{is_active, is_ready, least_useful_first},
+};
+
+/// Pods that are created or deleted in one reconcile at most; the rest follows in the next one (`BurstReplicas`).
+const BURST_MAX: usize = 500;
+
+/// Keeps `spec.replicas` pods that match `spec.selector`.
+#[controller(owns = Pod(create, delete, patch, map = adopters), primary(get), concurrency = 4)]
+pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
+    let selector = selector_of(&set)?;
+    let pods = claim(&set, &selector, &cx).await?;
+    let wanted = usize::try_from(set.spec.replicas).unwrap_or(0);
+    let scaled = if pods.len() < wanted {
+        create(&set, &cx, (wanted - pods.len()).min(BURST_MAX)).await
+    } else {
+        delete(&cx, pods, wanted).await
+    };
+    // What was created and deleted is in the cache already.
+    let now: Vec<_> = cx.owned::<Pod>().iter().filter(|pod| is_active(pod)).collect();
+    let failure = scaled.as_ref().err().map(ToString::to_string);
+    let conditions = match failure {
+        Some(text) => cx.conditions().with("ReplicaFailure", true, "FailedCreate", text),
+        None => cx.conditions().without("ReplicaFailure"),
+    };
+    cx.patch_status(PodSetStatus {
+        replicas: count(now.len()),
+        ready_replicas: count(now.iter().filter(|pod| is_ready(pod)).count()),
+        observed_generation: set.metadata.generation.unwrap_or_default(),
+        selector: selector.to_string(),
+        conditions: conditions.into_vec(),
+    })
+    .await?;
+    scaled?;
+    Ok(Action::await_change())
+}
+
+fn count(pods: usize) -> i32 {
+    pods.try_into().unwrap_or(i32::MAX)
+}
+
+fn selector_of(set: &PodSet) -> Result<Selector> {
+    let selector: Selector = set.spec.selector.clone().try_into().context("spec.selector").terminal()?;
+    if selector.selects_all() {
+        return Err("spec.selector is empty: it would match every pod").terminal();
+    }
+    let labels = set.spec.template.metadata.iter().flat_map(|meta| meta.labels.clone()).flatten().collect();
+    if !selector.matches(&labels) {
+        return Err("spec.selector does not match the labels of spec.template: no pod would ever be counted")
+            .terminal();
+    }
+    Ok(selector)
+}
+
+/// An orphan may be adopted by any set whose selector it matches.
+fn adopters(pod: &Pod, sets: &Store<PodSet>) -> Vec<Key<PodSet>> {
+    if pod.owner_references().iter().any(|owner| owner.controller == Some(true)) {
+        return Vec::new();
+    }
+    let namespace = pod.namespace().unwrap_or_default();
+    let matching = sets.in_namespace(&namespace).filter(|set| selector_of(set).is_ok_and(|s| s.matches(pod.labels())));
+    matching.map(|set| Key::of(set.as_ref())).collect()
+}
+
+/// The active pods of the set, after orphans that match were adopted and pods that do not match any more were released.
+async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Result<Vec<Arc<Pod>>> {
+    let mut pods = Vec::new();
+    for pod in cx.owned::<Pod>().iter() {
+        if selector.matches(pod.labels()) {
+            pods.push(pod);
+        } else {
+            cx.release(pod.as_ref()).await?;
+        }
+    }
+    let namespace = set.namespace().unwrap_or_default();
+    let orphan = |pod: &Pod| !pod.owner_references().iter().any(|owner| owner.controller == Some(true));
+    let orphans: Vec<_> = cx
+        .store::<Pod>()
+        .in_namespace(&namespace)
+        .filter(|pod| orphan(pod) && is_active(pod) && selector.matches(pod.labels()))
+        .collect();
+    if !orphans.is_empty() {
+        // The cache may not know yet that the set is gone: what a set that is gone adopts is deleted with it.
+        let fresh = cx.get().await?;
+        if fresh.metadata.uid != set.metadata.uid || fresh.metadata.deletion_timestamp.is_some() {
+            return Ok(pods);
+        }
+        for pod in orphans {
+            pods.push(cx.adopt(pod.as_ref()).await?);
+        }
+    }
+    pods.retain(|pod| is_active(pod));
+    Ok(pods)
+}
+
+/// Creates pods in batches that double, so that a set whose pods are refused does not send thousands of requests
+/// (`slowStartBatch`).
+async fn create(set: &PodSet, cx: &Context<podset>, mut missing: usize) -> Result<()> {
+    let pods = cx.owned::<Pod>();
+    let mut batch = 1;
+    while missing > 0 {
+        let n = batch.min(missing);
+        let created = join_all((0..n).map(|_| pods.create(new_pod(set)).into_future())).await;
+        for result in created {
+            result?;
+        }
+        missing -= n;
+        batch *= 2;
+    }
+    Ok(())
+}
+
+fn new_pod(set: &PodSet) -> Pod {
+    let mut metadata = set.spec.template.metadata.clone().unwrap_or_default();
+    metadata.name = None;
+    metadata.generate_name = Some(format!("{}-", set.name_any()));
+    Pod { metadata, spec: set.spec.template.spec.clone(), ..Pod::default() }
+}
+
+async fn delete(cx: &Context<podset>, mut active: Vec<Arc<Pod>>, wanted: usize) -> Result<()> {
+    least_useful_first(&mut active);
+    let surplus = (active.len() - wanted).min(BURST_MAX);
+    let pods = cx.owned::<Pod>();
+    let deleted = join_all(active[..surplus].iter().map(|pod| pods.delete(pod.as_ref()).into_future())).await;
+    for result in deleted {
+        result?;
+    }
+    Ok(())
+}
