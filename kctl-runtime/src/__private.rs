@@ -30,12 +30,12 @@ impl<K> CrdProbe<K> {
     pub const NEW: Self = Self(std::marker::PhantomData);
 }
 pub trait HasSchema {
-    fn crd(&self) -> Option<CustomResourceDefinition>;
+    fn crd(&self) -> Option<fn() -> CustomResourceDefinition>;
     fn schema(&self) -> Option<fn() -> serde_json::Value>;
 }
 impl<K: CustomResourceExt + schemars::JsonSchema> HasSchema for &CrdProbe<K> {
-    fn crd(&self) -> Option<CustomResourceDefinition> {
-        Some(K::crd())
+    fn crd(&self) -> Option<fn() -> CustomResourceDefinition> {
+        Some(K::crd)
     }
     fn schema(&self) -> Option<fn() -> serde_json::Value> {
         // Not inlined, types keep their names.
@@ -43,18 +43,18 @@ impl<K: CustomResourceExt + schemars::JsonSchema> HasSchema for &CrdProbe<K> {
     }
 }
 pub trait HasCrd {
-    fn crd(&self) -> Option<CustomResourceDefinition>;
+    fn crd(&self) -> Option<fn() -> CustomResourceDefinition>;
     fn schema(&self) -> Option<fn() -> serde_json::Value> {
         None
     }
 }
 impl<K: CustomResourceExt> HasCrd for &&CrdProbe<K> {
-    fn crd(&self) -> Option<CustomResourceDefinition> {
-        Some(K::crd())
+    fn crd(&self) -> Option<fn() -> CustomResourceDefinition> {
+        Some(K::crd)
     }
 }
 pub trait NoCrd {
-    fn crd(&self) -> Option<CustomResourceDefinition> {
+    fn crd(&self) -> Option<fn() -> CustomResourceDefinition> {
         None
     }
     fn schema(&self) -> Option<fn() -> serde_json::Value> {
@@ -62,6 +62,20 @@ pub trait NoCrd {
     }
 }
 impl<K> NoCrd for CrdProbe<K> {}
+
+/// Finds whether a kind has a status, in the same way.
+pub trait WithStatus {
+    fn has_status(&self) -> bool {
+        true
+    }
+}
+impl<K: crate::reconcile::HasStatus> WithStatus for &CrdProbe<K> {}
+pub trait WithoutStatus {
+    fn has_status(&self) -> bool {
+        false
+    }
+}
+impl<K> WithoutStatus for CrdProbe<K> {}
 
 pub fn finalize_fn<C: Finalize>() -> FinalizeFn<C> {
     |controller, object, cx| Box::pin(controller.finalize(object, cx))

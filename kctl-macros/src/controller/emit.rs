@@ -67,10 +67,11 @@ fn controller(model: &Model) -> TokenStream {
             type Grant = __Grant;
             fn spec() -> __p::ControllerSpec {
                 #[allow(unused_imports, reason = "which one is used depends on the kind")]
-                use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+                use __p::{HasCrd as _, HasSchema as _, NoCrd as _, WithStatus as _, WithoutStatus as _};
+                let probe = __p::CrdProbe::<__Primary>::NEW;
                 __p::SpecBuilder::<__Primary>::new(#text, ::core::file!(), ::core::line!())
-                    .crd((&&__p::CrdProbe::<__Primary>::NEW).crd())
-                    .schema((&&__p::CrdProbe::<__Primary>::NEW).schema())
+                    .crd((&&probe).crd(), (&&probe).has_status())
+                    .schema((&&probe).schema())
                     #(#calls)*
                     #(#relations)*
                     .build()

@@ -52,7 +52,7 @@ pub enum Descriptions {
 pub fn crds(specs: &[ControllerSpec], descriptions: Descriptions) -> Vec<CustomResourceDefinition> {
     let mut crds = BTreeMap::new();
     for spec in specs {
-        let Some(mut crd) = spec.crd.clone() else { continue };
+        let Some(mut crd) = spec.crd.map(|crd| crd()) else { continue };
         if let (Descriptions::Own, Some(schema)) = (descriptions, spec.schema) {
             descriptions::strip_built_in(&mut crd, &schema());
         }

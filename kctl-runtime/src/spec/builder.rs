@@ -41,13 +41,10 @@ impl<P: Object> SpecBuilder<P> {
         }
     }
 
-    /// The definition of the primary, where it is a custom resource.
+    /// The definition of the primary, where it is a custom resource, and whether it has a status.
     #[must_use]
-    pub fn crd(mut self, crd: Option<CustomResourceDefinition>) -> Self {
-        self.spec.has_status = crd.as_ref().is_some_and(|crd| {
-            let versions = &crd.spec.versions;
-            versions.iter().any(|version| version.subresources.as_ref().is_some_and(|sub| sub.status.is_some()))
-        });
+    pub fn crd(mut self, crd: Option<fn() -> CustomResourceDefinition>, has_status: bool) -> Self {
+        self.spec.has_status = has_status;
         self.spec.crd = crd;
         self
     }

@@ -81,8 +81,9 @@ pub struct ControllerSpec {
     pub primary: RelationSpec,
     /// The other kinds, in the order of the declaration.
     pub relations: Vec<RelationSpec>,
-    /// The primary's definition, where it is a custom resource.
-    pub crd: Option<CustomResourceDefinition>,
+    /// The primary's definition, where it is a custom resource. It is made when it is asked for: its schema costs
+    /// milliseconds.
+    pub crd: Option<fn() -> CustomResourceDefinition>,
     /// The JSON schema of the primary with its references, where it has one: it tells the user's types from built-in ones.
     pub schema: Option<fn() -> serde_json::Value>,
     /// Whether the primary has a status that the controller may write.
