@@ -1,0 +1,1 @@
+//! The invariants of the control loop, as far as they show from outside, on the embedded API server under paused time.
