@@ -17,7 +17,7 @@ use kctl_apiserver::{ApiServer, InProcess};
 use kube::Client;
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tower::Service;
 
 /// What happens to a request.
@@ -31,6 +31,8 @@ pub enum Fault {
     LoseAnswer,
     /// The server gets the request after this time.
     Delay(Duration),
+    /// The server answers at once, and the answer takes this time.
+    DelayAnswer(Duration),
 }
 
 /// A request as faults see it.
@@ -59,17 +61,11 @@ impl Asked {
 type Concerns = Box<dyn Fn(&Asked) -> bool + Send>;
 
 /// The faults of one connection, which can be changed while it is used. Clones share them.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Faults {
     rules: Arc<Mutex<Vec<(Concerns, Fault)>>>,
-    /// Counts the cuts: a watch ends when it changes.
-    cuts: watch::Sender<u64>,
-}
-
-impl Default for Faults {
-    fn default() -> Self {
-        Self { rules: Arc::default(), cuts: watch::Sender::new(0) }
-    }
+    /// Ends watches in the order in which they began; tokio's `watch` channel would wake them in any order.
+    cut: Arc<Notify>,
 }
 
 impl Faults {
@@ -90,7 +86,7 @@ impl Faults {
 
     /// Ends all open watches, as a server that stops does.
     pub fn cut_watches(&self) {
-        self.cuts.send_modify(|cuts| *cuts += 1);
+        self.cut.notify_waiters();
     }
 
     fn of(&self, asked: &Asked) -> Option<Fault> {
@@ -120,24 +116,25 @@ impl Service<Request<kube::client::Body>> for Connection {
         let Self { mut server, faults } = self.clone();
         Box::pin(async move {
             let asked = Asked::of(&request);
-            let mut cuts = faults.cuts.subscribe();
+            let cut = faults.cut.clone().notified_owned();
             let fault = faults.of(&asked);
             match fault {
                 Some(Fault::Refuse(code)) => return Ok(refusal(code, &asked)),
                 Some(Fault::Break) => return Err("the connection broke".into()),
                 Some(Fault::Delay(wait)) => tokio::time::sleep(wait).await,
-                Some(Fault::LoseAnswer) | None => {}
+                Some(Fault::LoseAnswer | Fault::DelayAnswer(_)) | None => {}
             }
             let response = server.call(request).await.unwrap_or_else(|never| match never {});
-            if fault == Some(Fault::LoseAnswer) {
-                return Err("the connection broke".into());
+            match fault {
+                Some(Fault::LoseAnswer) => return Err("the connection broke".into()),
+                Some(Fault::DelayAnswer(wait)) => tokio::time::sleep(wait).await,
+                _ => {}
             }
             if !asked.is_watch {
                 return Ok(response);
             }
-            let until_cut = async move { drop(cuts.changed().await) };
             let (head, body) = response.into_parts();
-            let frames = body.into_data_stream().take_until(Box::pin(until_cut));
+            let frames = body.into_data_stream().take_until(Box::pin(cut));
             let body = StreamBody::new(frames.map(|bytes| bytes.map(http_body::Frame::data))).boxed_unsync();
             Ok(Response::from_parts(head, body))
         })
