@@ -150,6 +150,12 @@ impl World {
         view
     }
 
+    /// Starts the garbage collector and a kubelet.
+    pub(crate) fn run_cluster(&mut self) {
+        self.tasks.spawn(self.server.controllers());
+        self.tasks.spawn(self.server.kubelet().run());
+    }
+
     /// Creates or changes the text of a `ConfigMap`.
     pub(crate) async fn set(&self, name: &str, text: &str) {
         let config = kctl::json!({
