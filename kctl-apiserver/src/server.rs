@@ -157,7 +157,7 @@ impl ApiServer {
 
     /// The revision of the last write to a resource.
     pub fn revision_of(&self, group: &str, resource: &str) -> u64 {
-        *self.state.lock().table(&GroupResource::new(group, resource)).changes().borrow()
+        self.state.lock().table(&GroupResource::new(group, resource)).last_change()
     }
 
     /// An object as it is stored.

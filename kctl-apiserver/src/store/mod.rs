@@ -12,7 +12,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::{
     clock::{Chance, Clock},
@@ -50,8 +50,10 @@ pub(crate) struct Table {
     history: VecDeque<Arc<Event>>,
     /// Events up to this revision are no longer in the history.
     compacted: u64,
-    /// Says that something changed.
-    changed: watch::Sender<u64>,
+    /// The revision of the last change.
+    last_change: u64,
+    /// Says that something changed, to watchers in the order in which they wait: tokio's `watch` channel wakes them in any.
+    changed: Arc<Notify>,
 }
 
 impl Table {
@@ -60,7 +62,8 @@ impl Table {
             objects: BTreeMap::new(),
             history: VecDeque::new(),
             compacted: revision,
-            changed: watch::Sender::new(revision),
+            last_change: revision,
+            changed: Arc::default(),
         }
     }
 
@@ -99,15 +102,21 @@ impl Table {
         Some(Table { objects, ..Table::new(revision) })
     }
 
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
+    /// Notified after each change.
+    pub(crate) fn changes(&self) -> Arc<Notify> {
+        self.changed.clone()
+    }
+
+    pub(crate) fn last_change(&self) -> u64 {
+        self.last_change
     }
 }
 
 /// Everything that the server knows. One lock guards it: requests are handled one after the other.
 pub(crate) struct State {
     pub(crate) revision: u64,
-    tables: HashMap<GroupResource, Table>,
+    /// In an order, in which the end of a namespace deletes: one seed gives one sequence.
+    tables: BTreeMap<GroupResource, Table>,
     owners: Owners,
     pub(crate) registry: Arc<Registry>,
     pub(crate) chance: Chance,
@@ -128,7 +137,7 @@ impl State {
     pub(crate) fn new(clock: Clock, seed: u64) -> Self {
         Self {
             revision: 1,
-            tables: HashMap::new(),
+            tables: BTreeMap::new(),
             owners: Owners::default(),
             registry: Arc::new(Registry::built_in()),
             chance: Chance::new(seed),
@@ -242,7 +251,8 @@ impl State {
         if table.history.len() > HISTORY_LEN_MAX {
             table.compacted = table.history.pop_front().map_or(revision, |event| event.revision);
         }
-        table.changed.send_replace(revision);
+        table.last_change = revision;
+        table.changed.notify_waiters();
         if of.resource == "customresourcedefinitions" {
             self.rebuild_registry();
         }

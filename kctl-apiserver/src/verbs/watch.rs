@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::Stream;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use super::{Answer, Form, Payload, list, read::in_version};
 use crate::{
@@ -39,7 +39,7 @@ pub(crate) struct Start {
     initial: Vec<Value>,
     /// Events after this revision follow.
     revision: u64,
-    changes: tokio::sync::watch::Receiver<u64>,
+    changes: Arc<Notify>,
 }
 
 pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer, Refusal> {
@@ -195,7 +195,8 @@ impl Watcher {
             if self.over {
                 return None;
             }
-            self.start.changes.borrow_and_update();
+            // Before the look at the history, so that no change falls between look and wait.
+            let changed = self.start.changes.clone().notified_owned();
             match self.read() {
                 Next::Events(events) => return Some(self.lines(events)),
                 Next::TooOld => {
@@ -207,7 +208,7 @@ impl Watcher {
             }
             tokio::select! {
                 biased;
-                changed = self.start.changes.changed() => if changed.is_err() { return None },
+                () = changed => {}
                 () = tokio::time::sleep_until(self.end) => {
                     self.over = true;
                     return None;

@@ -13,6 +13,36 @@ use crate::{
 /// Priority of what is there when a program starts: fresh changes go first (controller-runtime, `handler/eventhandler.go`).
 pub const PRIORITY_INITIAL: i32 = -100;
 
+/// A handler that queues the key of each object that changes; what was there at the start goes last. It is all that a
+/// program needs which has one kind and no declaration.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use std::sync::Arc;
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kctl_runtime::{
+///     handler,
+///     object::{Kind, Stored},
+///     queue::{QueueConfig, WorkQueue},
+///     store::{Delta, SharedStore},
+/// };
+///
+/// let store = Arc::new(SharedStore::default());
+/// tokio::spawn(store.clone().write());
+/// let queue = WorkQueue::new(QueueConfig::default());
+/// let handled = store.subscribe(handler::for_object(queue.clone())).await;
+///
+/// let pod = r#"{"metadata":{"namespace":"default","name":"web-0","uid":"1","resourceVersion":"7"}}"#;
+/// let pod = Stored::accept(&Kind::of::<Pod>(), pod).unwrap();
+/// store.push(Delta::Replace(None, vec![Arc::new(pod)], "7".into())).await;
+/// handled.delivered().await;
+/// assert_eq!(queue.get().await.unwrap().key.to_string(), "default/web-0");
+/// # });
+/// ```
+pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
+    Arc::new(move |change, initial| queue.add_with(change.latest().key().clone(), priority(initial)))
+}
+
 /// The handler of one relation: queues the keys that a change concerns.
 pub fn for_relation(
     relation: &RelationSpec,
@@ -38,9 +68,13 @@ pub fn for_relation(
             }
         }
         for key in keys {
-            queue.add_with(key, if initial { PRIORITY_INITIAL } else { 0 });
+            queue.add_with(key, priority(initial));
         }
     })
+}
+
+fn priority(initial: bool) -> i32 {
+    if initial { PRIORITY_INITIAL } else { 0 }
 }
 
 fn passes(relation: &RelationSpec, change: &Change<Arc<Stored>>) -> bool {

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     effect::{ApiError, transport},
-    object::{DecodeError, Kind, Stored},
-    store::{Delta, Scope, SharedStore},
+    object::{DecodeError, Kind, Object, Stored},
+    store::{Delta, Scope, SharedStore, Store},
 };
 
 /// One event may be as long as the largest object that etcd takes, several times over.
@@ -29,6 +29,11 @@ const WATCH_IDLE_MAX: Duration = Duration::from_secs(WATCH_SECONDS + 5);
 
 /// Checks that an object fits a type which will read it.
 pub type Check = Arc<dyn Fn(&Stored) -> Result<(), DecodeError> + Send + Sync>;
+
+/// The check that an object can be decoded as `K`.
+pub(crate) fn fits<K: Object>() -> Check {
+    Arc::new(|object| object.decode::<K>().map(|_fits| ()))
+}
 
 /// How a source is doing; the last failure stays until the next success.
 #[derive(Debug, Clone, Default)]
@@ -81,6 +86,35 @@ impl Source {
     /// Objects that fail the check are reported and not stored: their last good state stays.
     pub fn add_check(&self, check: Check) {
         self.checks.write().push(check);
+    }
+
+    /// The store that it fills, as objects of a type: from now on objects that do not fit the type are reported and not
+    /// stored. Call it before [`run`](Self::run).
+    ///
+    /// ```
+    /// # use kube::Client;
+    /// use std::sync::Arc;
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::{object::Kind, source::{Identity, Source}, store::Store};
+    ///
+    /// async fn print_pods(client: Client) {
+    ///     let source = Arc::new(Source::new(client, Identity::all(Kind::of::<Pod>()), Arc::default()));
+    ///     let pods: Store<Pod> = source.view();
+    ///     tokio::spawn(source.store().clone().write());
+    ///     tokio::spawn({
+    ///         let source = source.clone();
+    ///         async move { source.run().await }
+    ///     });
+    ///     source.store().wait_until_synced().await;
+    ///     for key in pods.keys() {
+    ///         println!("{key}");
+    ///     }
+    /// }
+    /// ```
+    pub fn view<K: Object>(&self) -> Store<K> {
+        debug_assert_eq!(self.identity.kind, Kind::of::<K>(), "a source delivers objects of its kind alone");
+        self.add_check(fits::<K>());
+        Store::new(self.store.clone())
     }
 
     /// How it is doing.

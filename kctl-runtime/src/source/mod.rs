@@ -3,6 +3,7 @@
 mod driver;
 mod reflector;
 
+pub(crate) use driver::fits;
 pub use driver::{Check, Health, Source};
 pub use reflector::{Effect, Input, Reflector, Request};
 

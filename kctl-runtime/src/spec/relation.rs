@@ -7,8 +7,9 @@ use kube::Resource;
 use super::{RelationSpec, Role};
 use crate::{
     key::Key,
-    object::{Kind, Object, Stored},
-    store::{Change, SharedStore, Store, view},
+    object::{Kind, Object},
+    source::fits,
+    store::{Change, SharedStore, Store, index_values, view},
 };
 
 /// A relation of a controller of `P` to the kind `K`.
@@ -40,7 +41,7 @@ impl<P: Object, K: Object> Relation<P, K> {
                 labels: String::new(),
                 fields: String::new(),
                 cluster: String::new(),
-                check: Arc::new(|object: &Stored| object.decode::<K>().map(|_fits| ())),
+                check: fits::<K>(),
             },
             kinds: PhantomData,
         }
@@ -108,8 +109,7 @@ impl<P: Object, K: Object> Relation<P, K> {
     #[must_use]
     pub fn index(mut self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static, _text: &str) -> Self {
         let name = type_name_of_val(&f);
-        let values = move |object: &Stored| object.decode::<K>().map(|object| f(&object)).unwrap_or_default();
-        self.spec.indexes.push((name, Arc::new(values)));
+        self.spec.indexes.push((name, index_values(f)));
         self
     }
 

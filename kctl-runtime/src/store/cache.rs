@@ -216,7 +216,7 @@ impl Cache {
         if scope.is_none() {
             self.tombstones.retain(|uid| uids.contains(uid.as_str()));
         }
-        let vanished: Vec<_> = self
+        let mut vanished: Vec<_> = self
             .objects
             .values()
             .filter(|known| scope.is_none() || known.key().namespace == scope)
@@ -224,6 +224,8 @@ impl Cache {
             .filter(|known| !newer(known.meta().revision(), list) || list.is_none())
             .cloned()
             .collect();
+        // Handlers queue keys in the order of the changes, and one seed is to give one order.
+        vanished.sort_by(|a, b| a.key().cmp(b.key()));
         let mut changes = Vec::new();
         for last in vanished {
             self.remove(&last);
@@ -354,6 +356,15 @@ mod tests {
     #[test]
     fn object_missing_from_a_relist_is_deleted_with_its_last_state() {
         check(vec![list(&[pod("x", "1", 5), pod("y", "2", 4)], "5"), list(&[pod("y", "2", 4)], "9")], "+x@5 +y@4 -x@5");
+    }
+
+    #[test]
+    fn objects_missing_from_a_relist_are_deleted_in_order_of_their_keys() {
+        let names = ["i", "c", "g", "a", "h", "e", "b", "f", "d"];
+        let pods: Vec<_> = names.iter().map(|name| pod(name, name, 5)).collect();
+        let gone = "-a@5 -b@5 -c@5 -d@5 -e@5 -f@5 -g@5 -h@5 -i@5";
+        let there = names.map(|name| format!("+{name}@5")).join(" ");
+        check(vec![list(&pods, "5"), list(&[], "9")], &format!("{there} {gone}"));
     }
 
     #[test]

@@ -7,8 +7,8 @@ mod writer;
 use std::sync::Arc;
 
 pub use cache::{Delta, Scope, TOMBSTONES_MAX};
-pub(crate) use view::view;
 pub use view::{IndexFnPath, Store};
+pub(crate) use view::{index_values, view};
 pub use writer::{DELTAS_MAX, Handler, SharedStore, Subscription};
 
 use crate::object::Stored;

@@ -2,7 +2,7 @@
 
 use std::{any::type_name_of_val, marker::PhantomData, sync::Arc};
 
-use super::writer::SharedStore;
+use super::{IndexFn, writer::SharedStore};
 use crate::{
     key::{Key, ObjectKey},
     object::{Meta, Object, Stored},
@@ -30,6 +30,25 @@ impl<K: Object> Store<K> {
         Self { shared, kind: PhantomData }
     }
 
+    /// Adds an index, which [`by`](Self::by) reads back. The function's path names it: an index of that name stays as it is.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::store::{SharedStore, Store};
+    ///
+    /// fn by_node(pod: &Pod) -> Vec<String> {
+    ///     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
+    /// }
+    ///
+    /// let pods = Store::<Pod>::new(Arc::new(SharedStore::default()));
+    /// pods.add_index(by_node);
+    /// assert_eq!(pods.by(by_node, "node-1").count(), 0);
+    /// ```
+    pub fn add_index<F: IndexFnPath<K> + Send + Sync + 'static>(&self, index: F) {
+        self.shared.add_index(type_name_of_val(&index), index_values(index));
+    }
+
     /// The object of that key.
     pub fn get(&self, key: &Key<K>) -> Option<Arc<K>> {
         self.shared.get(key.object()).and_then(|object| view(&object))
@@ -48,10 +67,11 @@ impl<K: Object> Store<K> {
         objects.into_iter().filter_map(|object| view(&object))
     }
 
-    /// The objects for which an index function that the controller declared (`index = f`) gives this value.
+    /// The objects for which an index function that the controller declared (`index = f`) gives this value, or one that
+    /// was added by [`add_index`](Self::add_index).
     ///
     /// # Panics
-    /// When the controller did not declare `index = f` on this kind: there is nothing to read back.
+    /// When there is no such index on this kind: there is nothing to read back.
     pub fn by<F: IndexFnPath<K>>(&self, index: F, value: &str) -> impl Iterator<Item = Arc<K>> + use<K, F> {
         let name = type_name_of_val(&index);
         let objects = self.shared.by_index(name, value);
@@ -82,6 +102,11 @@ impl<K: Object> Store<K> {
     pub fn is_empty(&self) -> bool {
         self.shared.is_empty()
     }
+}
+
+/// The values of a typed index function. An object that is not of the type is in no index.
+pub(crate) fn index_values<K: Object>(index: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> IndexFn {
+    Arc::new(move |object| object.decode::<K>().map(|object| index(&object)).unwrap_or_default())
 }
 
 /// Objects are checked against every type that reads them before they are stored, so this is always `Some`.

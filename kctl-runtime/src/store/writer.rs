@@ -74,7 +74,8 @@ impl SharedStore {
                     done.map(|done| done.send(()));
                 }
                 Message::Subscribe(handler, done) => {
-                    let present: Vec<_> = self.cache.read().all().cloned().collect();
+                    let mut present = self.all();
+                    present.sort_by(|a, b| a.key().cmp(b.key()));
                     for object in present {
                         handler(&Change::Added(object), true);
                     }

@@ -1,0 +1,55 @@
+//! Invariants 2 and 9: one writer for each store, and what waits for it is bounded and can be seen.
+
+use std::sync::Arc;
+
+use kctl::store::{DELTAS_MAX, Delta, SharedStore};
+use tokio::time::{Duration, timeout};
+
+use crate::world::seconds;
+
+fn delta(revision: usize) -> Delta {
+    Delta::Bookmark(revision.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn source_waits_when_as_many_deltas_wait_as_may() {
+    let store = Arc::new(SharedStore::default());
+    for n in 1..=DELTAS_MAX {
+        store.push(delta(n)).await;
+        assert_eq!(store.backlog(), n);
+    }
+    let one_more = store.push(delta(DELTAS_MAX + 1));
+    assert!(timeout(Duration::from_secs(60), one_more).await.is_err());
+
+    tokio::spawn(store.clone().write());
+    store.acknowledged(delta(DELTAS_MAX + 2)).await;
+    assert_eq!((store.backlog(), store.revision()), (0, DELTAS_MAX as u64 + 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn second_writer_of_a_store_does_nothing() {
+    let store = Arc::new(SharedStore::default());
+    tokio::spawn(store.clone().write());
+    seconds(1).await;
+    assert!(timeout(Duration::from_secs(1), store.clone().write()).await.is_ok(), "it returns at once");
+    store.acknowledged(delta(7)).await;
+    assert_eq!(store.revision(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_may_read_the_store_that_calls_it() {
+    let store = Arc::new(SharedStore::default());
+    tokio::spawn(store.clone().write());
+    let (lengths, reader) = (Arc::new(parking_lot::Mutex::new(Vec::new())), store.clone());
+    let seen = lengths.clone();
+    let subscription = store.subscribe(Arc::new(move |_, _| seen.lock().push(reader.len()))).await;
+    let object = |name: &str| {
+        let json =
+            format!(r#"{{"metadata":{{"namespace":"x","name":"{name}","uid":"{name}","resourceVersion":"1"}}}}"#);
+        let kind = kctl::object::Kind::of::<kctl::prelude::Pod>();
+        Arc::new(kctl::object::Stored::accept(&kind, &json).unwrap())
+    };
+    store.push(Delta::Replace(vec![object("a"), object("b")], "1".into())).await;
+    subscription.delivered().await;
+    assert_eq!(*lengths.lock(), [2, 2], "no lock is held, and the whole delta is there");
+}

@@ -1,0 +1,154 @@
+//! Invariants 6 and 11: the cache never goes back, has this process's own writes at once, and never holds managedFields.
+
+use kctl::{manager::View, prelude::*};
+use kctl_tests::Fault;
+
+use crate::{
+    watch::source_of,
+    world::{Log, With, World, app, pod, seconds, text},
+};
+
+/// Says how many pods the reconcile sees before and after it has brought them to the number in `text`.
+fn counting(log: &Log) -> App {
+    let log = log.clone();
+    app().configs(move |config, cx| {
+        let log = log.clone();
+        async move {
+            let wanted: usize = text(&config).parse()?;
+            let pods = cx.owned::<Pod>();
+            for n in pods.len()..wanted {
+                pods.create(pod(&format!("{}-{n}", config.name_any()))).await?;
+            }
+            for pod in pods.iter().skip(wanted) {
+                pods.delete(&pod).await?;
+            }
+            log.add(format!("{} {} {}", pods.len(), cx.owned::<Pod>().len(), cx.store::<Pod>().len()));
+            Ok(Action::await_change())
+        }
+    })
+}
+
+async fn start(log: &Log) -> (World, View) {
+    let mut world = World::new();
+    let view = world.run(counting(log)).await;
+    seconds(1).await;
+    (world, view)
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_reads_its_own_writes_and_so_does_the_next_one() {
+    let log = Log::default();
+    let (world, _view) = start(&log).await;
+    world.deafen("pods");
+    world.set("a", "3").await;
+    seconds(5).await;
+    world.set("a", "03").await;
+    seconds(5).await;
+    assert_eq!(log.take().last().unwrap(), "3 3 3");
+    assert_eq!(world.n_requests("create", "pods"), 3, "none is made twice, although no watch has told of them");
+    world.set("a", "1").await;
+    seconds(5).await;
+    world.set("a", "01").await;
+    seconds(5).await;
+    assert_eq!(log.take().last().unwrap(), "1 1 1");
+    assert_eq!(world.n_requests("delete", "pods"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn snapshot_does_not_change_under_the_caller() {
+    let log = Log::default();
+    let (world, _view) = start(&log).await;
+    world.set("a", "2").await;
+    seconds(5).await;
+    assert_eq!(log.take()[0], "0 2 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_before_an_own_delete_do_not_bring_the_object_back() {
+    let log = Log::default();
+    let (world, view) = start(&log).await;
+    world.deafen("pods");
+    world.set("a", "2").await;
+    seconds(5).await;
+    world.set("a", "0").await;
+    seconds(5).await;
+    let seen = Log::default();
+    let adds = seen.clone();
+    let handler = move |change: &Change<_>, _| adds.add(if matches!(change, Change::Added(_)) { "added" } else { "" });
+    source_of(&view, "pods").store().subscribe(Arc::new(handler)).await.delivered().await;
+    world.faults.clear();
+    seconds(60).await;
+    world.set("a", "00").await;
+    seconds(5).await;
+    assert_eq!(log.take().last().unwrap(), "0 0 0");
+    assert_eq!(seen.take(), [""; 0], "the watch that comes back tells of two creations and two deletions");
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_is_older_than_an_own_write_does_not_take_it_back() {
+    let log = Log::default();
+    let (world, _view) = start(&log).await;
+    // The next list is made now and arrives in a minute.
+    world.faults.add(Fault::DelayAnswer(Duration::from_secs(50)), |asked| asked.reads("pods") && !asked.is_watch);
+    world.faults.add(Fault::Refuse(410), |asked| asked.reads("pods"));
+    world.faults.cut_watches();
+    seconds(5).await;
+    assert_eq!(world.n_requests("list", "pods"), 2);
+    world.set("a", "2").await;
+    seconds(5).await;
+    world.faults.clear();
+    seconds(60).await;
+    world.set("a", "02").await;
+    seconds(5).await;
+    let lines = log.take();
+    assert_eq!((lines[0].as_str(), lines.last().unwrap().as_str()), ("0 2 2", "2 2 2"));
+    assert_eq!(world.n_requests("create", "pods"), 2);
+}
+
+/// Wrong: invariant 6 asks that the second reconcile waits until the cache has passed a revision that was read after the
+/// failure. Today it starts after the backoff, cannot know of the pod whose creation was not answered, and makes another.
+#[tokio::test(start_paused = true)]
+async fn create_whose_answer_is_lost_is_made_twice_when_the_watch_is_late() {
+    let mut world = World::new();
+    let app = app().configs(move |_, cx| async move {
+        let pods = cx.owned::<Pod>();
+        if pods.is_empty() {
+            let mut pod = pod("");
+            pod.metadata = ObjectMeta { generate_name: Some("pod-".into()), ..ObjectMeta::default() };
+            pods.create(pod).await?;
+        }
+        Ok(Action::await_change())
+    });
+    world.run(app).await;
+    seconds(1).await;
+    world.deafen("pods");
+    world.faults.add(Fault::LoseAnswer, |asked| asked.method == "POST" && asked.path.ends_with("/pods"));
+    world.set("a", "").await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(world.pod_names().await.len(), 1);
+    world.faults.clear();
+    seconds(60).await;
+    assert_eq!(world.pod_names().await.len(), 2, "1 is right");
+}
+
+#[tokio::test(start_paused = true)]
+async fn cached_objects_never_hold_managed_fields() {
+    let log = Log::default();
+    let (world, view) = start(&log).await;
+    let n_managed = |view: &View| {
+        let sources = view.sources().iter();
+        let objects: Vec<_> = sources.flat_map(|source| source.store().all()).collect();
+        (objects.len(), objects.iter().filter(|object| object.json().contains("managedFields")).count())
+    };
+    // From the answers to own writes, from watches, and from lists.
+    world.deafen("pods");
+    world.set("a", "2").await;
+    seconds(5).await;
+    assert_eq!(n_managed(&view), (3, 0));
+    world.server.compact();
+    world.faults.clear();
+    seconds(60).await;
+    assert_eq!(n_managed(&view), (3, 0));
+    let stored = world.server.object("", "pods", "default", "a-0").unwrap();
+    assert!(stored.pointer("/metadata/managedFields").is_some(), "the server does have them");
+}

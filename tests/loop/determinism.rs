@@ -1,0 +1,160 @@
+//! Invariant 10: one seed, one trace.
+
+use futures::StreamExt;
+use kctl::{
+    kube::{
+        Api,
+        api::{DeleteParams, ListParams, PostParams, WatchEvent, WatchParams},
+    },
+    object::Stored,
+    prelude::*,
+};
+use kctl_tests::Fault;
+use tokio::{
+    task::JoinSet,
+    time::{Duration, sleep},
+};
+
+use crate::world::{Log, With, World, app, named, pod, seconds};
+
+/// Objects to which hash maps can give many orders.
+const N_CONFIGS: usize = 24;
+
+/// Two pods for each `ConfigMap`, through a cut of the watches in which all pods vanish.
+async fn trace(seed: u64) -> Vec<String> {
+    let mut world = World::seeded(seed);
+    let app = app()
+        .configs(|_, cx| async move {
+            let pods = cx.owned::<Pod>();
+            for _ in pods.len()..2 {
+                pods.create(unnamed()).await?;
+            }
+            Ok(Action::await_change())
+        })
+        .secrets(|_, _| async { Ok(Action::requeue(Duration::from_secs(7))) });
+    for n in 0..N_CONFIGS {
+        world.set(&format!("config-{n}"), "").await;
+    }
+    world.run(app).await;
+    // Some creations fail, and their keys come back with the backoff.
+    world.faults.add(Fault::Refuse(500), |asked| asked.method == "POST");
+    sleep(Duration::from_millis(50)).await;
+    world.faults.clear();
+    seconds(60).await;
+    world.deafen("pods");
+    world.pods().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
+    world.server.compact();
+    world.faults.clear();
+    seconds(60).await;
+    let pods = world.pods().list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(pods.len(), 2 * N_CONFIGS);
+    // A request for a generated name says not for whom it is; the object does.
+    let objects = pods.iter().map(|pod| kctl::json!(pod).to_string());
+    let requests = world.server.requests().into_iter().map(|request| format!("{request:?}"));
+    requests.chain(objects).collect()
+}
+
+/// The first lines that differ, with their place.
+fn difference(a: &[String], b: &[String]) -> Option<String> {
+    let place = (0..a.len().max(b.len())).find(|place| a.get(*place) != b.get(*place))?;
+    Some(format!("line {place}:\n  {:?}\n  {:?}", a.get(place), b.get(place)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn same_seed_gives_the_same_requests() {
+    let (first, second) = (trace(7).await, trace(7).await);
+    assert!(first.len() > 4 * N_CONFIGS);
+    assert_eq!(difference(&first, &second), None);
+}
+
+/// Pods that run, that controller and kubelet change at once, and the end of their namespace; on a server with all its
+/// parts.
+async fn trace_of_cluster(seed: u64) -> Vec<String> {
+    let (mut world, log) = (World::seeded(seed), Log::default());
+    world.run_cluster();
+    let app = app()
+        .configs(|_, cx| async move {
+            let pods = cx.owned::<Pod>();
+            for _ in pods.len()..2 {
+                pods.create(unnamed()).await?;
+            }
+            for pod in pods.iter().filter(|pod| pod.labels().is_empty()) {
+                let mut pod = Pod::clone(&pod);
+                pod.labels_mut().insert("seen".into(), "yes".into());
+                pods.update(pod).await?;
+            }
+            Ok(Action::await_change())
+        })
+        .secrets(|_, _| async { Ok(Action::await_change()) })
+        .services(|_, _| async { Ok(Action::await_change()) });
+    let view = world.run(app).await;
+    for source in view.sources() {
+        let (log, kind) = (log.clone(), source.identity().kind.to_string());
+        let handler = move |change: &Change<Arc<Stored>>, _initial| {
+            let latest = change.latest().meta();
+            log.add(format!("{kind} {} at {} of {}", latest.name, latest.resource_version, change.states().count()));
+        };
+        source.store().subscribe(Arc::new(handler)).await.delivered().await;
+    }
+    let namespaces = Api::<Namespace>::all(world.client.clone());
+    let namespace = Namespace { metadata: named("work"), ..Namespace::default() };
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    for n in 0..4 {
+        let meta = || named(&format!("object-{n}"));
+        let configs = Api::namespaced(world.client.clone(), "work");
+        let config = ConfigMap { metadata: meta(), ..ConfigMap::default() };
+        configs.create(&PostParams::default(), &config).await.unwrap();
+        let secrets = Api::namespaced(world.client.clone(), "work");
+        secrets.create(&PostParams::default(), &Secret { metadata: meta(), ..Secret::default() }).await.unwrap();
+    }
+    seconds(60).await;
+    namespaces.delete("work", &DeleteParams::default()).await.unwrap();
+    seconds(300).await;
+    assert!(namespaces.get_opt("work").await.unwrap().is_none());
+    let requests = world.server.requests().into_iter().map(|request| format!("{request:?}"));
+    log.take().into_iter().chain(requests).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn same_seed_gives_the_same_cluster() {
+    let (first, second) = (trace_of_cluster(7).await, trace_of_cluster(7).await);
+    assert!(first.len() > 50);
+    assert_eq!(difference(&first, &second), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_of_one_resource_are_told_in_the_order_in_which_they_began() {
+    let (world, log) = (World::new(), Log::default());
+    let mut watches = JoinSet::new();
+    for n in 0..4 {
+        let (pods, log) = (world.pods(), log.clone());
+        watches.spawn(async move {
+            let mut events = pods.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+            while let Some(Ok(WatchEvent::Added(_))) = events.next().await {
+                log.add(n.to_string());
+            }
+        });
+    }
+    for _ in 0..8 {
+        seconds(1).await;
+        world.pods().create(&PostParams::default(), &unnamed()).await.unwrap();
+    }
+    seconds(1).await;
+    assert_eq!(log.take().concat(), "0123".repeat(8));
+}
+
+fn unnamed() -> Pod {
+    let metadata = ObjectMeta { generate_name: Some("pod-".into()), ..ObjectMeta::default() };
+    Pod { metadata, ..pod("") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_seed_gives_other_names() {
+    let mut names = Vec::new();
+    for seed in [1, 2] {
+        let world = World::seeded(seed);
+        world.pods().create(&PostParams::default(), &unnamed()).await.unwrap();
+        names.extend(world.pod_names().await);
+    }
+    assert_ne!(names[0], names[1]);
+}

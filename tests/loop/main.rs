@@ -1,0 +1,10 @@
+//! The invariants of the control loop, as far as they show from outside: on the embedded API server, under paused time.
+
+mod bounds;
+mod cache;
+mod determinism;
+mod keys;
+mod start;
+mod tidy;
+mod watch;
+mod world;

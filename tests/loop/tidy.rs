@@ -1,0 +1,76 @@
+//! What no lint can keep: who may list, watch and write, how files begin, and that README names the examples.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// All Rust files below a folder, in order, as paths from the workspace's folder and texts.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let mut folders = vec![root().join(folder)];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                files.push((path.strip_prefix(root()).unwrap().display().to_string(), text));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Checks that `words` stand in the runtime's sources only below these paths, and that they stand there at all.
+fn check_only(places: &[&str], words: &[&str]) {
+    for word in words {
+        let found: Vec<_> = sources("kctl-runtime/src").into_iter().filter(|(_, text)| text.contains(word)).collect();
+        let is_in = |path: &str| places.iter().any(|place| path.starts_with(&format!("kctl-runtime/src/{place}")));
+        let outside: Vec<_> = found.iter().map(|(path, _)| path).filter(|path| !is_in(path)).collect();
+        assert!(outside.is_empty(), "`{word}` belongs into {places:?} and is in {outside:?}");
+        assert!(!found.is_empty() || places.is_empty(), "`{word}` is nowhere: the search has to follow the code");
+    }
+}
+
+#[test]
+fn only_source_lists_and_watches() {
+    check_only(&["source/"], &["watch=true", "limit={", "&continue=", "transport::open("]);
+}
+
+#[test]
+fn only_effect_and_the_lease_write() {
+    check_only(&["effect/", "manager/lease"], &["Method::POST", "Method::PUT", "Method::PATCH", "Method::DELETE"]);
+}
+
+#[test]
+fn only_effect_sends_requests() {
+    check_only(&["effect/transport.rs"], &["client.send("]);
+    // kube's other ways to the API server, and its controller runtime.
+    check_only(&[], &["client.request", "Api::<", "Api::all", "Api::namespaced", "kube_runtime", "kube::runtime"]);
+}
+
+#[test]
+fn every_file_begins_with_what_it_is() {
+    let files = sources(".");
+    assert!(files.len() > 50, "{} files", files.len());
+    let bare: Vec<_> = files.iter().filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path).collect();
+    assert!(bare.is_empty(), "the first line is `//!` and one sentence: {bare:?}");
+}
+
+#[test]
+fn every_example_is_in_the_readme() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for entry in fs::read_dir(root().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy();
+        assert!(!path.is_dir() || readme.contains(&format!("| `{name}` |")), "README.md has no line for `{name}`");
+    }
+}

@@ -1,0 +1,135 @@
+//! Invariant 8 and informer identity: what a watch missed is made up for, and nobody lists twice.
+
+use kctl::{
+    key::ObjectKey,
+    kube::api::{DeleteParams, Patch, PatchParams, PostParams},
+    manager::View,
+    prelude::*,
+    source::Source,
+};
+use kctl_tests::Fault;
+
+use crate::world::{Log, With, World, app, pod, seconds};
+
+pub(crate) fn source_of(view: &View, plural: &str) -> Arc<Source> {
+    view.sources().iter().find(|source| source.identity().kind.plural == plural).unwrap().clone()
+}
+
+fn three_controllers() -> App {
+    app()
+        .configs(|_, _| async { Ok(Action::await_change()) })
+        .secrets(|_, _| async { Ok(Action::await_change()) })
+        .services(|_, _| async { Ok(Action::await_change()) })
+}
+
+#[tokio::test(start_paused = true)]
+async fn controllers_share_one_list_and_one_watch_for_each_kind() {
+    let mut world = World::new();
+    world.run(three_controllers()).await;
+    seconds(60).await;
+    for resource in ["pods", "configmaps", "secrets", "services"] {
+        let counted = (world.n_requests("list", resource), world.n_requests("watch", resource));
+        assert_eq!(counted, (1, 1), "{resource}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_watch_goes_on_without_a_list() {
+    let mut world = World::new();
+    world.run(three_controllers()).await;
+    seconds(60).await;
+    world.faults.cut_watches();
+    seconds(60).await;
+    assert_eq!((world.n_requests("list", "pods"), world.n_requests("watch", "pods")), (1, 2));
+}
+
+/// Writes down what a subscriber of the pods' store is told.
+async fn listen(view: &View, log: &Log) {
+    let log = log.clone();
+    let handler = move |change: &Change<Arc<kctl::object::Stored>>, _initial| {
+        let last = change.latest().meta();
+        let word = match change {
+            Change::Added(_) => "added",
+            Change::Updated { .. } => "updated",
+            Change::Deleted { .. } => "deleted",
+        };
+        log.add(format!("{word} {} {}", last.name, last.labels.get("color").cloned().unwrap_or_default()));
+    };
+    source_of(view, "pods").store().subscribe(Arc::new(handler)).await.delivered().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_vanish_while_the_watch_is_down_are_deletes_with_their_last_known_state() {
+    let (mut world, log) = (World::new(), Log::default());
+    for name in ["a", "b", "c"] {
+        world.pods().create(&PostParams::default(), &pod(name)).await.unwrap();
+    }
+    let view = world.run(three_controllers()).await;
+    listen(&view, &log).await;
+    let red = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "red" } } }));
+    world.pods().patch("b", &PatchParams::default(), &red).await.unwrap();
+    seconds(1).await;
+    assert_eq!(log.take(), ["added a ", "added b ", "added c ", "updated b red"]);
+
+    world.deafen("pods");
+    let blue = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "blue" } } }));
+    world.pods().patch("b", &PatchParams::default(), &blue).await.unwrap();
+    world.pods().delete("b", &DeleteParams::default()).await.unwrap();
+    world.pods().delete("c", &DeleteParams::default()).await.unwrap();
+    world.pods().create(&PostParams::default(), &pod("c")).await.unwrap();
+    world.server.compact();
+    seconds(10).await;
+    assert!(log.take().is_empty());
+    world.faults.clear();
+    seconds(60).await;
+    assert_eq!(log.take(), ["deleted b red", "deleted c ", "added c "], "blue was never known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_of_an_object_that_vanished_while_the_watch_was_down_is_reconciled() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    let app = app().configs(|_, cx| async move {
+        let pods = cx.owned::<Pod>();
+        if pods.is_empty() {
+            pods.create(generated()).await?;
+        }
+        Ok(Action::await_change())
+    });
+    let view = world.run(app).await;
+    seconds(1).await;
+    let first = world.pod_names().await;
+    world.deafen("pods");
+    world.pods().delete(&first[0], &DeleteParams::default()).await.unwrap();
+    world.server.compact();
+    seconds(10).await;
+    assert_eq!(world.pod_names().await.len(), 0);
+    world.faults.clear();
+    seconds(60).await;
+    let second = world.pod_names().await;
+    assert_eq!(second.len(), 1);
+    assert_ne!(first, second);
+    let key = ObjectKey::new(Some("default"), &second[0]);
+    assert!(source_of(&view, "pods").store().get(&key).is_some());
+}
+
+fn generated() -> Pod {
+    let mut pod = pod("");
+    pod.metadata = ObjectMeta { generate_name: Some("pod-".into()), ..ObjectMeta::default() };
+    pod
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_is_refused_for_a_while_is_made_up_for() {
+    let (mut world, log) = (World::new(), Log::default());
+    let view = world.run(three_controllers()).await;
+    listen(&view, &log).await;
+    world.faults.add(Fault::Refuse(500), |asked| asked.reads("pods"));
+    world.faults.cut_watches();
+    world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
+    seconds(120).await;
+    assert!(log.take().is_empty());
+    world.faults.clear();
+    seconds(60).await;
+    assert_eq!(log.take(), ["added a "]);
+}

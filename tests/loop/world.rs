@@ -1,0 +1,223 @@
+//! Controllers whose reconcile is a closure of the test, and the world in which they run.
+
+use std::{future::Future, pin::Pin};
+
+use kctl::{
+    apiserver::ApiServer,
+    kube::{
+        Api, Client,
+        api::{ListParams, Patch, PatchParams, PostParams},
+    },
+    manager::View,
+    prelude::*,
+};
+use kctl_tests::{Asked, Fault, Faults};
+use parking_lot::Mutex;
+use tokio::{
+    task::JoinSet,
+    time::{Duration, sleep},
+};
+
+type Act<C, K> = Arc<dyn Fn(Arc<K>, Context<C>) -> Pin<Box<dyn Future<Output = Result<Action>> + Send>> + Send + Sync>;
+
+/// Reconciles `ConfigMap`s, four at once, and owns pods.
+#[controller(of = ConfigMap, owns = Pod, concurrency = 4, retries = 20)]
+pub(crate) struct Configs {
+    act: Act<Configs, ConfigMap>,
+}
+
+impl Reconcile for Configs {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        (self.act)(config, cx).await
+    }
+}
+
+/// Reconciles `Secret`s and reads pods.
+#[controller(of = Secret, reads = Pod)]
+pub(crate) struct Secrets {
+    act: Act<Secrets, Secret>,
+}
+
+impl Reconcile for Secrets {
+    async fn reconcile(&self, secret: Arc<Secret>, cx: Context<Self>) -> Result<Action> {
+        (self.act)(secret, cx).await
+    }
+}
+
+/// Reconciles `Service`s and reads `ConfigMap`s.
+#[controller(of = Service, reads = ConfigMap)]
+pub(crate) struct Services {
+    act: Act<Services, Service>,
+}
+
+impl Reconcile for Services {
+    async fn reconcile(&self, service: Arc<Service>, cx: Context<Self>) -> Result<Action> {
+        (self.act)(service, cx).await
+    }
+}
+
+/// An app to which controllers are added as closures.
+pub(crate) trait With {
+    fn configs<F, Fut>(self, act: F) -> Self
+    where
+        F: Fn(Arc<ConfigMap>, Context<Configs>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action>> + Send + 'static;
+    fn secrets<F, Fut>(self, act: F) -> Self
+    where
+        F: Fn(Arc<Secret>, Context<Secrets>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action>> + Send + 'static;
+    fn services<F, Fut>(self, act: F) -> Self
+    where
+        F: Fn(Arc<Service>, Context<Services>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action>> + Send + 'static;
+}
+
+impl With for App {
+    fn configs<F, Fut>(self, act: F) -> Self
+    where
+        F: Fn(Arc<ConfigMap>, Context<Configs>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action>> + Send + 'static,
+    {
+        let act: Act<Configs, ConfigMap> = Arc::new(move |config, cx| Box::pin(act(config, cx)));
+        self.controller_with(move |_env| std::future::ready(Ok(Configs { act: act.clone() })))
+    }
+
+    fn secrets<F, Fut>(self, act: F) -> Self
+    where
+        F: Fn(Arc<Secret>, Context<Secrets>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action>> + Send + 'static,
+    {
+        let act: Act<Secrets, Secret> = Arc::new(move |secret, cx| Box::pin(act(secret, cx)));
+        self.controller_with(move |_env| std::future::ready(Ok(Secrets { act: act.clone() })))
+    }
+
+    fn services<F, Fut>(self, act: F) -> Self
+    where
+        F: Fn(Arc<Service>, Context<Services>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action>> + Send + 'static,
+    {
+        let act: Act<Services, Service> = Arc::new(move |service, cx| Box::pin(act(service, cx)));
+        self.controller_with(move |_env| std::future::ready(Ok(Services { act: act.clone() })))
+    }
+}
+
+/// An app without controllers.
+pub(crate) fn app() -> App {
+    App::new("loop")
+}
+
+/// What a test writes down.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub(crate) fn add(&self, line: impl Into<String>) {
+        self.0.lock().push(line.into());
+    }
+
+    /// The lines since the last call.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+/// A server, a client that never fails, and a manager whose connection has faults.
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    pub(crate) client: Client,
+    pub(crate) faults: Faults,
+    tasks: JoinSet<()>,
+}
+
+impl World {
+    /// A world in which nothing runs yet.
+    pub(crate) fn new() -> Self {
+        Self::seeded(0)
+    }
+
+    /// The same with a seed of uids and generated names.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        let server = ApiServer::seeded(seed);
+        let client = Client::new(server.service(), "default");
+        Self { server, client, faults: Faults::default(), tasks: JoinSet::new() }
+    }
+
+    /// Starts the controllers.
+    pub(crate) async fn run(&mut self, app: App) -> View {
+        let manager = app.manager(self.faults.client(&self.server)).await.unwrap();
+        let view = manager.view();
+        self.tasks.spawn(manager.run(std::future::pending()));
+        view
+    }
+
+    /// Starts the garbage collector and a kubelet.
+    pub(crate) fn run_cluster(&mut self) {
+        self.tasks.spawn(self.server.controllers());
+        self.tasks.spawn(self.server.kubelet().run());
+    }
+
+    /// Creates or changes the text of a `ConfigMap`.
+    pub(crate) async fn set(&self, name: &str, text: &str) {
+        let config = kctl::json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "text": text },
+        });
+        let configs = Api::<ConfigMap>::default_namespaced(self.client.clone());
+        configs.patch(name, &PatchParams::apply("test"), &Patch::Apply(config)).await.unwrap();
+    }
+
+    pub(crate) async fn create_secret(&self, name: &str) {
+        let secret = Secret { metadata: named(name), ..Secret::default() };
+        let secrets = Api::default_namespaced(self.client.clone());
+        secrets.create(&PostParams::default(), &secret).await.unwrap();
+    }
+
+    pub(crate) async fn create_service(&self, name: &str) {
+        let service = kctl::json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": { "name": name },
+            "spec": { "ports": [{ "port": 80 }], "type": "ClusterIP" },
+        });
+        let services = Api::<Service>::default_namespaced(self.client.clone());
+        services.patch(name, &PatchParams::apply("test"), &Patch::Apply(service)).await.unwrap();
+    }
+
+    pub(crate) fn pods(&self) -> Api<Pod> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// The names of all pods, in order.
+    pub(crate) async fn pod_names(&self) -> Vec<String> {
+        let pods = self.pods().list(&ListParams::default()).await.unwrap();
+        pods.items.iter().map(ResourceExt::name_any).collect()
+    }
+
+    /// From now on the manager hears nothing about a resource.
+    pub(crate) fn deafen(&self, plural: &'static str) {
+        self.faults.add(Fault::Break, move |asked: &Asked| asked.reads(plural));
+        self.faults.cut_watches();
+    }
+
+    /// Answered requests with this verb on a resource.
+    pub(crate) fn n_requests(&self, verb: &str, resource: &str) -> usize {
+        let requests = self.server.requests();
+        requests.iter().filter(|request| request.verb == verb && request.resource == resource).count()
+    }
+}
+
+/// Lets time pass: nobody waits for it.
+pub(crate) async fn seconds(n: u64) {
+    sleep(Duration::from_secs(n)).await;
+}
+
+pub(crate) fn named(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() }
+}
+
+pub(crate) fn pod(name: &str) -> Pod {
+    let container = Container { name: "main".into(), image: Some("nginx".into()), ..Container::default() };
+    let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
+    Pod { metadata: named(name), spec: Some(spec), ..Pod::default() }
+}
+
+pub(crate) fn text(config: &ConfigMap) -> String {
+    config.data.as_ref().and_then(|data| data.get("text").cloned()).unwrap_or_default()
+}

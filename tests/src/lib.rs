@@ -1,0 +1,163 @@
+//! A connection to an embedded API server that fails on demand: reads requests of a client, hands on those that no fault
+//! concerns.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use kctl_apiserver::{ApiServer, InProcess};
+use kube::Client;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::Notify;
+use tower::Service;
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The server says no, with this HTTP status.
+    Refuse(u16),
+    /// The connection breaks before the server has seen the request.
+    Break,
+    /// The server does what was asked for; the connection breaks before the answer.
+    LoseAnswer,
+    /// The server gets the request after this time.
+    Delay(Duration),
+    /// The server answers at once, and the answer takes this time.
+    DelayAnswer(Duration),
+}
+
+/// A request as faults see it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The HTTP method.
+    pub method: Method,
+    /// The path, without the query.
+    pub path: String,
+    /// Whether it is a watch.
+    pub is_watch: bool,
+}
+
+impl Asked {
+    fn of<B>(request: &Request<B>) -> Self {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        Self { method: request.method().clone(), path: request.uri().path().into(), is_watch }
+    }
+
+    /// Whether it is a list or a watch of the resource with this plural.
+    pub fn reads(&self, plural: &str) -> bool {
+        self.method == Method::GET && self.path.ends_with(&format!("/{plural}"))
+    }
+}
+
+type Concerns = Box<dyn Fn(&Asked) -> bool + Send>;
+
+/// The faults of one connection, which can be changed while it is used. Clones share them.
+#[derive(Clone, Default)]
+pub struct Faults {
+    rules: Arc<Mutex<Vec<(Concerns, Fault)>>>,
+    /// Ends watches in the order in which they began; tokio's `watch` channel would wake them in any order.
+    cut: Arc<Notify>,
+}
+
+impl Faults {
+    /// A client of the server whose requests these faults concern.
+    pub fn client(&self, server: &ApiServer) -> Client {
+        Client::new(Connection { server: server.service(), faults: self.clone() }, "default")
+    }
+
+    /// From now on this happens to all requests that the function picks; of several faults the first one counts.
+    pub fn add(&self, fault: Fault, concerns: impl Fn(&Asked) -> bool + Send + 'static) {
+        self.rules.lock().push((Box::new(concerns), fault));
+    }
+
+    /// Ends all faults.
+    pub fn clear(&self) {
+        self.rules.lock().clear();
+    }
+
+    /// Ends all open watches, as a server that stops does.
+    pub fn cut_watches(&self) {
+        self.cut.notify_waiters();
+    }
+
+    fn of(&self, asked: &Asked) -> Option<Fault> {
+        self.rules.lock().iter().find(|(concerns, _)| concerns(asked)).map(|(_, fault)| *fault)
+    }
+}
+
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Clone)]
+struct Connection {
+    server: InProcess,
+    faults: Faults,
+}
+
+impl Service<Request<kube::client::Body>> for Connection {
+    type Response = Response<Body>;
+    type Error = Failure;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Failure>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
+        let Self { mut server, faults } = self.clone();
+        Box::pin(async move {
+            let asked = Asked::of(&request);
+            let cut = faults.cut.clone().notified_owned();
+            let fault = faults.of(&asked);
+            match fault {
+                Some(Fault::Refuse(code)) => return Ok(refusal(code, &asked)),
+                Some(Fault::Break) => return Err("the connection broke".into()),
+                Some(Fault::Delay(wait)) => tokio::time::sleep(wait).await,
+                Some(Fault::LoseAnswer | Fault::DelayAnswer(_)) | None => {}
+            }
+            let response = server.call(request).await.unwrap_or_else(|never| match never {});
+            match fault {
+                Some(Fault::LoseAnswer) => return Err("the connection broke".into()),
+                Some(Fault::DelayAnswer(wait)) => tokio::time::sleep(wait).await,
+                _ => {}
+            }
+            if !asked.is_watch {
+                return Ok(response);
+            }
+            let (head, body) = response.into_parts();
+            let frames = body.into_data_stream().take_until(Box::pin(cut));
+            let body = StreamBody::new(frames.map(|bytes| bytes.map(http_body::Frame::data))).boxed_unsync();
+            Ok(Response::from_parts(head, body))
+        })
+    }
+}
+
+fn refusal(code: u16, asked: &Asked) -> Response<Body> {
+    let reason = match code {
+        403 => "Forbidden",
+        404 => "NotFound",
+        409 => "Conflict",
+        410 => "Expired",
+        _ => "InternalError",
+    };
+    let status = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": format!("{} {} is refused", asked.method, asked.path),
+    });
+    let mut response = Response::new(Full::from(status.to_string()).boxed_unsync());
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}
