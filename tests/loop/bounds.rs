@@ -8,7 +8,7 @@ use tokio::time::{Duration, timeout};
 use crate::world::seconds;
 
 fn delta(revision: usize) -> Delta {
-    Delta::Bookmark(revision.to_string())
+    Delta::Bookmark(None, revision.to_string())
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,7 +49,7 @@ async fn handler_may_read_the_store_that_calls_it() {
         let kind = kctl::object::Kind::of::<kctl::prelude::Pod>();
         Arc::new(kctl::object::Stored::accept(&kind, &json).unwrap())
     };
-    store.push(Delta::Replace(vec![object("a"), object("b")], "1".into())).await;
+    store.push(Delta::Replace(None, vec![object("a"), object("b")], "1".into())).await;
     subscription.delivered().await;
     assert_eq!(*lengths.lock(), [2, 2], "no lock is held, and the whole delta is there");
 }

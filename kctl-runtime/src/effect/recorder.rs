@@ -1,12 +1,14 @@
 //! Events: what happened to an object, told to people, in the background.
 
+use http::Method;
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
-use kube::{Api, Client, api::PostParams};
+use kube::Client;
 use tokio::sync::mpsc;
 
+use super::transport;
 use crate::{manager::Clock, object::Stored, spec::ControllerSpec};
 
 /// Events that wait to be sent; beyond it new ones are dropped (client-go's broadcaster keeps as many).
@@ -86,8 +88,11 @@ impl Recorder {
 async fn send(client: Client, mut waiting: mpsc::Receiver<Event>) {
     while let Some(event) = waiting.recv().await {
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
-        let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
-        if let Err(error) = api.create(&PostParams::default(), &event).await {
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+        // An event always serialises.
+        let body = serde_json::to_vec(&event).unwrap_or_default();
+        let sent = Some(("application/json", body));
+        if let Err(error) = transport::send(&client, "create Event", Method::POST, &path, sent).await {
             // Events are told once: work never waits for them.
             tracing::warn!(%error, reason = event.reason, "an event was not taken");
         }
