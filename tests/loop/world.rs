@@ -130,16 +130,23 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world in which nothing runs yet.
+    /// A world in which nothing runs yet, on a server that lists in pages.
     pub(crate) fn new() -> Self {
         Self::seeded(0)
+    }
+
+    /// The same on a server that streams its state before a watch.
+    pub(crate) fn streaming() -> Self {
+        let mut world = Self::seeded(0);
+        world.faults.lists_only = false;
+        world
     }
 
     /// The same with a seed of uids and generated names.
     pub(crate) fn seeded(seed: u64) -> Self {
         let server = ApiServer::seeded(seed);
         let client = Client::new(server.service(), "default");
-        Self { server, client, faults: Faults::default(), tasks: JoinSet::new() }
+        Self { server, client, faults: Faults { lists_only: true, ..Faults::default() }, tasks: JoinSet::new() }
     }
 
     /// Starts the controllers.
