@@ -20,8 +20,11 @@ use tokio::{
 
 type Act<C, K> = Arc<dyn Fn(Arc<K>, Context<C>) -> Pin<Box<dyn Future<Output = Result<Action>> + Send>> + Send + Sync>;
 
+/// How often `Configs` tries a key again.
+pub(crate) const RETRIES: u32 = 10;
+
 /// Reconciles `ConfigMap`s, four at once, and owns pods.
-#[controller(of = ConfigMap, owns = Pod, concurrency = 4, retries = 20)]
+#[controller(of = ConfigMap, owns = Pod, concurrency = 4, retries = RETRIES)]
 pub(crate) struct Configs {
     act: Act<Configs, ConfigMap>,
 }
