@@ -149,7 +149,9 @@ impl World {
     pub(crate) fn seeded(seed: u64) -> Self {
         let server = ApiServer::seeded(seed);
         let client = Client::new(server.service(), "default");
-        Self { server, client, faults: Faults { lists_only: true, ..Faults::default() }, tasks: JoinSet::new() }
+        let mut faults = Faults::default();
+        faults.lists_only = true;
+        Self { server, client, faults, tasks: JoinSet::new() }
     }
 
     /// Starts the controllers.

@@ -185,7 +185,21 @@ async fn start(controller: Registered) {
     for subscription in delivered {
         subscription.delivered().await;
     }
-    workers.await;
+    tokio::select! {
+        () = workers => {}
+        () = resync(&env, &queue) => {}
+    }
+}
+
+/// Queues every object once a period, behind all that changed.
+async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
+    let Some(period) = env.spec.resync else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(period).await;
+        for object in env.primary.store().all() {
+            queue.add_with(object.key().clone(), handler::PRIORITY_INITIAL);
+        }
+    }
 }
 
 impl View {

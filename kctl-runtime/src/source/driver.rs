@@ -228,7 +228,7 @@ impl Source {
     fn read_page(&self, operation: &str, body: &str) -> Input {
         match serde_json::from_str::<ListPage<'_>>(body) {
             Ok(page) => Input::Page {
-                objects: page.items.iter().filter_map(|item| self.accept_typed(item.get())).collect(),
+                objects: page.items.iter().filter_map(|item| self.accept_or_last(item.get())).collect(),
                 version: page.metadata.resource_version,
                 token: page.metadata.token,
             },
@@ -251,6 +251,22 @@ impl Source {
             format!(r#"{{"apiVersion":"{}","kind":"{kind}"{comma}{rest}"#, self.identity.kind.api_version())
         });
         self.accept_or_report(typed.as_deref().unwrap_or(json))
+    }
+
+    /// The last state of an object as handlers can read it: the last good one where the last one cannot be read.
+    fn readable(&self, last: Stored) -> Arc<Stored> {
+        let fits = self.checks.read().iter().all(|check| check(&last).is_ok());
+        let known = self.store.get(last.key()).filter(|known| !fits && known.meta().uid == last.meta().uid);
+        known.unwrap_or_else(|| Arc::new(last))
+    }
+
+    /// An object of a whole state: in the place of one that cannot be read stands its last good state, or it would seem to
+    /// be gone.
+    fn accept_or_last(&self, json: &str) -> Option<Arc<Stored>> {
+        self.accept_typed(json).or_else(|| {
+            let unread = Stored::accept(&self.identity.kind, json).ok()?;
+            self.store.get(unread.key())
+        })
     }
 
     fn accept_or_report(&self, json: &str) -> Option<Arc<Stored>> {
@@ -306,8 +322,12 @@ impl Source {
             Err(error) => return Some(unreadable(error.to_string())),
         };
         match event.kind {
-            "ADDED" | "MODIFIED" => self.accept_or_report(event.object.get()).map(Input::Applied),
-            "DELETED" => self.accept_or_report(event.object.get()).map(Input::Deleted),
+            "ADDED" | "MODIFIED" => self.accept_or_last(event.object.get()).map(Input::Applied),
+            // Which object is gone stands in its metadata: the rest may be unreadable.
+            "DELETED" => match Stored::accept(&self.identity.kind, event.object.get()) {
+                Ok(object) => Some(Input::Deleted(self.readable(object))),
+                Err(_) => self.accept_or_report(event.object.get()).map(Input::Deleted),
+            },
             "BOOKMARK" => Bookmark::read(event.object.get()),
             "ERROR" => Some(Input::Failed(ApiError::refused(operation, 500, None, event.object.get()))),
             other => {
