@@ -12,7 +12,7 @@
 //! ```
 
 mod admit;
-mod apply;
+pub mod apply;
 mod clock;
 mod controllers;
 mod crd;
