@@ -69,8 +69,8 @@ def go_fields(folder):
             for go_type, tags in GO_FIELD.findall(lines):
                 json_tag = re.search(r'json:"([^"]*)"', tags)
                 number = re.search(r'protobuf:"\w+,(\d+)', tags)
-                if json_tag and number:
-                    field, *options = json_tag[1].split(",")
+                if number:
+                    field, *options = json_tag[1].split(",") if json_tag else ["-", "omitempty"]
                     found.setdefault(name, {})[int(number[1])] = (go_type, field, options)
     return found
 
@@ -95,7 +95,7 @@ def message(package, lines, fields):
         if kind not in SCALARS:
             kind = open_api_name(kind[1:] if kind.startswith(".") else f"{package}.{kind}")
         entry = {"number": int(number), "type": kind}
-        # A few types write themselves to JSON and have no tags.
+        # Types that write themselves to JSON have fields without tags.
         go_type, json_name, options = fields.get(int(number), ("", name, ["omitempty"]))
         if json_name == "-":
             json_name = name
