@@ -56,6 +56,7 @@ async fn last_good_state_survives_the_next_list() {
     world.server.compact();
     world.faults.clear();
     seconds(60).await;
-    let names: Vec<_> = source.store().all().iter().map(|object| object.meta().name.clone()).collect();
+    let mut names: Vec<_> = source.store().all().iter().map(|object| object.meta().name.clone()).collect();
+    names.sort();
     assert_eq!(names, ["a", "b"]);
 }

@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Refusal;
-use crate::{crd, decode, kinds::Resource, request::Call};
+use crate::{crd, decode, kinds::Resource, proto, request::Call};
+
+/// Custom kinds have no messages.
+const TEXT: [&str; 2] = ["application/json", "application/yaml"];
+const BUILT_IN: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
 
 /// An object out of a request, with the texts of warnings about it.
 pub(super) struct Decoded {
@@ -13,16 +17,26 @@ pub(super) struct Decoded {
 
 /// Reads the body of a create or a replace.
 pub(super) fn read(call: &Call) -> Result<Decoded, Refusal> {
+    let of_custom_kind = call.resource.custom.is_some();
+    let object = parse(call, call.resource.kind(), if of_custom_kind { &TEXT } else { &BUILT_IN })?;
+    fit(call, object)
+}
+
+/// Reads a body of a built-in kind: what is sent to subresources, options.
+pub(super) fn read_built_in(call: &Call, kind: &str) -> Result<Value, Refusal> {
+    parse(call, kind, &BUILT_IN)
+}
+
+fn parse(call: &Call, kind: &str, accepted: &[&str]) -> Result<Value, Refusal> {
     let content_type = match call.header("content-type") {
         "" => "application/json",
         given => given,
     };
     let media = content_type.split(';').next().unwrap_or_default().trim();
-    if !["application/json", "application/yaml"].contains(&media) {
-        return Err(Refusal::unsupported_media_type("application/json, application/yaml"));
+    if !accepted.contains(&media) {
+        return Err(Refusal::unsupported_media_type(&accepted.join(", ")));
     }
-    let object = decode::body(content_type, &call.body, call.resource.kind()).map_err(Refusal::bad_request)?;
-    fit(call, object)
+    decode::body(content_type, &call.body, kind).map_err(Refusal::bad_request)
 }
 
 /// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
