@@ -35,7 +35,7 @@ pub enum Decision {
     Forget,
     /// Once more after a time that the controller chose; its failures are forgotten.
     RequeueAfter(Duration),
-    /// Once more after a time that the error asks for; its failures are kept.
+    /// Once more after a time that the error asks for; it counts as a failure.
     RetryAfter(Duration),
     /// Once more after the next wait of the exponential backoff.
     RateLimited,
