@@ -21,6 +21,7 @@ mod kinds;
 mod kubelet;
 mod openapi;
 mod patch;
+mod proto;
 mod request;
 pub mod schema;
 mod selector;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, list, strategy};
+use super::{Answer, body, list, strategy};
 use crate::{
-    decode,
     kinds::Resource,
     request::Call,
     status::{Cause, GroupResource, Refusal},
@@ -84,13 +83,7 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
 }
 
 fn options(call: &Call) -> Result<Value, Refusal> {
-    let mut options = if call.body.is_empty() {
-        json!({})
-    } else {
-        let content_type =
-            if call.header("content-type").is_empty() { "application/json" } else { call.header("content-type") };
-        decode::body(content_type, &call.body, "DeleteOptions").map_err(Refusal::bad_request)?
-    };
+    let mut options = if call.body.is_empty() { json!({}) } else { body::read_built_in(call, "DeleteOptions")? };
     if !call.params.text("propagationPolicy").is_empty() {
         options["propagationPolicy"] = call.params.text("propagationPolicy").into();
     }

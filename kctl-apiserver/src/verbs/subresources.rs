@@ -13,7 +13,6 @@ use super::{
     update,
 };
 use crate::{
-    decode,
     request::{Call, User},
     status::Refusal,
     store::State,
@@ -23,9 +22,8 @@ use crate::{
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
     let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
-    let content_type =
-        if call.header("content-type").is_empty() { "application/json" } else { call.header("content-type") };
-    let sent = decode::body(content_type, &call.body, &call.subresource).map_err(Refusal::bad_request)?;
+    let kind = call.resource.subresource(&call.subresource).map_or("", |listed| &listed.kind);
+    let sent = body::read_built_in(call, kind)?;
     match call.subresource.as_str() {
         "binding" => bind(state, call, &object, &sent),
         "eviction" => Ok(evict(state, call, &object)),
