@@ -42,7 +42,8 @@ fn hex(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "<empty>".into();
     }
-    let shown = bytes.iter().take(SHOWN_LEN_MAX).fold(String::new(), |shown, byte| shown + &format!("{byte:02x}"));
+    let first = bytes.iter().take(SHOWN_LEN_MAX);
+    let shown = first.fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     if bytes.len() > SHOWN_LEN_MAX { shown + " ..." } else { shown }
 }
 

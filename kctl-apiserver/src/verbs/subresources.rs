@@ -26,7 +26,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let sent = body::read_built_in(call, kind)?;
     match call.subresource.as_str() {
         "binding" => bind(state, call, &object, &sent),
-        "eviction" => Ok(evict(state, call, &object)),
+        "eviction" => Ok(evict(state, call, &object, &sent)),
         "token" => Ok(token(state, call, sent)),
         _ => Err(Refusal::method_not_allowed()),
     }
@@ -56,8 +56,10 @@ fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Re
     Ok(success(StatusCode::CREATED))
 }
 
-fn evict(state: &mut State, call: &Call, pod: &Arc<Value>) -> Answer {
-    remove_object(state, &call.resource, &call.key(), pod, Propagation::Background, Grace::Default);
+fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: &Value) -> Answer {
+    let given = eviction["deleteOptions"]["gracePeriodSeconds"].as_i64();
+    let grace = given.map_or(Grace::Default, |seconds| Grace::Seconds(seconds.max(0)));
+    remove_object(state, &call.resource, &call.key(), pod, Propagation::Background, grace);
     success(StatusCode::CREATED)
 }
 
