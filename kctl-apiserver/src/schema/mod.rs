@@ -1,5 +1,5 @@
 //! What is known of the shape of objects: one cursor over the types of the built-in kinds and over the structural
-//! schemas of CustomResourceDefinitions. Patches, validation and server-side apply read shapes through it.
+//! schemas of `CustomResourceDefinitions`. Patches, validation and server-side apply read shapes through it.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -44,7 +44,11 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     for Named { name, r#type } in &named {
         for gvk in r#type["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
             let part = |key: &str| gvk[key].as_str().unwrap_or_default();
-            let api = if part("group").is_empty() { part("version").into() } else { format!("{}/{}", part("group"), part("version")) };
+            let api = if part("group").is_empty() {
+                part("version").into()
+            } else {
+                format!("{}/{}", part("group"), part("version"))
+            };
             kinds.insert((api, part("kind").to_owned()), name.clone());
         }
     }
@@ -65,7 +69,7 @@ impl Schema<'static> {
 }
 
 impl<'a> Schema<'a> {
-    /// The structural schema of a CustomResourceDefinition (`openAPIV3Schema`).
+    /// The structural schema of a `CustomResourceDefinition` (`openAPIV3Schema`).
     pub fn structural(node: &'a Value) -> Self {
         Self { node, usage: node }
     }
