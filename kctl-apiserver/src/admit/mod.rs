@@ -1,0 +1,1 @@
+//! What the server does to an object before it is stored: fills in defaults and judges its metadata.
