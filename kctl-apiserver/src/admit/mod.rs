@@ -1,1 +1,4 @@
 //! What the server does to an object before it is stored: fills in defaults and judges its metadata.
+
+pub mod metadata;
+pub mod names;
