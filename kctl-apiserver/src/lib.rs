@@ -11,7 +11,7 @@
 //! # });
 //! ```
 
-mod admit;
+pub mod admit;
 pub mod apply;
 mod clock;
 mod controllers;
@@ -20,7 +20,7 @@ mod decode;
 mod kinds;
 mod kubelet;
 mod openapi;
-mod patch;
+pub mod patch;
 mod proto;
 mod request;
 pub mod schema;
