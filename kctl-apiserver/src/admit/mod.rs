@@ -3,3 +3,4 @@
 pub mod defaults;
 pub mod metadata;
 pub mod names;
+pub mod quantity;
