@@ -9,21 +9,23 @@ mod workload;
 
 use serde_json::{Value, json};
 
+use super::quantity::canonical;
 use crate::schema::Schema;
 
 /// Fills in what a client left out. Other kinds, such as custom resources, stay as they are.
 ///
 /// Nulls, and lists and maps that are empty, count as left out and go away, as they do when the real server decodes an
-/// object. A `Pod` also gets the tolerations and the priority of the admission plugins that envtest runs. Applying it
-/// twice changes nothing. What depends on other objects (cluster addresses, node ports, service accounts) or on
-/// generated values (the selector of a `Job`) is left to the caller, as are finalizers of storage protection.
+/// object; quantities get their canonical form. A `Pod` also gets the tolerations and the priority of the admission
+/// plugins that envtest runs. Applying it twice changes nothing. What depends on other objects (cluster addresses, node
+/// ports, service accounts) or on generated values (the selector of a `Job`) is left to the caller, as are finalizers
+/// of storage protection.
 pub fn default_object(api_version: &str, kind: &str, object: &mut Value) {
     let Some(default) = of_kind(api_version, kind) else { return };
     if !object.is_object() {
         return;
     }
     if let Some(schema) = Schema::built_in(api_version, kind) {
-        drop_empty(schema, object);
+        decode(schema, object);
     }
     default(object);
 }
@@ -66,13 +68,14 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
     })
 }
 
-/// Drops nulls, lists without items and maps without entries. A null in a map of texts is the empty text.
-fn drop_empty(schema: Schema<'_>, value: &mut Value) {
+/// Drops nulls, lists without items and maps without entries. A null in a map of texts is the empty text. Quantities
+/// get their canonical form.
+fn decode(schema: Schema<'_>, value: &mut Value) {
     match value {
         Value::Array(items) => {
             if let Some(schema) = schema.items() {
                 for item in items {
-                    drop_empty(schema, item);
+                    decode(schema, item);
                 }
             }
         }
@@ -80,8 +83,11 @@ fn drop_empty(schema: Schema<'_>, value: &mut Value) {
             let required = schema.json().get("required").and_then(Value::as_array);
             fields.retain(|name, value| {
                 let Some(field) = schema.field(name) else { return true };
-                drop_empty(field, value);
-                if value.is_null() && schema.property(name).is_none() && field.type_name() == Some("string") {
+                decode(field, value);
+                let is_entry = schema.property(name).is_none();
+                if is_quantity(field) {
+                    decode_quantity(is_entry, value);
+                } else if value.is_null() && is_entry && field.type_name() == Some("string") {
                     *value = "".into();
                 }
                 let is_required = required.is_some_and(|names| names.iter().any(|other| other == name));
@@ -96,6 +102,24 @@ fn drop_empty(schema: Schema<'_>, value: &mut Value) {
             });
         }
         _ => {}
+    }
+}
+
+fn is_quantity(schema: Schema<'_>) -> bool {
+    let quantity = Schema::named("io.k8s.apimachinery.pkg.api.resource.Quantity");
+    quantity.is_some_and(|quantity| std::ptr::eq(quantity.json(), schema.json()))
+}
+
+/// Writes a quantity in its canonical form. What is none stays, for the caller to refuse.
+fn decode_quantity(is_entry: bool, value: &mut Value) {
+    let text = match value {
+        Value::String(text) => canonical(text),
+        Value::Number(number) => canonical(&number.to_string()),
+        Value::Null if is_entry => Some("0".to_owned()),
+        _ => None,
+    };
+    if let Some(text) = text {
+        *value = text.into();
     }
 }
 
