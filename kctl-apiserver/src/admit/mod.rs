@@ -1,19 +1,19 @@
 //! What every object must fulfil, and what is filled in for the built-in kinds.
 
+pub mod defaults;
 pub mod metadata;
 pub mod names;
+pub mod quantity;
 
 use serde_json::Value;
 
+pub(crate) use self::defaults::default_object;
 use self::{
     metadata::{FieldError, validate_metadata},
     names::NameRule,
 };
 
 use crate::{kinds::Resource, schema::Schema, status::Cause};
-
-/// Fills in what the real server fills in.
-pub(crate) fn default_object(_api_version: &str, _kind: &str, _object: &mut Value) {}
 
 /// Checks the metadata of an object.
 pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Cause> {
