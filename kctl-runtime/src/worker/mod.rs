@@ -62,7 +62,7 @@ impl<C: Reconcile> Pool<C> {
                 self.queue.forget(&key);
                 self.queue.add_after(key.clone(), *wait);
             }
-            Decision::RetryAfter(wait) => self.queue.add_after(key.clone(), *wait),
+            Decision::RetryAfter(wait) => self.queue.add_failed(key.clone(), *wait),
             Decision::RateLimited => drop(self.queue.add_rate_limited(key.clone())),
             Decision::Forget | Decision::Drop => self.queue.forget(&key),
         }
