@@ -257,8 +257,6 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     fn shut(&self, phase: Phase) {
         self.shared.state.lock().shut_down(phase);
         self.shared.ready.notify_waiters();
-        // For the worker that has looked at the state but does not wait yet.
-        self.shared.ready.notify_one();
         self.shared.done.notify_waiters();
     }
 

@@ -99,3 +99,53 @@ impl<K> Ready<K> {
         self.depths.iter().map(|(priority, depth)| (priority.0, *depth))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// `Some` adds a key with that priority, `None` takes one.
+        #[test]
+        fn every_key_is_taken_within_the_bound(steps in prop::collection::vec(prop::option::of(-2..3), 0..400)) {
+            let now = Instant::now();
+            let mut ready = Ready::default();
+            let (mut n_takes, mut next) = (0_u32, 0_u64);
+            // By age: when it must have been taken.
+            let mut deadlines = BTreeMap::new();
+            let drained = std::iter::repeat_n(None, steps.len());
+            for step in steps.iter().copied().chain(drained) {
+                if let Some(priority) = step {
+                    let n_older = u32::try_from(deadlines.len()).unwrap();
+                    deadlines.insert(next, n_takes + (n_older + 1) * (PASSED_OVER_MAX + 1));
+                    ready.insert(Place::new(priority, next, Age { sequence: next, since: now }), next);
+                    next += 1;
+                } else if let Some((place, key)) = ready.take() {
+                    n_takes += 1;
+                    prop_assert_eq!(place.age().sequence, key);
+                    let deadline = deadlines.remove(&key);
+                    prop_assert!(deadline.is_some_and(|deadline| n_takes <= deadline), "{} is late or came twice", key);
+                }
+                prop_assert_eq!(ready.len(), deadlines.len());
+                prop_assert_eq!(ready.depths().map(|(_, depth)| depth).sum::<usize>(), ready.len());
+            }
+            prop_assert_eq!(ready.len(), 0);
+        }
+
+        /// Short lines never reach the bound: the order is that of priorities, then of arrival.
+        #[test]
+        fn below_the_bound_the_highest_priority_comes_first(priorities in prop::collection::vec(-2..3, 0..10)) {
+            let now = Instant::now();
+            let mut ready = Ready::default();
+            for (order, priority) in (0_u64..).zip(&priorities) {
+                ready.insert(Place::new(*priority, order, Age { sequence: order, since: now }), order);
+            }
+            let taken: Vec<_> = std::iter::from_fn(|| ready.take()).map(|(place, order)| (-place.priority(), order)).collect();
+            prop_assert!(taken.is_sorted(), "{:?}", taken);
+        }
+    }
+}
