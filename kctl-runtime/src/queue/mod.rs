@@ -1,38 +1,24 @@
 //! Keys wait here: deduplicating, delaying, rate limited, prioritised. Handlers add, workers take.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, HashMap},
-    hash::Hash,
-    sync::Arc,
-    time::Duration,
-};
+mod backoff;
+mod ready;
+mod state;
+mod stats;
+
+use std::{hash::Hash, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 
-/// Waits after failures: `base · 2^n`, at most `max` (client-go, `util/workqueue/default_rate_limiters.go`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backoff {
-    /// After the first failure; 5 ms by default.
-    pub base: Duration,
-    /// The longest; 1000 s by default.
-    pub max: Duration,
-}
+pub use backoff::Backoff;
+pub use ready::PASSED_OVER_MAX;
+pub use state::WAIT_MAX;
+pub use stats::{PRIORITIES_REPORTED_MAX, QueueObserver, QueueStats};
 
-impl Default for Backoff {
-    fn default() -> Self {
-        Self { base: Duration::from_millis(5), max: Duration::from_secs(1000) }
-    }
-}
-
-impl Backoff {
-    /// The wait after `failures` earlier failures.
-    pub fn wait(&self, failures: u32) -> Duration {
-        let factor = 1_u32.checked_shl(failures).filter(|_| failures < 31).unwrap_or(u32::MAX);
-        self.base.saturating_mul(factor).min(self.max)
-    }
-}
+use state::{Cause, Next, Phase, Reason, State, Wake};
 
 /// How a queue behaves.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,40 +39,42 @@ pub struct Item<K> {
 /// A queue in which a key waits once and is in one worker's hands at most. Clones share it.
 ///
 /// It holds one entry for each key that waits, is processed or has failed; nothing else grows.
+///
+/// **Order.** Keys of the highest priority come first, and those of one priority in the order in which they came to it.
+/// Nobody starves: at most [`PASSED_OVER_MAX`] takes in a row pass over the key that has waited longest, so the list of a
+/// start and resyncs, which have a low priority, wait behind fresh changes and still advance.
+///
+/// **Time.** A key waits for one time at most, and of two times the earlier counts. Adding a key that waits for a time
+/// makes it ready now, with one exception: [`WorkQueue::add_unchanged`] leaves a key that failed to its wait.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+///
+/// let queue = WorkQueue::new(QueueConfig::default());
+/// queue.add("web");
+/// queue.add("web");
+/// let item = queue.get().await.unwrap();
+/// queue.add("web"); // runs once more, after this run
+/// assert!(queue.is_empty());
+/// queue.done(&item.key);
+/// assert_eq!(queue.len(), 1);
+/// # });
+/// ```
 pub struct WorkQueue<K> {
     shared: Arc<Shared<K>>,
 }
 
 struct Shared<K> {
     state: Mutex<State<K>>,
-    /// Woken when a key becomes ready, when an earlier time is set, and at the end.
+    /// Woken when a key becomes ready, when nobody keeps the time, and at the end.
     ready: Notify,
-    /// Woken when a key is done.
+    /// Woken when the first of the delayed keys is another one, for the worker that sleeps until it is due.
+    rescheduled: Notify,
+    /// Woken when a key is done, and when nobody waits for that any more.
     done: Notify,
     backoff: Backoff,
-}
-
-struct State<K> {
-    keys: HashMap<K, Entry>,
-    /// Highest priority first, then first come first served.
-    ready: BTreeMap<(Reverse<i32>, u64), K>,
-    delayed: BTreeSet<(Instant, u64)>,
-    delayed_keys: HashMap<u64, K>,
-    sequence: u64,
-    n_processing: usize,
-    shut: bool,
-}
-
-#[derive(Default)]
-struct Entry {
-    /// Its place in `ready`.
-    queued: Option<(Reverse<i32>, u64)>,
-    /// Its place in `delayed`, with its priority.
-    delayed: Option<(Instant, u64, i32)>,
-    processing: bool,
-    /// Added while it was processed: invariant, only then.
-    dirty: Option<i32>,
-    failures: u32,
+    observer: Option<Arc<dyn QueueObserver>>,
 }
 
 impl<K> Clone for WorkQueue<K> {
@@ -98,17 +86,23 @@ impl<K> Clone for WorkQueue<K> {
 impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// An empty queue.
     pub fn new(config: QueueConfig) -> Self {
-        let state = State {
-            keys: HashMap::new(),
-            ready: BTreeMap::new(),
-            delayed: BTreeSet::new(),
-            delayed_keys: HashMap::new(),
-            sequence: 0,
-            n_processing: 0,
-            shut: false,
+        Self::build(config, None)
+    }
+
+    /// An empty queue that tells an observer how long keys waited and were processed.
+    pub fn observed(config: QueueConfig, observer: Arc<dyn QueueObserver>) -> Self {
+        Self::build(config, Some(observer))
+    }
+
+    fn build(config: QueueConfig, observer: Option<Arc<dyn QueueObserver>>) -> Self {
+        let shared = Shared {
+            state: Mutex::new(State::default()),
+            ready: Notify::new(),
+            rescheduled: Notify::new(),
+            done: Notify::new(),
+            backoff: config.backoff,
+            observer,
         };
-        let shared =
-            Shared { state: Mutex::new(state), ready: Notify::new(), done: Notify::new(), backoff: config.backoff };
         Self { shared: Arc::new(shared) }
     }
 
@@ -118,66 +112,67 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 
     /// Adds a key. One that waits already keeps its place, or moves up to a higher priority; one that waits for a time
-    /// becomes ready now; one that is processed runs once more afterwards.
+    /// becomes ready now; one that is processed runs once more afterwards. Its failures are kept.
     pub fn add_with(&self, key: K, priority: i32) {
-        if self.shared.state.lock().add(key, priority) {
-            self.shared.ready.notify_one();
-        }
+        self.add_for(key, priority, Cause::Asked);
     }
 
-    /// Adds a key when this time has passed. One that waits for an earlier time keeps it.
+    /// Adds a key because what it names has really changed: as [`WorkQueue::add_with`], and its failures are forgotten,
+    /// for they were failures of another state.
+    pub fn add_changed(&self, key: K, priority: i32) {
+        self.add_for(key, priority, Cause::Changed);
+    }
+
+    /// Adds a key because of an event that is no change of what it names, such as the echo of the controller's own write of
+    /// a status: as [`WorkQueue::add_with`], but a key that failed waits on, or, where it fails after this while it is
+    /// processed, waits as long as it has earned. It is not lost: the next try sees what the event was about. So a
+    /// controller that writes and then fails does not run hot on its own events.
+    pub fn add_unchanged(&self, key: K, priority: i32) {
+        self.add_for(key, priority, Cause::Unchanged);
+    }
+
+    fn add_for(&self, key: K, priority: i32, cause: Cause) {
+        let wake = self.shared.state.lock().add(key, priority, cause, Instant::now());
+        self.shared.wake(wake);
+    }
+
+    /// Adds a key when this time has passed, [`WAIT_MAX`] at most. One that waits for an earlier time keeps it; one that
+    /// is ready or will run again stays so. A key that is processed keeps its priority, others get the normal one.
     pub fn add_after(&self, key: K, wait: Duration) {
-        if wait.is_zero() {
-            return self.add(key);
-        }
-        // Far beyond any requeue that somebody means, and within what the clock can add.
-        let due = Instant::now() + wait.min(Duration::from_secs(365 * 86_400));
-        self.shared.state.lock().delay(key, due, 0);
-        self.shared.ready.notify_one();
+        let wake = self.shared.state.lock().add_after(key, wait, Reason::Wish, Instant::now());
+        self.shared.wake(wake);
     }
 
     /// Counts a failure and adds the key after the wait that it has earned, which is returned.
     pub fn add_rate_limited(&self, key: K) -> Duration {
-        let wait = {
-            let mut state = self.shared.state.lock();
-            let entry = state.keys.entry(key.clone()).or_default();
-            let wait = self.shared.backoff.wait(entry.failures);
-            entry.failures = entry.failures.saturating_add(1);
-            wait
-        };
-        self.add_after(key, wait);
-        wait
+        self.fail(key, None)
     }
 
-    /// Counts a failure and adds the key after a wait that somebody asked for.
-    pub fn add_failed_after(&self, key: K, wait: Duration) {
-        {
-            let mut state = self.shared.state.lock();
-            let entry = state.keys.entry(key.clone()).or_default();
-            entry.failures = entry.failures.saturating_add(1);
-        }
-        self.add_after(key, wait);
+    /// Counts a failure and adds the key after a wait that the failure asks for, instead of the one that it has earned.
+    pub fn add_failed(&self, key: K, wait: Duration) {
+        self.fail(key, Some(wait));
+    }
+
+    fn fail(&self, key: K, wait: Option<Duration>) -> Duration {
+        let (wait, wake) = self.shared.state.lock().fail(key, wait, self.shared.backoff, Instant::now());
+        self.shared.wake(wake);
+        wait
     }
 
     /// Failures of the key since it was last forgotten.
     pub fn num_requeues(&self, key: &K) -> u32 {
-        self.shared.state.lock().keys.get(key).map_or(0, |entry| entry.failures)
+        self.shared.state.lock().failures(key)
     }
 
-    /// The keys that failed when they were last processed, with their failures in a row.
+    /// The keys that failed when they were last processed, with their failures in a row; the one that began to fail first
+    /// comes first.
     pub fn failing(&self) -> Vec<(K, u32)> {
-        let state = self.shared.state.lock();
-        let failing = state.keys.iter().filter(|(_, entry)| entry.failures > 0);
-        failing.map(|(key, entry)| (key.clone(), entry.failures)).collect()
+        self.shared.state.lock().failing()
     }
 
     /// Forgets the failures of the key; where it waits does not change.
     pub fn forget(&self, key: &K) {
-        let mut state = self.shared.state.lock();
-        if let Some(entry) = state.keys.get_mut(key) {
-            entry.failures = 0;
-        }
-        state.tidy(key);
+        self.shared.state.lock().forget(key);
     }
 
     /// Waits for the next key; `None` once the queue is shut down and empty.
@@ -185,45 +180,46 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// # Cancel safety
     /// A dropped future has taken no key.
     pub async fn get(&self) -> Option<Item<K>> {
+        let mut timekeeper = None;
         loop {
             let notified = self.shared.ready.notified();
-            let due = {
-                let mut state = self.shared.state.lock();
-                state.mature(Instant::now());
-                if let Some(item) = state.take() {
-                    if !state.ready.is_empty() {
+            let next = self.shared.next(&mut timekeeper);
+            match next {
+                Next::Taken { item, waited, more } => {
+                    if more {
                         self.shared.ready.notify_one();
+                    }
+                    if let Some(observer) = &self.shared.observer {
+                        observer.waited(waited);
                     }
                     return Some(item);
                 }
-                if state.shut {
-                    self.shared.ready.notify_waiters();
-                    return None;
-                }
-                state.delayed.first().map(|(due, _)| *due)
-            };
-            match due {
-                Some(due) => tokio::select! {
+                Next::End => return None,
+                Next::Wait(due) if timekeeper.is_some() => tokio::select! {
                     biased;
                     () = notified => {}
-                    () = tokio::time::sleep_until(due) => {}
+                    () = self.shared.rescheduled.notified() => {}
+                    () = sleep_until(due.unwrap_or_else(|| Instant::now() + WAIT_MAX)) => {}
                 },
-                None => notified.await,
+                Next::Wait(_) => notified.await,
             }
         }
     }
 
-    /// Hands a key back. If it was added meanwhile, it is ready again.
+    /// Hands a key back. If it was added meanwhile, it is ready again. A key that is in nobody's hands is left alone.
     pub fn done(&self, key: &K) {
-        if self.shared.state.lock().done(key) {
-            self.shared.ready.notify_one();
-        }
+        let done = self.shared.state.lock().done(key, Instant::now());
+        let Some((worked, wake)) = done else { return };
+        self.shared.wake(wake);
         self.shared.done.notify_waiters();
+        if let Some(observer) = &self.shared.observer {
+            observer.worked(worked);
+        }
     }
 
     /// Keys that are ready.
     pub fn len(&self) -> usize {
-        self.shared.state.lock().ready.len()
+        self.shared.state.lock().len(Instant::now())
     }
 
     /// Whether no key is ready.
@@ -233,37 +229,46 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
 
     /// Keys in workers' hands.
     pub fn processing(&self) -> usize {
-        self.shared.state.lock().n_processing
+        self.shared.state.lock().n_processing()
     }
 
     /// Keys that wait for a time.
     pub fn delayed(&self) -> usize {
-        self.shared.state.lock().delayed.len()
+        self.shared.state.lock().delayed_until(None, Instant::now())
     }
 
-    /// Keys whose time comes within `horizon`.
+    /// Keys that wait for a time which comes within `horizon`.
     pub fn next_delayed_within(&self, horizon: Duration) -> usize {
-        let until = Instant::now() + horizon;
-        self.shared.state.lock().delayed.iter().take_while(|(due, _)| *due <= until).count()
+        let now = Instant::now();
+        self.shared.state.lock().delayed_until(Some(now + horizon.min(WAIT_MAX)), now)
     }
 
-    /// Takes no more keys. Ready ones are still handed out; those that wait for a time are dropped.
+    /// Numbers for metrics.
+    pub fn stats(&self) -> QueueStats {
+        self.shared.state.lock().stats(Instant::now())
+    }
+
+    /// Takes no more keys. Ready ones are still handed out; those that wait for a time are dropped. A drain that is waited
+    /// for ends at once.
     pub fn shut_down(&self) {
-        let mut state = self.shared.state.lock();
-        state.shut = true;
-        state.delayed.clear();
-        state.delayed_keys.clear();
-        drop(state);
-        self.shared.ready.notify_waiters();
-        self.shared.ready.notify_one();
+        self.shut(Phase::ShutDown);
     }
 
-    /// Shuts down and returns once no key is ready or processed.
+    fn shut(&self, phase: Phase) {
+        self.shared.state.lock().shut_down(phase);
+        self.shared.ready.notify_waiters();
+        self.shared.done.notify_waiters();
+    }
+
+    /// Shuts down and returns once no key is ready or processed, or [`WorkQueue::shut_down`] is called.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the queue shut down.
     pub async fn shut_down_with_drain(&self) {
-        self.shut_down();
+        self.shut(Phase::Draining);
         loop {
             let notified = self.shared.done.notified();
-            if self.is_empty() && self.processing() == 0 {
+            if self.shared.is_drained() {
                 return;
             }
             notified.await;
@@ -271,101 +276,39 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 }
 
-impl<K: Eq + Hash + Clone> State<K> {
-    fn next(&mut self) -> u64 {
-        self.sequence += 1;
-        self.sequence
-    }
-
-    /// Returns whether a worker may have something to do.
-    fn add(&mut self, key: K, priority: i32) -> bool {
-        if self.shut {
-            return false;
-        }
-        let sequence = self.next();
-        let entry = self.keys.entry(key.clone()).or_default();
-        let waited = entry.delayed.take();
-        let priority = waited.map_or(priority, |(_, _, earlier)| priority.max(earlier));
-        if let Some((due, place, _)) = waited {
-            self.delayed.remove(&(due, place));
-            self.delayed_keys.remove(&place);
-        }
-        if entry.processing {
-            entry.dirty = Some(entry.dirty.map_or(priority, |dirty| dirty.max(priority)));
-            return false;
-        }
-        match entry.queued {
-            Some((Reverse(present), _)) if present >= priority => return false,
-            Some(place) => drop(self.ready.remove(&place)),
-            None => {}
-        }
-        entry.queued = Some((Reverse(priority), sequence));
-        self.ready.insert((Reverse(priority), sequence), key);
-        true
-    }
-
-    fn delay(&mut self, key: K, due: Instant, priority: i32) {
-        if self.shut {
-            return;
-        }
-        let sequence = self.next();
-        let entry = self.keys.entry(key.clone()).or_default();
-        if entry.queued.is_some() || entry.dirty.is_some() {
-            return;
-        }
-        if let Some((present, place, _)) = entry.delayed {
-            if present <= due {
-                return;
-            }
-            self.delayed.remove(&(present, place));
-            self.delayed_keys.remove(&place);
-        }
-        entry.delayed = Some((due, sequence, priority));
-        self.delayed.insert((due, sequence));
-        self.delayed_keys.insert(sequence, key);
-    }
-
-    fn mature(&mut self, now: Instant) {
-        while let Some((due, place)) = self.delayed.first().copied().filter(|(due, _)| *due <= now) {
-            self.delayed.remove(&(due, place));
-            let Some(key) = self.delayed_keys.remove(&place) else { continue };
-            let priority = self.keys.get_mut(&key).and_then(|entry| entry.delayed.take()).map_or(0, |(_, _, p)| p);
-            self.add(key, priority);
+impl<K: Eq + Hash + Clone> Shared<K> {
+    fn wake(&self, wake: Wake) {
+        match wake {
+            Wake::Nobody => {}
+            Wake::Timekeeper if self.state.lock().timekeeper => self.rescheduled.notify_one(),
+            Wake::Worker | Wake::Timekeeper => self.ready.notify_one(),
         }
     }
 
-    fn take(&mut self) -> Option<Item<K>> {
-        let ((Reverse(priority), _), key) = self.ready.pop_first()?;
-        let entry = self.keys.entry(key.clone()).or_default();
-        entry.queued = None;
-        entry.processing = true;
-        self.n_processing += 1;
-        Some(Item { key, priority })
+    /// Takes a key. A worker that has to wait for a time becomes the one that keeps it, if nobody does.
+    fn next<'a>(&'a self, timekeeper: &mut Option<Timekeeper<'a, K>>) -> Next<K> {
+        let mut state = self.state.lock();
+        let next = state.next(Instant::now());
+        if matches!(next, Next::Wait(Some(_))) && !state.timekeeper {
+            state.timekeeper = true;
+            *timekeeper = Some(Timekeeper(self));
+        }
+        next
     }
 
-    fn done(&mut self, key: &K) -> bool {
-        let Some(entry) = self.keys.get_mut(key).filter(|entry| entry.processing) else { return false };
-        entry.processing = false;
-        self.n_processing -= 1;
-        let again = entry.dirty.take();
-        if let Some(priority) = again {
-            let sequence = self.next();
-            if let Some(entry) = self.keys.get_mut(key) {
-                entry.queued = Some((Reverse(priority), sequence));
-            }
-            self.ready.insert((Reverse(priority), sequence), key.clone());
-        }
-        self.tidy(key);
-        again.is_some()
+    fn is_drained(&self) -> bool {
+        let mut state = self.state.lock();
+        state.phase != Phase::Draining || (state.len(Instant::now()) == 0 && state.n_processing() == 0)
     }
+}
 
-    /// An entry that says nothing goes.
-    fn tidy(&mut self, key: &K) {
-        let idle = self.keys.get(key).is_some_and(|entry| {
-            entry.queued.is_none() && entry.delayed.is_none() && !entry.processing && entry.failures == 0
-        });
-        if idle {
-            self.keys.remove(key);
-        }
+/// The worker that sleeps until the first of the delayed keys is due; all others sleep until they are woken. When it
+/// leaves, with a key or because it was dropped, another one takes over.
+struct Timekeeper<'a, K>(&'a Shared<K>);
+
+impl<K> Drop for Timekeeper<'_, K> {
+    fn drop(&mut self) {
+        self.0.state.lock().timekeeper = false;
+        self.0.ready.notify_one();
     }
 }

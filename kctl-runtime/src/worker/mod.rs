@@ -2,6 +2,8 @@
 
 mod finalizer;
 mod settle;
+#[cfg(test)]
+mod tests;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -15,6 +17,7 @@ use crate::{
     object::Stored,
     queue::WorkQueue,
     reconcile::{Action, Context, Env, Error, Reconcile},
+    spec::Role,
 };
 
 /// What became of one reconcile; `dev` prints it and metrics count it.
@@ -45,7 +48,7 @@ pub(crate) struct Pool<C> {
 }
 
 impl<C: Reconcile> Pool<C> {
-    /// Works until the queue is shut down and empty.
+    /// Works until the queue is shut down and empty. A reconcile that hangs holds its worker, and no other.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut workers = JoinSet::new();
         for _ in 0..self.env.spec.concurrency {
@@ -65,31 +68,57 @@ impl<C: Reconcile> Pool<C> {
                 self.queue.forget(&key);
                 self.queue.add_after(key.clone(), *wait);
             }
-            Decision::RetryAfter(wait) => self.queue.add_failed_after(key.clone(), *wait),
+            Decision::RetryAfter(wait) => self.queue.add_failed(key.clone(), *wait),
             // Its event queues the key at once; the wait is for watches that are late.
             Decision::Outdated => self.queue.add_after(key.clone(), OUTDATED_WAIT_MAX),
             Decision::RateLimited => drop(self.queue.add_rate_limited(key.clone())),
             Decision::Forget | Decision::Drop => self.queue.forget(&key),
         }
         self.queue.done(&key);
-        (self.observer)(&Report { controller: self.env.spec.name.clone(), key, outcome, decision });
+        self.report(Report { controller: self.env.spec.name.clone(), key, outcome, decision });
         true
     }
 
+    /// The key is settled already: an observer that panics costs its report, not a worker.
+    fn report(&self, report: Report) {
+        let told = std::panic::catch_unwind(AssertUnwindSafe(|| (self.observer)(&report)));
+        if let Err(panic) = told {
+            let Report { controller, key, .. } = report;
+            tracing::error!(controller, %key, panic = panic_text(&*panic), "an observer of reconciles panicked");
+        }
+    }
+
     async fn reconcile(&self, key: &ObjectKey) -> Outcome {
+        let run = AssertUnwindSafe(self.run_once(key)).catch_unwind();
+        let outcome = run.await.unwrap_or_else(|panic| Outcome::Panicked(panic_text(&*panic)));
+        if matches!(outcome, Outcome::Panicked(_) | Outcome::TimedOut) {
+            self.suspect_writes(key);
+        }
+        outcome
+    }
+
+    async fn run_once(&self, key: &ObjectKey) -> Outcome {
         if let Err(error) = self.env.make_certain(key).await {
             return outcome(Err(error.into()), key, &self.env);
         }
         let Some(stored) = self.env.primary.store().get(key) else { return Outcome::Vanished };
-        let run = AssertUnwindSafe(self.perform(stored)).catch_unwind();
+        let run = self.perform(stored);
         let result = match self.env.spec.timeout {
             Some(limit) => tokio::time::timeout(limit, run).await,
             None => Ok(run.await),
         };
-        match result {
-            Ok(Ok(result)) => outcome(result, key, &self.env),
-            Ok(Err(panic)) => Outcome::Panicked(panic_text(&*panic)),
-            Err(_elapsed) => Outcome::TimedOut,
+        result.map_or(Outcome::TimedOut, |result| outcome(result, key, &self.env))
+    }
+
+    /// A reconcile that was cut may have had a write under way, whose outcome nobody has seen.
+    fn suspect_writes(&self, key: &ObjectKey) {
+        let owned = self.env.sources.iter().filter(|(relation, _)| relation.role == Role::Owned);
+        for (_, source) in owned.filter(|(relation, _)| !relation.verbs.is_empty()) {
+            let mut uncertain = self.env.uncertain.lock();
+            let known = uncertain.entry(key.clone()).or_default();
+            if !known.iter().any(|known| Arc::ptr_eq(known, source)) {
+                known.push(source.clone());
+            }
         }
     }
 

@@ -35,7 +35,7 @@ pub enum Decision {
     Forget,
     /// Once more after a time that the controller chose; its failures are forgotten.
     RequeueAfter(Duration),
-    /// Once more after a time that the error asks for; it counts as a failure.
+    /// Once more after a time that the error asks for, instead of the growing wait; it counts as a failure.
     RetryAfter(Duration),
     /// Once more when the cache has the newer state, or a second has passed; not counted as a failure.
     Outdated,
@@ -45,15 +45,20 @@ pub enum Decision {
     Drop,
 }
 
-/// Decides. `failures` is how often the key failed in a row before, `retries` how often it may be tried again.
+/// Decides. `failures` is how often the key failed in a row before, `retries` how often it may be tried again: a key that may
+/// be tried again twice is dropped at its third failure.
+///
+/// A conflict says only that the state was old: it waits like any failure and counts as one, but never drops the key.
 pub fn settle(outcome: &Outcome, failures: u32, retries: Option<u32>) -> Decision {
     let exhausted = retries.is_some_and(|retries| failures >= retries);
     match outcome {
         Outcome::Vanished => Decision::Forget,
         Outcome::Done(action) => action.requeue_after().map_or(Decision::Forget, Decision::RequeueAfter),
         Outcome::Failed { terminal: true, .. } => Decision::Drop,
-        Outcome::Failed { conflict: true, .. } => Decision::Outdated,
-        Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut if exhausted => Decision::Drop,
+        Outcome::Failed { conflict: true, retry_after: None, .. } => Decision::Outdated,
+        Outcome::Failed { conflict: false, .. } | Outcome::Panicked(_) | Outcome::TimedOut if exhausted => {
+            Decision::Drop
+        }
         Outcome::Failed { retry_after: Some(wait), .. } => Decision::RetryAfter(*wait),
         Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut => Decision::RateLimited,
     }
@@ -63,28 +68,54 @@ pub fn settle(outcome: &Outcome, failures: u32, retries: Option<u32>) -> Decisio
 mod tests {
     use super::*;
 
-    fn failed(conflict: bool, terminal: bool, retry_after: Option<Duration>) -> Outcome {
-        Outcome::Failed { conflict, terminal, retry_after, text: String::new() }
+    const WAIT: Duration = Duration::from_secs(7);
+    /// Failures before, and retries allowed: what may be tried again, and what may not.
+    const LEFT: [(u32, Option<u32>); 5] =
+        [(0, None), (u32::MAX, None), (0, Some(1)), (4, Some(5)), (0, Some(u32::MAX))];
+    const EXHAUSTED: [(u32, Option<u32>); 5] =
+        [(0, Some(0)), (1, Some(1)), (5, Some(5)), (9, Some(5)), (u32::MAX, Some(u32::MAX))];
+
+    fn check(outcome: &Outcome, left: &Decision, exhausted: &Decision) {
+        for (budget, expected) in [(LEFT, left), (EXHAUSTED, exhausted)] {
+            for (failures, retries) in budget {
+                let decision = settle(outcome, failures, retries);
+                assert_eq!(&decision, expected, "{outcome:?} after {failures} failures, {retries:?} retries");
+            }
+        }
     }
 
     #[test]
-    fn every_outcome_has_its_decision() {
-        let second = Duration::from_secs(1);
+    fn success_is_never_dropped() {
+        check(&Outcome::Vanished, &Decision::Forget, &Decision::Forget);
+        check(&Outcome::Done(Action::await_change()), &Decision::Forget, &Decision::Forget);
+        for wait in [Duration::ZERO, WAIT] {
+            let decision = Decision::RequeueAfter(wait);
+            check(&Outcome::Done(Action::requeue(wait)), &decision, &decision);
+        }
+    }
+
+    #[test]
+    fn panics_and_timeouts_are_tried_again_until_the_retries_are_used_up() {
+        check(&Outcome::Panicked(String::new()), &Decision::RateLimited, &Decision::Drop);
+        check(&Outcome::TimedOut, &Decision::RateLimited, &Decision::Drop);
+    }
+
+    #[test]
+    fn every_kind_of_error_has_its_decision() {
+        use Decision::{Drop, Outdated, RateLimited, RetryAfter};
         let table = [
-            (Outcome::Vanished, 9, Some(1), Decision::Forget),
-            (Outcome::Done(Action::await_change()), 9, Some(1), Decision::Forget),
-            (Outcome::Done(Action::requeue(second)), 0, None, Decision::RequeueAfter(second)),
-            (failed(false, true, Some(second)), 0, None, Decision::Drop),
-            (failed(true, false, None), 9, Some(1), Decision::Outdated),
-            (failed(false, false, None), 0, Some(1), Decision::RateLimited),
-            (failed(false, false, None), 1, Some(1), Decision::Drop),
-            (failed(false, false, None), 1000, None, Decision::RateLimited),
-            (failed(false, false, Some(second)), 0, None, Decision::RetryAfter(second)),
-            (Outcome::Panicked(String::new()), 0, None, Decision::RateLimited),
-            (Outcome::TimedOut, 5, Some(5), Decision::Drop),
+            // conflict, terminal, retry_after; while there are retries left, when there are none
+            (false, false, None, RateLimited, Drop),
+            (false, false, Some(WAIT), RetryAfter(WAIT), Drop),
+            (false, true, None, Drop, Drop),
+            (false, true, Some(WAIT), Drop, Drop),
+            (true, false, None, Outdated, Outdated),
+            (true, false, Some(WAIT), RetryAfter(WAIT), RetryAfter(WAIT)),
+            (true, true, None, Drop, Drop),
+            (true, true, Some(WAIT), Drop, Drop),
         ];
-        for (outcome, failures, retries, expected) in table {
-            assert_eq!(settle(&outcome, failures, retries), expected, "{outcome:?}");
+        for (conflict, terminal, retry_after, left, exhausted) in table {
+            check(&Outcome::Failed { conflict, terminal, retry_after, text: String::new() }, &left, &exhausted);
         }
     }
 }

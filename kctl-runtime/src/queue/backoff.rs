@@ -1,0 +1,87 @@
+//! How long a key waits after a failure: pure, read by the queue's state.
+
+use std::time::Duration;
+
+/// Waits after failures: `base · 2^n`, at most `max` (client-go, `util/workqueue/default_rate_limiters.go`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first failure; 5 ms by default.
+    pub base: Duration,
+    /// The longest; 1000 s by default.
+    pub max: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { base: Duration::from_millis(5), max: Duration::from_secs(1000) }
+    }
+}
+
+impl Backoff {
+    /// The wait after `failures` earlier failures. It never shrinks as failures grow, and never overflows.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kctl_runtime::queue::Backoff;
+    /// let backoff = Backoff::default();
+    /// assert_eq!(backoff.wait(0), Duration::from_millis(5));
+    /// assert_eq!(backoff.wait(3), Duration::from_millis(40));
+    /// assert_eq!(backoff.wait(u32::MAX), Duration::from_secs(1000));
+    /// ```
+    pub fn wait(&self, failures: u32) -> Duration {
+        let mut wait = self.base.min(self.max);
+        for _ in 0..failures {
+            if wait.is_zero() || wait == self.max {
+                break;
+            }
+            wait = wait.saturating_mul(2).min(self.max);
+        }
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(base: Duration, max: Duration, failures: u32, expected: Duration) {
+        assert_eq!(Backoff { base, max }.wait(failures), expected, "{base:?} · 2^{failures} ≤ {max:?}");
+    }
+
+    const MS: Duration = Duration::from_millis(1);
+    const S: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn waits_double_from_five_milliseconds_to_a_thousand_seconds() {
+        let expected = [(0, 5 * MS), (1, 10 * MS), (2, 20 * MS), (3, 40 * MS), (4, 80 * MS), (17, 655_360 * MS)];
+        for (failures, wait) in expected {
+            check(5 * MS, 1000 * S, failures, wait);
+        }
+        check(5 * MS, 1000 * S, 18, 1000 * S);
+        check(5 * MS, 1000 * S, 19, 1000 * S);
+    }
+
+    #[test]
+    fn a_thousand_failures_do_not_overflow() {
+        for failures in [30, 31, 32, 63, 64, 1000, u32::MAX] {
+            check(5 * MS, 1000 * S, failures, 1000 * S);
+        }
+        check(S, Duration::MAX, u32::MAX, Duration::MAX);
+    }
+
+    #[test]
+    fn a_tiny_base_reaches_the_longest_wait_too() {
+        check(Duration::from_nanos(1), 1000 * S, 31, Duration::from_nanos(1 << 31));
+        check(Duration::from_nanos(1), 1000 * S, 40, 1000 * S);
+    }
+
+    #[test]
+    fn a_base_beyond_the_longest_wait_is_cut() {
+        check(10 * S, S, 0, S);
+    }
+
+    #[test]
+    fn without_a_base_there_is_no_wait() {
+        check(Duration::ZERO, S, u32::MAX, Duration::ZERO);
+    }
+}

@@ -1,0 +1,151 @@
+//! The line of ready keys: highest priority first, then first come first served, and nobody starves.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use tokio::time::Instant;
+
+/// How many takes in a row may pass over the key that has waited longest; the next one is that key, whatever its
+/// priority. So a key with `n` older ones before it is taken within `(n + 1) · 10` takes, and fresh work of a high
+/// priority loses a tenth of the workers at most.
+pub const PASSED_OVER_MAX: u32 = 9;
+
+/// Where a key stands in the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    priority: Reverse<i32>,
+    /// In the order in which keys came to this priority.
+    order: u64,
+    age: Age,
+}
+
+/// Since when a key waits. A key that moves up keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Age {
+    /// Unique, and in the order of adds.
+    pub(super) sequence: u64,
+    pub(super) since: Instant,
+}
+
+impl Place {
+    pub(super) fn new(priority: i32, order: u64, age: Age) -> Self {
+        Self { priority: Reverse(priority), order, age }
+    }
+
+    pub(super) fn priority(&self) -> i32 {
+        self.priority.0
+    }
+
+    pub(super) fn age(&self) -> Age {
+        self.age
+    }
+}
+
+pub(super) struct Ready<K> {
+    line: BTreeMap<Place, K>,
+    /// Invariant: the places of `line`, by age.
+    ages: BTreeMap<Age, Place>,
+    /// Invariant: how many of `line` have each priority; none is zero.
+    depths: BTreeMap<Reverse<i32>, usize>,
+    /// Takes in a row that were not the oldest. Invariant: at most `PASSED_OVER_MAX`.
+    passed_over: u32,
+}
+
+impl<K> Default for Ready<K> {
+    fn default() -> Self {
+        Self { line: BTreeMap::new(), ages: BTreeMap::new(), depths: BTreeMap::new(), passed_over: 0 }
+    }
+}
+
+impl<K> Ready<K> {
+    pub(super) fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    pub(super) fn insert(&mut self, place: Place, key: K) {
+        self.line.insert(place, key);
+        self.ages.insert(place.age, place);
+        *self.depths.entry(place.priority).or_default() += 1;
+        debug_assert_eq!(self.line.len(), self.ages.len(), "each ready key has one age");
+    }
+
+    pub(super) fn remove(&mut self, place: &Place) -> Option<K> {
+        let key = self.line.remove(place)?;
+        self.ages.remove(&place.age);
+        if let Some(depth) = self.depths.get_mut(&place.priority) {
+            *depth -= 1;
+            if *depth == 0 {
+                self.depths.remove(&place.priority);
+            }
+        }
+        Some(key)
+    }
+
+    /// Takes the first of the line, or the oldest when it is its turn.
+    pub(super) fn take(&mut self) -> Option<(Place, K)> {
+        let (first, _) = self.line.first_key_value()?;
+        let (_, oldest) = self.ages.first_key_value()?;
+        let place = if self.passed_over >= PASSED_OVER_MAX { *oldest } else { *first };
+        self.passed_over = if place == *oldest { 0 } else { self.passed_over + 1 };
+        self.remove(&place).map(|key| (place, key))
+    }
+
+    /// Since when the oldest key waits.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.ages.first_key_value().map(|(age, _)| age.since)
+    }
+
+    /// Priorities with their numbers of keys, the highest first.
+    pub(super) fn depths(&self) -> impl Iterator<Item = (i32, usize)> {
+        self.depths.iter().map(|(priority, depth)| (priority.0, *depth))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// `Some` adds a key with that priority, `None` takes one.
+        #[test]
+        fn every_key_is_taken_within_the_bound(steps in prop::collection::vec(prop::option::of(-2..3), 0..400)) {
+            let now = Instant::now();
+            let mut ready = Ready::default();
+            let (mut n_takes, mut next) = (0_u32, 0_u64);
+            // By age: when it must have been taken.
+            let mut deadlines = BTreeMap::new();
+            let drained = std::iter::repeat_n(None, steps.len());
+            for step in steps.iter().copied().chain(drained) {
+                if let Some(priority) = step {
+                    let n_older = u32::try_from(deadlines.len()).unwrap();
+                    deadlines.insert(next, n_takes + (n_older + 1) * (PASSED_OVER_MAX + 1));
+                    ready.insert(Place::new(priority, next, Age { sequence: next, since: now }), next);
+                    next += 1;
+                } else if let Some((place, key)) = ready.take() {
+                    n_takes += 1;
+                    prop_assert_eq!(place.age().sequence, key);
+                    let deadline = deadlines.remove(&key);
+                    prop_assert!(deadline.is_some_and(|deadline| n_takes <= deadline), "{} is late or came twice", key);
+                }
+                prop_assert_eq!(ready.len(), deadlines.len());
+                prop_assert_eq!(ready.depths().map(|(_, depth)| depth).sum::<usize>(), ready.len());
+            }
+            prop_assert_eq!(ready.len(), 0);
+        }
+
+        /// Short lines never reach the bound: the order is that of priorities, then of arrival.
+        #[test]
+        fn below_the_bound_the_highest_priority_comes_first(priorities in prop::collection::vec(-2..3, 0..10)) {
+            let now = Instant::now();
+            let mut ready = Ready::default();
+            for (order, priority) in (0_u64..).zip(&priorities) {
+                ready.insert(Place::new(*priority, order, Age { sequence: order, since: now }), order);
+            }
+            let taken: Vec<_> = std::iter::from_fn(|| ready.take()).map(|(place, order)| (-place.priority(), order)).collect();
+            prop_assert!(taken.is_sorted(), "{:?}", taken);
+        }
+    }
+}

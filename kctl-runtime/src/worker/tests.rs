@@ -1,0 +1,391 @@
+//! The pool with reconciles that are closures of the test, on paused time and without an API server.
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use k8s_openapi::{api::core::v1::ConfigMap, jiff::Timestamp};
+use kube::{Client, Config};
+use parking_lot::Mutex;
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Duration, Instant, sleep},
+};
+
+use super::*;
+use crate::{
+    effect::{Recorder, Writer},
+    object::Kind,
+    queue::QueueConfig,
+    reconcile::{Controller, Result, ResultExt},
+    source::{Identity, Source},
+    spec::{ControllerSpec, Relation, SpecBuilder},
+    store::{Delta, SharedStore},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+type Act = Arc<dyn Fn(String, u32) -> Pin<Box<dyn Future<Output = Result<Action>> + Send>> + Send + Sync>;
+
+/// Calls the test with the name of the object and the number of the attempt.
+struct Test {
+    act: Act,
+}
+
+impl Controller for Test {
+    type Primary = ConfigMap;
+    type Grant = ();
+
+    fn spec() -> ControllerSpec {
+        SpecBuilder::<ConfigMap>::new("Test", file!(), line!()).build()
+    }
+}
+
+impl Reconcile for Test {
+    async fn reconcile(&self, object: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        (self.act)(object.metadata.name.clone().unwrap_or_default(), cx.attempt()).await
+    }
+}
+
+fn act<F: Future<Output = Result<Action>> + Send + 'static>(
+    f: impl Fn(String, u32) -> F + Send + Sync + 'static,
+) -> Act {
+    Arc::new(move |name, attempt| Box::pin(f(name, attempt)))
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new(Some("default"), name)
+}
+
+/// A pool at work on the objects `a` to `h`.
+struct World {
+    env: Arc<Env>,
+    queue: WorkQueue<ObjectKey>,
+    reports: Arc<Mutex<Vec<Report>>>,
+    pool: JoinHandle<()>,
+}
+
+fn source(kind: Kind) -> Arc<Source> {
+    // Nothing in these tests asks it.
+    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+    Arc::new(Source::new(client, Identity::all(kind), Arc::new(SharedStore::default())))
+}
+
+fn env(spec: ControllerSpec) -> Arc<Env> {
+    let primary = source(spec.primary.kind.clone());
+    let sources = spec.relations.iter().map(|relation| (relation.clone(), source(relation.kind.clone()))).collect();
+    let (recorder, _sending) = Recorder::new(primary.client().clone(), "test", Arc::new(|| Timestamp::UNIX_EPOCH));
+    Arc::new(Env {
+        spec,
+        primary,
+        sources,
+        writer: Writer::new("test"),
+        recorder,
+        applied: Mutex::default(),
+        clusters: BTreeMap::new(),
+        uncertain: Mutex::default(),
+        clock: Arc::new(|| Timestamp::UNIX_EPOCH),
+        stopping: watch::channel(false).1,
+    })
+}
+
+impl World {
+    async fn new(change: impl FnOnce(&mut ControllerSpec), act: Act) -> Self {
+        let reports: Arc<Mutex<Vec<Report>>> = Arc::default();
+        let seen = reports.clone();
+        Self::observed(change, act, reports, Arc::new(move |report| seen.lock().push(report.clone()))).await
+    }
+
+    async fn observed(
+        change: impl FnOnce(&mut ControllerSpec),
+        act: Act,
+        reports: Arc<Mutex<Vec<Report>>>,
+        observer: Observer,
+    ) -> Self {
+        let mut spec = Test::spec();
+        change(&mut spec);
+        let env = env(spec);
+        let store = env.primary.store().clone();
+        tokio::spawn(store.clone().write());
+        let objects = "abcdefgh".chars().map(|name| {
+            let json = format!(
+                r#"{{"metadata":{{"namespace":"default","name":"{name}","uid":"{name}","resourceVersion":"1"}}}}"#
+            );
+            Arc::new(Stored::accept(&Kind::of::<ConfigMap>(), &json).unwrap())
+        });
+        store.acknowledged(Delta::Replace(None, objects.collect(), "1".into())).await;
+        let queue = WorkQueue::new(QueueConfig::default());
+        let pool = Pool { controller: Arc::new(Test { act }), env: env.clone(), queue: queue.clone(), observer };
+        Self { env, queue, reports, pool: tokio::spawn(Arc::new(pool).run()) }
+    }
+
+    fn add(&self, names: &str) {
+        for name in names.chars() {
+            self.queue.add(key(&name.to_string()));
+        }
+    }
+
+    /// What was reported: `name decision`.
+    fn reports(&self) -> Vec<String> {
+        self.reports.lock().iter().map(|report| format!("{} {:?}", report.key.name, report.decision)).collect()
+    }
+
+    async fn finish(self) -> Vec<String> {
+        self.queue.shut_down();
+        let done = tokio::time::timeout(Duration::from_secs(3600), &mut { self.pool }).await;
+        done.expect("the pool ends").unwrap();
+        self.reports.lock().iter().map(|report| format!("{} {:?}", report.key.name, report.decision)).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_is_a_failure_of_its_key_and_costs_no_worker() {
+    let world = World::new(
+        |_| {},
+        act(|name, attempt| async move {
+            assert!(name != "a" || attempt > 0, "planted");
+            Ok(Action::await_change())
+        }),
+    )
+    .await;
+    world.add("ab");
+    sleep(SECOND).await;
+    let first = world.reports.lock()[0].outcome.clone();
+    assert!(matches!(first, Outcome::Panicked(text) if text.contains("planted")));
+    assert_eq!(world.finish().await, ["a RateLimited", "b Forget", "a Forget"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn observer_that_panics_costs_no_worker() {
+    let reports: Arc<Mutex<Vec<Report>>> = Arc::default();
+    let seen = reports.clone();
+    let observer: Observer = Arc::new(move |report| {
+        assert!(&*report.key.name != "a", "planted");
+        seen.lock().push(report.clone());
+    });
+    let world = World::observed(|_| {}, act(|_, _| async { Ok(Action::await_change()) }), reports, observer).await;
+    world.add("ab");
+    sleep(SECOND).await;
+    assert_eq!(world.queue.stats().keys, 0);
+    assert_eq!(world.finish().await, ["b Forget"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_beyond_its_timeout_is_cut_and_tried_again() {
+    let world = World::new(
+        |spec| spec.timeout = Some(SECOND),
+        act(|_, attempt| async move {
+            if attempt == 0 {
+                sleep(1000 * SECOND).await;
+            }
+            Ok(Action::await_change())
+        }),
+    )
+    .await;
+    world.add("a");
+    sleep(SECOND.saturating_sub(Duration::from_millis(1))).await;
+    assert_eq!(world.queue.processing(), 1);
+    sleep(SECOND).await;
+    assert_eq!(world.reports.lock()[0].outcome, Outcome::TimedOut);
+    assert_eq!(world.finish().await, ["a RateLimited", "a Forget"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_of_a_reconcile_that_was_cut_are_not_certain() {
+    for (timeout, expected) in [(Some(SECOND), 1), (None, 0)] {
+        let world = World::new(
+            |spec| {
+                spec.timeout = timeout;
+                spec.relations.push(Relation::<ConfigMap, ConfigMap>::owns("").erase());
+                spec.relations.push(Relation::<ConfigMap, ConfigMap>::reads("").erase());
+            },
+            act(|_, _| async {
+                sleep(10 * SECOND).await;
+                Ok(Action::await_change())
+            }),
+        )
+        .await;
+        // The next try would have to ask the API server: stop before it.
+        world.add("a");
+        world.queue.shut_down();
+        sleep(20 * SECOND).await;
+        let n_uncertain = world.env.uncertain.lock().get(&key("a")).map_or(0, Vec::len);
+        assert_eq!(n_uncertain, expected);
+        world.finish().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_that_hangs_holds_only_its_worker() {
+    let world = World::new(
+        |spec| spec.concurrency = 2,
+        act(|name, _| async move {
+            if name == "a" {
+                std::future::pending::<()>().await;
+            }
+            Ok(Action::await_change())
+        }),
+    )
+    .await;
+    world.add("abcdefgh");
+    sleep(60 * SECOND).await;
+    assert_eq!(world.reports().len(), 7);
+    let stats = world.queue.stats();
+    assert_eq!((stats.depth, stats.processing, stats.longest_running), (0, 1, 60 * SECOND));
+    // Neither do changes of the key that hangs reach another worker.
+    world.add("a");
+    sleep(SECOND).await;
+    assert_eq!((world.queue.len(), world.queue.processing()), (0, 1));
+    world.pool.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_reconciles_run_at_once_as_the_controller_declares() {
+    for concurrency in [1, 3, 8] {
+        let running = Arc::new(AtomicUsize::new(0));
+        let most = Arc::new(AtomicUsize::new(0));
+        let seen = most.clone();
+        let world = World::new(
+            |spec| spec.concurrency = concurrency,
+            act(move |_, _| {
+                let (running, most) = (running.clone(), seen.clone());
+                async move {
+                    most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    sleep(SECOND).await;
+                    running.fetch_sub(1, Ordering::Relaxed);
+                    Ok(Action::await_change())
+                }
+            }),
+        )
+        .await;
+        world.add("abcdefgh");
+        assert_eq!(world.finish().await.len(), 8);
+        assert_eq!(most.load(Ordering::Relaxed), concurrency);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_is_reconciled_by_one_worker_at_a_time() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let world = World::new(
+        |spec| spec.concurrency = 4,
+        act(move |_, _| {
+            let running = running.clone();
+            async move {
+                assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0, "two at once");
+                sleep(SECOND).await;
+                running.fetch_sub(1, Ordering::Relaxed);
+                Ok(Action::await_change())
+            }
+        }),
+    )
+    .await;
+    for _ in 0..10 {
+        world.add("aaa");
+        sleep(SECOND / 4).await;
+    }
+    assert_eq!(world.finish().await, ["a Forget"; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_finishes_what_runs_and_what_is_ready_and_starts_nothing_else() {
+    let world = World::new(
+        |_| {},
+        act(|name, _| async move {
+            sleep(SECOND).await;
+            Ok(if name == "a" { Action::requeue(SECOND) } else { Action::await_change() })
+        }),
+    )
+    .await;
+    let start = Instant::now();
+    world.add("ab");
+    world.queue.add_after(key("c"), SECOND / 2);
+    sleep(SECOND / 4).await;
+    assert_eq!(world.finish().await, ["a RequeueAfter(1s)", "b Forget"]);
+    assert_eq!(start.elapsed(), 2 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_is_dropped_and_reported_after_its_retries_and_starts_anew_at_the_next_change() {
+    let attempts: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let seen = attempts.clone();
+    let world = World::new(
+        |spec| spec.retries = Some(2),
+        act(move |_, attempt| {
+            seen.lock().push(attempt);
+            async { Err("no".into()) }
+        }),
+    )
+    .await;
+    for _ in 0..2 {
+        world.add("a");
+        sleep(3600 * SECOND).await;
+        assert_eq!(world.queue.stats().keys, 0);
+    }
+    assert_eq!(*attempts.lock(), [0, 1, 2, 0, 1, 2]);
+    let round = ["a RateLimited", "a RateLimited", "a Drop"];
+    assert_eq!(world.finish().await, [round, round].concat());
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_that_ask_for_a_wait_use_up_retries_too() {
+    let start = Instant::now();
+    let world =
+        World::new(|spec| spec.retries = Some(2), act(|_, _| async { Err::<Action, _>("no").retry_after(SECOND) }))
+            .await;
+    world.add("a");
+    sleep(5 * SECOND / 2).await;
+    assert_eq!(world.queue.failing(), []);
+    assert_eq!(world.finish().await, ["a RetryAfter(1s)", "a RetryAfter(1s)", "a Drop"]);
+    assert_eq!(start.elapsed(), 5 * SECOND / 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_of_its_own_writes_does_not_make_a_failing_key_run_hot() {
+    let queue: Arc<Mutex<Option<WorkQueue<ObjectKey>>>> = Arc::default();
+    let events = queue.clone();
+    let world = World::new(
+        |_| {},
+        act(move |_, _| {
+            if let Some(queue) = &*events.lock() {
+                queue.add_unchanged(key("a"), 0);
+            }
+            async { Err("no".into()) }
+        }),
+    )
+    .await;
+    *queue.lock() = Some(world.queue.clone());
+    world.add("a");
+    sleep(SECOND).await;
+    // At 0, 5, 15, 35, 75, 155, 315 and 635 ms.
+    assert_eq!(world.reports().len(), 8);
+    *queue.lock() = None;
+    world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn success_forgets_the_failures() {
+    let world = World::new(
+        |_| {},
+        act(|_, attempt| async move { if attempt < 3 { Err("no".into()) } else { Ok(Action::requeue(60 * SECOND)) } }),
+    )
+    .await;
+    world.add("a");
+    sleep(SECOND).await;
+    assert_eq!((world.queue.num_requeues(&key("a")), world.queue.delayed()), (0, 1));
+    let expected = ["a RateLimited", "a RateLimited", "a RateLimited", "a RequeueAfter(60s)"];
+    assert_eq!(world.finish().await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_of_an_object_that_is_gone_is_forgotten() {
+    let world = World::new(|_| {}, act(|_, _| async { panic!("there is nothing to reconcile") })).await;
+    world.queue.add(key("gone"));
+    world.queue.add_rate_limited(key("gone"));
+    sleep(SECOND).await;
+    assert_eq!(world.queue.stats().keys, 0);
+    assert_eq!(world.finish().await, ["gone Forget"]);
+}

@@ -1,0 +1,122 @@
+//! The numbers of a work queue, as client-go's metrics count them.
+
+use std::sync::Arc;
+
+use kctl_runtime::queue::{PRIORITIES_REPORTED_MAX, QueueConfig, QueueObserver, QueueStats, WorkQueue};
+use parking_lot::Mutex;
+use tokio::time::{Duration, advance};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+struct Seen {
+    waited: Mutex<Vec<Duration>>,
+    worked: Mutex<Vec<Duration>>,
+}
+
+impl QueueObserver for Seen {
+    fn waited(&self, wait: Duration) {
+        self.waited.lock().push(wait);
+    }
+
+    fn worked(&self, work: Duration) {
+        self.worked.lock().push(work);
+    }
+}
+
+fn queue() -> WorkQueue<&'static str> {
+    WorkQueue::new(QueueConfig::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_is_one_add_one_wait_and_one_work() {
+    let seen = Arc::new(Seen::default());
+    let queue = WorkQueue::observed(QueueConfig::default(), seen.clone());
+    queue.add("a");
+    queue.add("a");
+    assert_eq!((queue.stats().depth, queue.stats().adds), (1, 1));
+    advance(SECOND).await;
+    assert_eq!(queue.stats().oldest_waiting, SECOND);
+    queue.get().await.unwrap();
+    advance(2 * SECOND).await;
+    queue.done(&"a");
+    assert_eq!(queue.stats(), QueueStats { adds: 1, ..QueueStats::default() });
+    assert_eq!((seen.waited.lock().clone(), seen.worked.lock().clone()), (vec![SECOND], vec![2 * SECOND]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_added_while_processing_counts_as_added_and_is_in_the_depth_once_it_is_done() {
+    let seen = Arc::new(Seen::default());
+    let queue = WorkQueue::observed(QueueConfig::default(), seen.clone());
+    queue.add("a");
+    queue.get().await.unwrap();
+    queue.add("a");
+    queue.add("a");
+    assert_eq!((queue.stats().depth, queue.stats().adds), (0, 2));
+    advance(SECOND).await;
+    queue.done(&"a");
+    assert_eq!((queue.stats().depth, queue.stats().adds), (1, 2));
+    queue.get().await.unwrap();
+    assert_eq!(*seen.waited.lock(), [Duration::ZERO, SECOND]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_add_for_later_is_a_retry_and_an_add_when_its_time_comes() {
+    let queue = queue();
+    queue.add_after("a", SECOND);
+    queue.add_after("a", 2 * SECOND);
+    queue.add_rate_limited("b");
+    assert_eq!((queue.stats().retries, queue.stats().adds, queue.stats().delayed), (3, 0, 2));
+    advance(SECOND).await;
+    assert_eq!((queue.stats().retries, queue.stats().adds, queue.stats().depth), (3, 2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn delayed_key_has_waited_since_it_was_due() {
+    let seen = Arc::new(Seen::default());
+    let queue = WorkQueue::observed(QueueConfig::default(), seen.clone());
+    queue.add_after("a", SECOND);
+    advance(3 * SECOND).await;
+    queue.get().await.unwrap();
+    assert_eq!(*seen.waited.lock(), [2 * SECOND]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_hangs_is_seen_while_it_hangs() {
+    let queue = queue();
+    queue.add("a");
+    queue.add("b");
+    queue.get().await.unwrap();
+    advance(SECOND).await;
+    queue.get().await.unwrap();
+    advance(2 * SECOND).await;
+    let stats = queue.stats();
+    assert_eq!((stats.processing, stats.longest_running, stats.unfinished_work), (2, 3 * SECOND, 5 * SECOND));
+    queue.done(&"a");
+    assert_eq!((queue.stats().longest_running, queue.stats().unfinished_work), (2 * SECOND, 2 * SECOND));
+    queue.done(&"b");
+    assert_eq!((queue.stats().longest_running, queue.stats().unfinished_work), (Duration::ZERO, Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn depth_by_priority_follows_keys_that_move_up() {
+    let queue = queue();
+    queue.add_with("a", -100);
+    queue.add_with("b", -100);
+    queue.add_with("a", 5);
+    assert_eq!(queue.stats().depth_by_priority, [(5, 1), (-100, 1)]);
+    queue.get().await.unwrap();
+    assert_eq!(queue.stats().depth_by_priority, [(-100, 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn depths_are_reported_of_so_many_priorities_at_most() {
+    let queue = WorkQueue::new(QueueConfig::default());
+    for priority in 0..=i32::try_from(PRIORITIES_REPORTED_MAX).unwrap() {
+        queue.add_with(priority, priority);
+        let stats = queue.stats();
+        assert_eq!(stats.depth_by_priority.len(), stats.depth.min(PRIORITIES_REPORTED_MAX));
+    }
+    assert_eq!(queue.stats().depth, PRIORITIES_REPORTED_MAX + 1);
+    assert_eq!(queue.stats().depth_by_priority.last(), Some(&(1, 1)));
+}

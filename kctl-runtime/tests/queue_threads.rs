@@ -1,0 +1,90 @@
+//! The work queue under many threads: what no single thread can show.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use kctl_runtime::queue::{Backoff, QueueConfig, WorkQueue};
+use parking_lot::Mutex;
+use tokio::{task::JoinSet, time::Duration};
+
+const KEYS: usize = 16;
+const ADDERS: usize = 4;
+const ADDS: usize = 2_000;
+
+/// Mixes a number, so that runs differ in their threads only.
+fn mix(number: usize) -> usize {
+    (number ^ 0x9e37).wrapping_mul(0x85eb_ca6b) >> 7
+}
+
+async fn add(queue: WorkQueue<usize>, adder: usize, versions: Arc<Vec<AtomicUsize>>) {
+    for n in 0..ADDS {
+        let choice = mix(adder * ADDS + n);
+        let key = choice % KEYS;
+        // The change first, then the add that tells of it.
+        versions[key].fetch_add(1, Ordering::SeqCst);
+        match choice / KEYS % 8 {
+            0 => queue.add_with(key, -100),
+            1 => queue.add_with(key, 5),
+            2 => queue.add_after(key, Duration::from_micros(200)),
+            3 => queue.add_unchanged(key, 0),
+            4 => queue.add_changed(key, 0),
+            _ => queue.add(key),
+        }
+        if n.is_multiple_of(16) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_key_is_in_two_workers_hands_and_the_last_state_of_each_is_seen() {
+    let backoff = Backoff { base: Duration::from_micros(50), max: Duration::from_millis(1) };
+    let queue: WorkQueue<usize> = WorkQueue::new(QueueConfig { backoff });
+    let versions: Arc<Vec<AtomicUsize>> = Arc::new((0..KEYS).map(|_| AtomicUsize::new(0)).collect());
+    let hands: Arc<Vec<AtomicUsize>> = Arc::new((0..KEYS).map(|_| AtomicUsize::new(0)).collect());
+    let seen: Arc<Mutex<HashMap<usize, usize>>> = Arc::default();
+    let mut workers = JoinSet::new();
+    for worker in 0..4 {
+        let (queue, versions, hands, seen) = (queue.clone(), versions.clone(), hands.clone(), seen.clone());
+        workers.spawn(async move {
+            let mut n_runs = worker;
+            while let Some(item) = queue.get().await {
+                n_runs += 1;
+                assert_eq!(hands[item.key].fetch_add(1, Ordering::SeqCst), 0, "{} is in two hands", item.key);
+                let version = versions[item.key].load(Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                let fails = mix(n_runs).is_multiple_of(4);
+                if fails {
+                    queue.add_rate_limited(item.key);
+                } else {
+                    seen.lock().insert(item.key, version);
+                    queue.forget(&item.key);
+                }
+                hands[item.key].fetch_sub(1, Ordering::SeqCst);
+                queue.done(&item.key);
+            }
+        });
+    }
+    let mut adders = JoinSet::new();
+    for adder in 0..ADDERS {
+        adders.spawn(add(queue.clone(), adder, versions.clone()));
+    }
+    adders.join_all().await;
+    let quiet = async {
+        while queue.stats().keys > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), quiet).await.expect("every key is handed out and back");
+    queue.shut_down();
+    workers.join_all().await;
+    for (key, version) in versions.iter().enumerate() {
+        let last = version.load(Ordering::SeqCst);
+        assert_eq!(seen.lock().get(&key).copied().unwrap_or(0), last, "the last state of {key}");
+    }
+}

@@ -1,0 +1,295 @@
+//! The work queue by its clock: delays, waits after failures, and the events in between.
+
+use futures::FutureExt;
+use kctl_runtime::queue::{QueueConfig, WAIT_MAX, WorkQueue};
+use tokio::time::{Duration, Instant, advance};
+
+const MS: Duration = Duration::from_millis(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn queue() -> WorkQueue<&'static str> {
+    WorkQueue::new(QueueConfig::default())
+}
+
+fn try_get(queue: &WorkQueue<&'static str>) -> Option<&'static str> {
+    queue.get().now_or_never().flatten().map(|item| item.key)
+}
+
+/// Waits for the next key, hands it back, and says when it came.
+async fn next(queue: &WorkQueue<&'static str>, start: Instant) -> (&'static str, Duration) {
+    let item = queue.get().await.unwrap();
+    queue.done(&item.key);
+    (item.key, start.elapsed())
+}
+
+/// Takes a key and lets it fail.
+async fn fail(queue: &WorkQueue<&'static str>) -> Duration {
+    let item = queue.get().await.unwrap();
+    let wait = queue.add_rate_limited(item.key);
+    queue.done(&item.key);
+    wait
+}
+
+#[tokio::test(start_paused = true)]
+async fn delayed_key_comes_at_its_time_and_not_before() {
+    let queue = queue();
+    queue.add_after("a", 50 * MS);
+    advance(49 * MS).await;
+    assert_eq!(try_get(&queue), None);
+    advance(MS).await;
+    assert_eq!(try_get(&queue), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_worker_gets_a_delayed_key_in_time() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add_after("b", 70 * MS);
+    queue.add_after("a", 50 * MS);
+    assert_eq!(next(&queue, start).await, ("a", 50 * MS));
+    assert_eq!(next(&queue, start).await, ("b", 70 * MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_that_waits_already_hears_of_an_earlier_time() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add_after("late", 100 * MS);
+    let mut waiting = Box::pin(next(&queue, start));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    queue.add_after("early", 20 * MS);
+    assert_eq!(waiting.await, ("early", 20 * MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_times_the_earlier_counts() {
+    for (first, second) in [(100, 50), (50, 100)] {
+        let queue = queue();
+        let start = Instant::now();
+        queue.add_after("a", first * MS);
+        queue.add_after("a", second * MS);
+        assert_eq!(next(&queue, start).await, ("a", 50 * MS));
+        advance(MINUTE).await;
+        assert_eq!(try_get(&queue), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_wait_a_key_is_ready_at_once() {
+    let queue = queue();
+    queue.add_after("a", Duration::ZERO);
+    assert_eq!(try_get(&queue), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn added_now_a_delayed_key_comes_once_and_not_again_at_its_time() {
+    let queue = queue();
+    queue.add_after("a", MINUTE);
+    queue.add("a");
+    assert_eq!(next(&queue, Instant::now()).await, ("a", Duration::ZERO));
+    advance(2 * MINUTE).await;
+    assert_eq!(try_get(&queue), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ready_key_is_not_delayed_by_a_later_wish() {
+    let queue = queue();
+    queue.add("a");
+    queue.add_after("a", MINUTE);
+    assert_eq!(try_get(&queue), Some("a"));
+    assert_eq!(queue.delayed(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wish_beyond_what_the_clock_can_add_is_cut() {
+    let queue = queue();
+    queue.add_after("a", Duration::MAX);
+    assert_eq!(queue.next_delayed_within(WAIT_MAX.saturating_sub(MS)), 0);
+    assert_eq!(queue.next_delayed_within(WAIT_MAX), 1);
+    assert_eq!(queue.next_delayed_within(Duration::MAX), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn delayed_key_that_comes_due_while_it_is_processed_runs_once_more() {
+    let queue = queue();
+    queue.add("a");
+    assert_eq!(try_get(&queue), Some("a"));
+    queue.add_after("a", 10 * MS);
+    advance(20 * MS).await;
+    assert_eq!(try_get(&queue), None);
+    queue.done(&"a");
+    assert_eq!(try_get(&queue), Some("a"));
+    queue.done(&"a");
+    assert_eq!(queue.stats().keys, 0);
+}
+
+/// The worker that slept until the key was due is gone: somebody else must keep the time.
+#[tokio::test(start_paused = true)]
+async fn delayed_key_is_not_lost_with_the_worker_that_waited_for_its_time() {
+    let queue = queue();
+    let mut gone = Box::pin(queue.get());
+    let mut stays = Box::pin(queue.get());
+    assert!(gone.as_mut().now_or_never().is_none());
+    assert!(stays.as_mut().now_or_never().is_none());
+    queue.add_after("a", 10 * MS);
+    assert!(gone.as_mut().now_or_never().is_none());
+    assert!(stays.as_mut().now_or_never().is_none());
+    drop(gone);
+    let item = tokio::time::timeout(MINUTE, stays).await;
+    assert_eq!(item.expect("a worker waits for it").unwrap().key, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn delayed_key_is_not_lost_when_the_worker_that_keeps_the_time_gets_busy() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add_after("later", 10 * MS);
+    let get = |queue: WorkQueue<_>| tokio::spawn(async move { queue.get().await.unwrap().key });
+    let first = get(queue.clone());
+    tokio::task::yield_now().await;
+    let second = get(queue.clone());
+    tokio::task::yield_now().await;
+    queue.add("now");
+    let mut keys = [first.await.unwrap(), second.await.unwrap()];
+    keys.sort_unstable();
+    assert_eq!((keys, start.elapsed()), (["later", "now"], 10 * MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_is_kept_after_another_worker_took_the_only_delayed_key() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add_after("a", MINUTE);
+    let mut waiting = Box::pin(next(&queue, start));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    queue.add("a");
+    assert_eq!(try_get(&queue), Some("a"));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    queue.add_after("b", 10 * MS);
+    assert_eq!(waiting.await, ("b", 10 * MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_key_has_its_own_backoff_until_it_is_forgotten() {
+    let queue = queue();
+    queue.add("x");
+    for expected in [5, 10, 20, 40, 80] {
+        assert_eq!(fail(&queue).await, expected * MS);
+    }
+    queue.add("y");
+    assert_eq!(fail(&queue).await, 5 * MS);
+    assert_eq!((queue.num_requeues(&"x"), queue.num_requeues(&"y"), queue.num_requeues(&"z")), (5, 1, 0));
+    assert_eq!(queue.failing(), [("x", 5), ("y", 1)]);
+    queue.forget(&"x");
+    assert_eq!(queue.num_requeues(&"x"), 0);
+    assert_eq!(queue.add_rate_limited("x"), 5 * MS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_failures_wait_the_longest_time() {
+    let queue = queue();
+    let mut wait = Duration::ZERO;
+    for _ in 0..1000 {
+        wait = queue.add_rate_limited("a");
+    }
+    assert_eq!(wait, Duration::from_secs(1000));
+    assert_eq!(queue.num_requeues(&"a"), 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgetting_does_not_move_a_key_that_waits() {
+    let queue = queue();
+    queue.add("a");
+    queue.forget(&"a");
+    queue.forget(&"unknown");
+    queue.add_after("b", MINUTE);
+    queue.forget(&"b");
+    assert_eq!((queue.len(), queue.delayed()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failure_that_asks_for_a_wait_gets_it_and_is_counted() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add("a");
+    let item = queue.get().await.unwrap();
+    queue.add_failed(item.key, MINUTE);
+    queue.done(&item.key);
+    assert_eq!(queue.num_requeues(&"a"), 1);
+    queue.add_unchanged("a", 0);
+    assert_eq!(next(&queue, start).await, ("a", MINUTE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_that_changes_nothing_leaves_a_failing_key_to_its_wait() {
+    let queue = queue();
+    queue.add("a");
+    let start = Instant::now();
+    fail(&queue).await;
+    queue.add_unchanged("a", 0);
+    assert_eq!(try_get(&queue), None);
+    assert_eq!(next(&queue, start).await, ("a", 5 * MS));
+    assert_eq!(try_get(&queue), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_of_a_failing_runs_own_write_does_not_shorten_its_wait() {
+    let queue = queue();
+    queue.add("a");
+    let start = Instant::now();
+    let item = queue.get().await.unwrap();
+    queue.add_unchanged("a", 0);
+    queue.add_rate_limited("a");
+    queue.done(&item.key);
+    assert_eq!(try_get(&queue), None);
+    assert_eq!(next(&queue, start).await, ("a", 5 * MS));
+    assert_eq!(try_get(&queue), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_that_changes_nothing_runs_a_key_that_did_not_fail() {
+    let queue = queue();
+    queue.add_unchanged("a", 0);
+    assert_eq!(try_get(&queue), Some("a"));
+    queue.add_unchanged("a", 0);
+    queue.done(&"a");
+    assert_eq!(try_get(&queue), Some("a"));
+    queue.add_after("a", MINUTE);
+    queue.done(&"a");
+    queue.add_unchanged("a", 0);
+    assert_eq!(try_get(&queue), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn real_change_ends_the_wait_and_forgets_the_failures() {
+    let queue = queue();
+    queue.add("a");
+    for _ in 0..5 {
+        fail(&queue).await;
+    }
+    queue.add_changed("a", 0);
+    assert_eq!(queue.num_requeues(&"a"), 0);
+    assert_eq!(fail(&queue).now_or_never(), Some(5 * MS));
+}
+
+#[tokio::test(start_paused = true)]
+async fn real_change_while_the_run_fails_runs_again_at_once() {
+    let queue = queue();
+    queue.add("a");
+    let item = queue.get().await.unwrap();
+    queue.add_unchanged("a", 0);
+    queue.add_changed("a", 0);
+    queue.add_rate_limited("a");
+    queue.done(&item.key);
+    assert_eq!(try_get(&queue), Some("a"));
+    assert_eq!(queue.delayed(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn asking_for_a_failing_key_runs_it_now_and_keeps_its_failures() {
+    let queue = queue();
+    queue.add("a");
+    fail(&queue).await;
+    queue.add("a");
+    assert_eq!(fail(&queue).now_or_never(), Some(10 * MS));
+}
