@@ -44,7 +44,11 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     for Named { name, r#type } in &named {
         for gvk in r#type["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
             let part = |key: &str| gvk[key].as_str().unwrap_or_default();
-            let api = if part("group").is_empty() { part("version").into() } else { format!("{}/{}", part("group"), part("version")) };
+            let api = if part("group").is_empty() {
+                part("version").into()
+            } else {
+                format!("{}/{}", part("group"), part("version"))
+            };
             kinds.insert((api, part("kind").to_owned()), name.clone());
         }
     }
