@@ -29,7 +29,9 @@ pub fn default(schema: Schema, object: &mut Value) {
         }
         Value::Array(items) => {
             if let Some(schema) = schema.items() {
-                items.iter_mut().for_each(|item| entry(schema, item));
+                for item in items {
+                    entry(schema, item);
+                }
             }
         }
         _ => {}
@@ -47,7 +49,7 @@ fn entry(schema: Schema, value: &mut Value) {
     default(schema, value);
 }
 
-fn default_of<'a>(schema: Schema<'a>) -> Option<&'a Value> {
+fn default_of(schema: Schema<'_>) -> Option<&Value> {
     schema.json().get("default").filter(|value| !value.is_null())
 }
 

@@ -1,14 +1,26 @@
-//! Custom resources: what a CustomResourceDefinition says, and what its schema does to an object. Reads JSON and hands
+//! Custom resources: what a `CustomResourceDefinition` says, and what its schema does to an object. Reads JSON and hands
 //! on field errors, the names of pruned fields and defaulted objects, as the real API server does.
 
 use serde_json::Value;
 
 mod default;
+pub mod definition;
+mod definition_rules;
+mod format;
 mod go;
+mod lists;
+mod names;
+mod number;
+mod pattern;
 mod prune;
+mod structural;
+mod validate;
 
 pub use default::default;
+pub use definition::{Definition, accept_names, default_definition};
+pub use definition_rules::validate_definition;
 pub use prune::prune;
+pub use validate::validate;
 
 /// One entry of `details.causes` of a `Status` with the reason `Invalid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +62,10 @@ impl FieldError {
     }
 
     /// An error of the upstream validator that names no field.
-    fn nameless(detail: String) -> Self {
+    fn nameless(detail: &str) -> Self {
         Self { reason: "FieldValueInvalid", message: format!("Invalid value: \"\": {detail}"), field: "<nil>".into() }
     }
 }
+
+#[cfg(test)]
+mod tests;

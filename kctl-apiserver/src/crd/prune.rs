@@ -28,6 +28,13 @@ pub fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     [root, pruned.fields, pruned.metadata].concat()
 }
 
+/// Prunes a value that is no object of its own, such as a default.
+pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
+    let mut pruned = Pruned::default();
+    pruned.value(Some(schema), value, "", place_of(Some(schema)));
+    [pruned.fields, pruned.metadata].concat()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// An object with apiVersion, kind and metadata.

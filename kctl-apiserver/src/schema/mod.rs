@@ -1,5 +1,5 @@
 //! What is known of the shape of objects: one cursor over the types of the built-in kinds and over the structural
-//! schemas of CustomResourceDefinitions. Patches, validation and server-side apply read shapes through it.
+//! schemas of custom resources. Patches, validation and server-side apply read shapes through it.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -69,7 +69,7 @@ impl Schema<'static> {
 }
 
 impl<'a> Schema<'a> {
-    /// The structural schema of a CustomResourceDefinition (`openAPIV3Schema`).
+    /// The structural schema of a `CustomResourceDefinition` (`openAPIV3Schema`).
     pub fn structural(node: &'a Value) -> Self {
         Self { node, usage: node }
     }
