@@ -13,6 +13,7 @@ mod names;
 mod number;
 mod pattern;
 mod prune;
+mod rules;
 mod structural;
 mod validate;
 
@@ -20,6 +21,7 @@ pub use default::default;
 pub use definition::{Definition, accept_names, default_definition};
 pub use definition_rules::validate_definition;
 pub use prune::prune;
+pub use rules::Rules;
 pub use validate::validate;
 
 /// One entry of `details.causes` of a `Status` with the reason `Invalid`.

@@ -123,7 +123,7 @@ impl<'a> Types<'a> {
 }
 
 /// The type of a value and its format, as they stand in messages.
-fn type_of(value: &Value) -> (&'static str, &'static str) {
+pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("boolean", ""),

@@ -7,6 +7,7 @@ use crate::schema::Schema;
 
 mod definitions;
 mod fields;
+mod rules;
 mod schemas;
 mod values;
 
