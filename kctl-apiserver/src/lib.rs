@@ -15,7 +15,7 @@ pub mod admit;
 pub mod apply;
 mod clock;
 mod controllers;
-mod crd;
+pub mod crd;
 mod decode;
 mod kinds;
 mod kubelet;

@@ -1,74 +1,73 @@
-//! Custom resources: what their structural schema keeps, fills in and refuses.
+//! Custom resources: what a `CustomResourceDefinition` says, and what its schema does to an object. Reads JSON and hands
+//! on field errors, the names of pruned fields and defaulted objects, as the real API server does.
 
 use serde_json::Value;
 
-use crate::{schema::Schema, status::Cause};
+mod default;
+pub mod definition;
+mod definition_rules;
+mod format;
+mod go;
+mod lists;
+mod names;
+mod number;
+mod pattern;
+mod prune;
+mod rules;
+mod structural;
+mod validate;
 
-/// Removes fields that the schema does not name; returns their paths.
-pub(crate) fn prune(schema: Schema<'_>, object: &mut Value) -> Vec<String> {
-    let mut pruned = Vec::new();
-    prune_at(schema, object, "", &mut pruned);
-    pruned
+pub use default::default;
+pub use definition::{Definition, accept_names, default_definition};
+pub use definition_rules::validate_definition;
+pub use prune::prune;
+pub use rules::Rules;
+pub use validate::validate;
+
+/// One entry of `details.causes` of a `Status` with the reason `Invalid`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// The kind of the error, such as `FieldValueRequired`.
+    pub reason: &'static str,
+    /// What is wrong, without the field.
+    pub message: String,
+    /// The path of the field, or `<nil>` where the real server names none.
+    pub field: String,
 }
 
-fn prune_at(schema: Schema<'_>, value: &mut Value, path: &str, pruned: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            let keeps = schema.preserves_unknown_fields();
-            let root = path.is_empty() || schema.flag("x-kubernetes-embedded-resource");
-            let names: Vec<String> = map.keys().cloned().collect();
-            for name in names {
-                let own = root && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
-                let at = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                match schema.field(&name) {
-                    _ if own => {}
-                    Some(field) => prune_at(field, &mut map[&name], &at, pruned),
-                    None if keeps || schema.json()["additionalProperties"] == true => {}
-                    None => {
-                        map.remove(&name);
-                        pruned.push(at);
-                    }
-                }
-            }
-        }
-        Value::Array(items) => {
-            let Some(of_items) = schema.items() else { return };
-            for (index, item) in items.iter_mut().enumerate() {
-                prune_at(of_items, item, &format!("{path}[{index}]"), pruned);
-            }
-        }
-        _ => {}
+impl FieldError {
+    fn new(reason: &'static str, field: &str, message: String) -> Self {
+        Self { reason, message, field: field.to_owned() }
+    }
+
+    fn required(field: &str, detail: &str) -> Self {
+        let message = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
+        Self::new("FieldValueRequired", field, message)
+    }
+
+    fn invalid(field: &str, value: &Value, detail: &str) -> Self {
+        Self::new("FieldValueInvalid", field, format!("Invalid value: {}: {detail}", go::value(value)))
+    }
+
+    fn forbidden(field: &str, detail: &str) -> Self {
+        Self::new("FieldValueForbidden", field, format!("Forbidden: {detail}"))
+    }
+
+    fn duplicate(field: &str, value: &Value) -> Self {
+        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {}", go::value(value)))
+    }
+
+    fn not_supported(field: &str, value: &Value, supported: &[String]) -> Self {
+        let supported: Vec<String> = supported.iter().map(|text| go::quote(text)).collect();
+        let message = format!("Unsupported value: {}: supported values: {}", go::value(value), supported.join(", "));
+        Self::new("FieldValueNotSupported", field, message)
+    }
+
+    /// An error of the upstream validator that names no field.
+    fn nameless(detail: &str) -> Self {
+        Self { reason: "FieldValueInvalid", message: format!("Invalid value: \"\": {detail}"), field: "<nil>".into() }
     }
 }
 
-/// Fills in defaults.
-pub(crate) fn default(schema: Schema<'_>, value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            for (name, field) in schema.properties() {
-                let default = &field.json()["default"];
-                let null = map.get(name).is_some_and(Value::is_null) && !field.flag("nullable");
-                if !default.is_null() && (null || !map.contains_key(name)) {
-                    map.insert(name.into(), default.clone());
-                }
-            }
-            for (name, value) in map.iter_mut() {
-                if let Some(field) = schema.field(name) {
-                    default(field, value);
-                }
-            }
-        }
-        Value::Array(items) => {
-            let Some(of_items) = schema.items() else { return };
-            for item in items {
-                default(of_items, item);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// What the schema refuses.
-pub(crate) fn validate(_schema: Schema<'_>, _object: &Value) -> Vec<Cause> {
-    Vec::new()
-}
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ mod discovery;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub(crate) use discovery::{group, groups, resources};
 
-use crate::{schema::Schema, status::GroupResource};
+use crate::{crd::Rules, schema::Schema, status::GroupResource};
 
 /// One version of one resource, as discovery shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,12 +50,25 @@ pub(crate) struct Resource {
 }
 
 /// What a definition says about one version of a custom kind.
-#[derive(Debug)]
 pub(crate) struct Custom {
     pub(crate) version: Value,
     pub(crate) schema: Value,
     /// Warned about on each use of a deprecated version.
     pub(crate) warning: Option<String>,
+    rules: OnceLock<Rules>,
+}
+
+impl std::fmt::Debug for Custom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Custom").field("version", &self.version["name"]).finish_non_exhaustive()
+    }
+}
+
+impl Custom {
+    /// The CEL rules of the schema, compiled when they are first needed.
+    pub(crate) fn rules(&self) -> &Rules {
+        self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
+    }
 }
 
 impl Resource {
@@ -217,6 +230,7 @@ impl Registry {
                     schema: version["schema"]["openAPIV3Schema"].clone(),
                     version: version.clone(),
                     warning,
+                    rules: OnceLock::new(),
                 }),
             });
         }

@@ -76,7 +76,7 @@ pub(super) fn store(
         _ => admit::default_object(&resource.api_version(), resource.kind(), &mut object),
     }
     let key = name(state, call, &mut object);
-    strategy::validate(call, &object)?;
+    strategy::validate(call, None, &object)?;
     check_namespace(state, call, &key.1)?;
     if state.get(&resource.of, &key).is_some() {
         return Err(Refusal::already_exists(&resource.of, &key.1));

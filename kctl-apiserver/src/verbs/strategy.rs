@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
+    crd,
     kinds::Resource,
     request::Call,
     status::{Cause, Refusal},
@@ -137,35 +138,8 @@ fn qos_class(pod: &Value) -> &'static str {
 
 /// A definition is served at once: it gets the status that the real server writes a moment later.
 fn establish(state: &State, definition: &mut Value) {
-    let now = state.clock.seconds();
-    let spec = &mut definition["spec"];
-    let kind = spec["names"]["kind"].as_str().unwrap_or_default().to_owned();
-    if spec["names"]["singular"].as_str().is_none_or(str::is_empty) {
-        spec["names"]["singular"] = kind.to_lowercase().into();
-    }
-    if spec["names"]["listKind"].as_str().is_none_or(str::is_empty) {
-        spec["names"]["listKind"] = format!("{kind}List").into();
-    }
-    if spec["conversion"].is_null() {
-        spec["conversion"] = json!({ "strategy": "None" });
-    }
-    let stored: Vec<Value> = spec["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|version| version["storage"] == true)
-        .map(|version| version["name"].clone())
-        .collect();
-    let condition = |kind: &str, reason: &str, message: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message });
-    let status = json!({
-        "conditions": [
-            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        ],
-        "acceptedNames": spec["names"],
-        "storedVersions": stored,
-    });
-    definition["status"] = status;
+    crd::default_definition(definition);
+    crd::accept_names(definition, &state.clock.seconds());
     definition["metadata"]["finalizers"] = json!([crate::controllers::CLEANUP]);
 }
 
@@ -244,11 +218,19 @@ fn changes_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
 }
 
 /// Checks an object of any kind.
-pub(super) fn validate(call: &Call, object: &Value) -> Result<(), Refusal> {
+pub(super) fn validate(call: &Call, old: Option<&Value>, object: &Value) -> Result<(), Refusal> {
     let resource = &call.resource;
+    let cause = |error: crd::FieldError| Cause { reason: error.reason, message: error.message, field: error.field };
     let mut causes = crate::admit::metadata(resource, object);
-    if let (Some(_), Some(schema)) = (&resource.custom, resource.schema()) {
-        causes.extend(crate::crd::validate(schema, object));
+    if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
+        let mut errors = crd::validate(schema, object);
+        if !custom.rules().is_empty() {
+            custom.rules().validate(object, old, &mut errors);
+        }
+        causes.extend(errors.into_iter().map(cause));
+    }
+    if resource.of.resource == "customresourcedefinitions" {
+        causes.extend(crd::validate_definition(object).into_iter().map(cause));
     }
     if resource.custom.is_none() {
         causes.extend(crate::admit::required(resource, object));

@@ -76,7 +76,7 @@ pub(super) fn write(
         Some(schema) if resource.custom.is_some() => crd::default(schema, &mut new),
         _ => admit::default_object(&resource.api_version(), resource.kind(), &mut new),
     }
-    strategy::validate(call, &new)?;
+    strategy::validate(call, Some(old), &new)?;
     own(&Writing::of(call, state).request(), old, &mut new)?;
     if call.dry_run() {
         return Ok(new.into());

@@ -1,0 +1,134 @@
+//! Defaults of a structural schema. Reads a schema and fills in an object.
+
+use serde_json::Value;
+
+use crate::schema::Schema;
+
+/// Fills in the defaults of the schema: missing fields, and nulls where null is not allowed, get theirs, also inside a
+/// default that was just filled in. Then nulls of fields that neither allow null nor have a default are removed; items
+/// of lists are never removed.
+///
+/// Upstream: `structural-schema/defaulting/algorithm.go` and `prune.go` of apiextensions-apiserver.
+pub fn default(schema: Schema, object: &mut Value) {
+    match object {
+        Value::Object(fields) => {
+            for (name, field) in schema.properties() {
+                let Some(value) = default_of(field) else { continue };
+                match fields.get(name) {
+                    None => {}
+                    Some(Value::Null) if !field.flag("nullable") => {}
+                    Some(_) => continue,
+                }
+                fields.insert(name.to_owned(), value.clone());
+            }
+            fields.retain(|name, value| {
+                let Some(field) = schema.field(name) else { return true };
+                entry(field, value);
+                !value.is_null() || field.flag("nullable")
+            });
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.items() {
+                for item in items {
+                    entry(schema, item);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Fills in a value of a map or an item of a list: it is there, so only a null can get the default itself.
+fn entry(schema: Schema, value: &mut Value) {
+    if value.is_null()
+        && !schema.flag("nullable")
+        && let Some(replacement) = default_of(schema)
+    {
+        *value = replacement.clone();
+    }
+    default(schema, value);
+}
+
+fn default_of(schema: Schema<'_>) -> Option<&Value> {
+    schema.json().get("default").filter(|value| !value.is_null())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(field: &Value, mut spec: Value, expected: &Value) {
+        let schema = json!({"type": "object", "properties": field});
+        default(Schema::structural(&schema), &mut spec);
+        assert_eq!(&spec, expected, "{field}");
+    }
+
+    fn named() -> Value {
+        json!({"type": "object", "properties": {"a": {"type": "string", "default": "x"}, "b": {"type": "string"}}})
+    }
+
+    #[test]
+    fn a_missing_field_gets_its_default() {
+        check(&json!({"f": {"type": "boolean", "default": false}}), json!({}), &json!({"f": false}));
+        check(&json!({"f": named()}), json!({}), &json!({}));
+    }
+
+    #[test]
+    fn null_gets_the_default_unless_it_is_allowed() {
+        check(&json!({"f": {"type": "string", "default": "d"}}), json!({"f": null}), &json!({"f": "d"}));
+        let nullable = json!({"f": {"type": "string", "default": "d", "nullable": true}});
+        check(&nullable, json!({"f": null}), &json!({"f": null}));
+        check(&nullable, json!({}), &json!({"f": "d"}));
+    }
+
+    #[test]
+    fn null_without_a_default_is_removed_unless_it_is_allowed() {
+        check(&json!({"f": {"type": "string"}}), json!({"f": null}), &json!({}));
+        check(&json!({"f": {"x-kubernetes-int-or-string": true}}), json!({"f": null}), &json!({}));
+        check(&json!({"f": {"type": "string", "nullable": true}}), json!({"f": null}), &json!({"f": null}));
+        check(&json!({}), json!({"f": null}), &json!({"f": null}));
+    }
+
+    #[test]
+    fn a_default_is_itself_filled_in() {
+        let b = json!({"type": "object", "default": {"d": 1}, "properties": {"c": {"default": 3}, "d": {"type": "integer"}}});
+        let field = json!({"f": {"type": "object", "default": {}, "properties": {"b": b}}});
+        check(&field, json!({}), &json!({"f": {"b": {"c": 3, "d": 1}}}));
+        check(&field, json!({"f": null}), &json!({"f": {"b": {"c": 3, "d": 1}}}));
+        check(&field, json!({"f": {"b": {}}}), &json!({"f": {"b": {"c": 3}}}));
+        let list = json!({"f": {"type": "array", "default": [{"b": "1"}], "items": named()}});
+        check(&list, json!({}), &json!({"f": [{"a": "x", "b": "1"}]}));
+    }
+
+    #[test]
+    fn items_are_filled_in_and_null_items_stay_or_get_the_default() {
+        let list = json!({"f": {"type": "array", "items": named()}});
+        check(&list, json!({"f": [{}, null, {"a": null, "b": null}]}), &json!({"f": [{"a": "x"}, null, {"a": "x"}]}));
+        let texts = json!({"f": {"type": "array", "items": {"type": "string", "default": "i"}}});
+        check(&texts, json!({"f": [null, "x"]}), &json!({"f": ["i", "x"]}));
+        let nullable = json!({"f": {"type": "array", "items": {"type": "string", "default": "i", "nullable": true}}});
+        check(&nullable, json!({"f": [null, "x"]}), &json!({"f": [null, "x"]}));
+    }
+
+    #[test]
+    fn values_of_maps_are_filled_in_and_nulls_removed() {
+        let map = json!({"f": {"type": "object", "additionalProperties": named()}});
+        check(&map, json!({"f": {"a": {}, "b": null}}), &json!({"f": {"a": {"a": "x"}}}));
+        let texts = json!({"f": {"type": "object", "additionalProperties": {"type": "string", "default": "q"}}});
+        check(&texts, json!({"f": {"a": null, "b": "x"}}), &json!({"f": {"a": "q", "b": "x"}}));
+    }
+
+    #[test]
+    fn unknown_nulls_stay_where_unknown_fields_are_preserved() {
+        let field = json!({"f": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"q": {"type": "string"}}}});
+        check(&field, json!({"f": {"q": null, "z": null}}), &json!({"f": {"z": null}}));
+    }
+
+    #[test]
+    fn values_of_another_type_are_left_alone() {
+        let field = json!({"o": named(), "l": {"type": "array", "items": named()}});
+        check(&field, json!({"o": "x", "l": {}}), &json!({"o": "x", "l": {}}));
+    }
+}

@@ -1,0 +1,314 @@
+//! Validation of a `CustomResourceDefinition`. Reads the object and hands on what the real server refuses.
+//!
+//! Upstream: `pkg/apis/apiextensions/validation/validation.go` of apiextensions-apiserver. Where all versions agree in
+//! schema, subresources or columns, upstream names the field that v1beta1 had for all of them, such as
+//! `spec.validation`; so does this.
+
+use serde_json::{Map, Value, json};
+
+use super::{FieldError, names, structural};
+
+/// The annotation with which groups of Kubernetes itself are approved.
+const APPROVAL: &str = "api-approved.kubernetes.io";
+
+/// Validates a definition that was defaulted ([`super::default_definition`]).
+///
+/// Of CEL rules, selectable fields only a missing path, of webhooks only the presence of their settings is checked.
+pub fn validate_definition(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = &object["spec"];
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    name(object, &mut errors);
+    approval(object, &mut errors);
+    group(spec, &mut errors);
+    enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], &mut errors);
+    version_names(spec, versions, &mut errors);
+    version_parts(versions, &mut errors);
+    if spec["preserveUnknownFields"] == true {
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.push(FieldError::invalid("spec.preserveUnknownFields", &true.into(), detail));
+    }
+    resource_names(&spec["names"], &mut errors);
+    conversion(&spec["conversion"], &mut errors);
+    stored_versions(object, versions, &mut errors);
+    errors
+}
+
+fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object[key].as_str().unwrap_or_default()
+}
+
+fn problems(field: &str, text: &str, problems: &[String], errors: &mut Vec<FieldError>) {
+    errors.extend(problems.iter().map(|problem| FieldError::invalid(field, &text.into(), problem)));
+}
+
+fn name(object: &Value, errors: &mut Vec<FieldError>) {
+    let name = text(&object["metadata"], "name");
+    problems("metadata.name", name, &names::subdomain_problems(name), errors);
+    let spec = &object["spec"];
+    if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        errors.push(FieldError::invalid("metadata.name", &name.into(), detail));
+    }
+}
+
+fn approval(object: &Value, errors: &mut Vec<FieldError>) {
+    let group = text(&object["spec"], "group");
+    let is_protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    if !is_protected {
+        return;
+    }
+    let field = format!("metadata.annotations[{APPROVAL}]");
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    let must = format!("protected groups must have approval annotation \"{APPROVAL}\"");
+    match text(&object["metadata"]["annotations"], APPROVAL) {
+        "" => errors.push(FieldError::required(&field, &format!("{must}, {see}"))),
+        value if value.starts_with("unapproved") || value.contains("://") => {}
+        value => {
+            let detail = format!("{must} with either a URL or a reason starting with \"unapproved\", {see}");
+            errors.push(FieldError::invalid(&field, &value.into(), &detail));
+        }
+    }
+}
+
+fn group(spec: &Value, errors: &mut Vec<FieldError>) {
+    let group = text(spec, "group");
+    if group.is_empty() {
+        errors.push(FieldError::required("spec.group", ""));
+        return;
+    }
+    let found = names::subdomain_problems(group);
+    problems("spec.group", group, &found, errors);
+    if found.is_empty() && !group.contains('.') {
+        errors.push(FieldError::invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
+    }
+}
+
+/// Checks a text that is one of these; none is the same as an empty one.
+fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<FieldError>) {
+    match value.as_str().unwrap_or_default() {
+        "" => errors.push(FieldError::required(field, "")),
+        text if supported.contains(&text) => {}
+        _ => {
+            let supported: Vec<String> = supported.iter().map(|&text| text.to_owned()).collect();
+            errors.push(FieldError::not_supported(field, value, &supported));
+        }
+    }
+}
+
+fn version_names(spec: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
+    let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
+    for (i, name) in names.iter().enumerate() {
+        problems(&format!("spec.versions[{i}].name"), name, &names::label_problems(name), errors);
+    }
+    let list = internal(spec, versions);
+    if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
+        errors.push(versions_error(&list, "must contain unique version names"));
+    }
+    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+        errors.push(versions_error(&list, "must have exactly one version marked as storage version"));
+    }
+    // The first version was the only one in v1beta1, and is checked once more under that name.
+    if let Some(name) = names.first().filter(|name| !name.is_empty()) {
+        problems("spec.version", name, &names::label_problems(name), errors);
+    }
+}
+
+fn versions_error(list: &str, detail: &str) -> FieldError {
+    FieldError::new("FieldValueInvalid", "spec.versions", format!("Invalid value: {list}: {detail}"))
+}
+
+/// The versions as upstream prints them: its internal type, of which the parts that all versions share are gone.
+fn internal(spec: &Value, versions: &[Value]) -> String {
+    if spec["versions"].is_null() {
+        return "null".to_owned();
+    }
+    let texts: Vec<String> = versions.iter().map(|version| internal_version(version, versions)).collect();
+    format!("[{}]", texts.join(","))
+}
+
+fn internal_version(version: &Value, versions: &[Value]) -> String {
+    let flag = |key: &str| Value::Bool(version[key] == true);
+    let part = |key: &str| if is_shared(versions, key) { Value::Null } else { version[key].clone() };
+    let fields = [
+        ("Name", json!(text(version, "name"))),
+        ("Served", flag("served")),
+        ("Storage", flag("storage")),
+        ("Deprecated", flag("deprecated")),
+        ("DeprecationWarning", version["deprecationWarning"].clone()),
+        ("Schema", part("schema")),
+        ("Subresources", part("subresources")),
+        ("AdditionalPrinterColumns", part("additionalPrinterColumns")),
+        ("SelectableFields", part("selectableFields")),
+    ];
+    let fields = fields.map(|(name, value)| format!("\"{name}\":{value}"));
+    format!("{{{}}}", fields.join(","))
+}
+
+/// Whether all versions agree in a part.
+fn is_shared(versions: &[Value], key: &str) -> bool {
+    versions.iter().all(|version| version[key] == versions[0][key])
+}
+
+fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
+    for (i, version) in versions.iter().enumerate() {
+        let path = format!("spec.versions[{i}]");
+        let at = |key: &str, shared: &str| {
+            if is_shared(versions, key) {
+                (i == 0).then(|| format!("spec.{shared}"))
+            } else {
+                Some(format!("{path}.{key}"))
+            }
+        };
+        if !version["schema"]["openAPIV3Schema"].is_object() {
+            errors.push(FieldError::required(&format!("{path}.schema.openAPIV3Schema"), ""));
+        } else if let Some(path) = at("schema", "validation") {
+            structural::check(&version["schema"]["openAPIV3Schema"], &format!("{path}.openAPIV3Schema"), errors);
+        }
+        if let Some(path) = at("subresources", "subresources") {
+            scale(&version["subresources"]["scale"], &format!("{path}.scale"), errors);
+        }
+        if let Some(path) = at("additionalPrinterColumns", "additionalPrinterColumns") {
+            columns(&version["additionalPrinterColumns"], &path, errors);
+        }
+        for (i, field) in version["selectableFields"].as_array().into_iter().flatten().enumerate() {
+            if text(field, "jsonPath").is_empty() {
+                errors.push(FieldError::required(&format!("{path}.selectableFields[{i}].jsonPath"), ""));
+            }
+        }
+        if let Some(warning) = version["deprecationWarning"].as_str() {
+            let field = format!("{path}.deprecationWarning");
+            if version["deprecated"] != true {
+                errors.push(FieldError::invalid(&field, &warning.into(), "can only be set for deprecated versions"));
+            }
+            if warning.is_empty() {
+                errors.push(FieldError::invalid(&field, &warning.into(), "must not be an empty string"));
+            }
+        }
+    }
+}
+
+const SIMPLE_PATH: &str = "must be a simple json path starting with .";
+
+fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if !scale.is_object() {
+        return;
+    }
+    for (key, roots, detail) in [
+        ("specReplicasPath", [".spec."].as_slice(), "should be a json path under .spec"),
+        ("statusReplicasPath", [".status."].as_slice(), "should be a json path under .status"),
+        ("labelSelectorPath", [".spec.", ".status."].as_slice(), "should be a json path under either .spec or .status"),
+    ] {
+        let (value, field) = (text(scale, key), format!("{path}.{key}"));
+        if value.is_empty() {
+            if key != "labelSelectorPath" {
+                errors.push(FieldError::required(&field, ""));
+            }
+        } else if !value.starts_with('.') {
+            errors.push(FieldError::invalid(&field, &value.into(), SIMPLE_PATH));
+        } else if !roots.iter().any(|root| value.starts_with(root)) {
+            errors.push(FieldError::invalid(&field, &value.into(), detail));
+        }
+    }
+}
+
+fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    const TYPES: &str = "must be one of boolean,date,integer,number,string";
+    const FORMATS: &str = "must be one of byte,date,date-time,double,float,int32,int64,password";
+    let is_one_of = |all: &str, text: &str| all.trim_start_matches("must be one of ").split(',').any(|one| one == text);
+    for (i, column) in columns.as_array().into_iter().flatten().enumerate() {
+        let at = |key: &str| format!("{path}[{i}].{key}");
+        if text(column, "name").is_empty() {
+            errors.push(FieldError::required(&at("name"), ""));
+        }
+        match text(column, "type") {
+            "" => errors.push(FieldError::required(&at("type"), TYPES)),
+            name if !is_one_of(TYPES, name) => errors.push(FieldError::invalid(&at("type"), &name.into(), TYPES)),
+            _ => {}
+        }
+        let format = text(column, "format");
+        if !format.is_empty() && !is_one_of(FORMATS, format) {
+            errors.push(FieldError::invalid(&at("format"), &format.into(), FORMATS));
+        }
+        match text(column, "jsonPath") {
+            "" => errors.push(FieldError::required(&at("JSONPath"), "")),
+            value if !value.starts_with('.') => {
+                errors.push(FieldError::invalid(&at("JSONPath"), &value.into(), SIMPLE_PATH));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn resource_names(all: &Value, errors: &mut Vec<FieldError>) {
+    for key in ["plural", "singular", "kind", "listKind"] {
+        let (name, field) = (text(all, key), format!("spec.names.{key}"));
+        if name.is_empty() {
+            errors.push(FieldError::required(&field, ""));
+        } else if key == "plural" || key == "singular" {
+            problems(&field, name, &names::label_problems(name), errors);
+        } else {
+            problems(&field, name, &names::kind_problems(name), errors);
+        }
+    }
+    for key in ["shortNames", "categories"] {
+        for (i, name) in all[key].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
+            problems(&format!("spec.names.{key}[{i}]"), name, &names::label_problems(name), errors);
+        }
+    }
+    let kind = text(all, "kind");
+    if !kind.is_empty() && kind == text(all, "listKind") {
+        let detail = "kind and listKind may not be the same";
+        errors.push(FieldError::invalid("spec.names.listKind", &kind.into(), detail));
+    }
+}
+
+fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
+    enumerated("spec.conversion.strategy", &conversion["strategy"], &["None", "Webhook"], errors);
+    let webhook = conversion["webhook"].as_object();
+    let part =
+        |key: &str| webhook.and_then(|webhook: &Map<String, Value>| webhook.get(key)).filter(|part| !part.is_null());
+    let (client, reviews) = (part("clientConfig"), part("conversionReviewVersions"));
+    let (client_field, reviews_field) =
+        ("spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions");
+    if conversion["strategy"] != "Webhook" {
+        let detail = "should not be set when strategy is not set to Webhook";
+        for (part, field) in [(client, client_field), (reviews, reviews_field)] {
+            errors.extend(part.map(|_| FieldError::forbidden(field, detail)));
+        }
+        return;
+    }
+    if client.is_none() {
+        errors.push(FieldError::required(client_field, "required when strategy is set to Webhook"));
+    }
+    let known = |version: &Value| version == "v1" || version == "v1beta1";
+    match reviews.and_then(Value::as_array) {
+        Some(reviews) if reviews.iter().any(known) => {}
+        Some(all) if !all.is_empty() => {
+            let detail = "must include at least one of v1, v1beta1";
+            errors.push(FieldError::invalid(reviews_field, &reviews.cloned().unwrap_or_default(), detail));
+        }
+        _ => errors.push(FieldError::required(reviews_field, "")),
+    }
+}
+
+/// The storage version must be among the stored ones. Of several storage versions upstream looks at the last, and keeps
+/// the first.
+fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
+    let field = "status.storedVersions";
+    let storage: Vec<&str> =
+        versions.iter().filter(|version| version["storage"] == true).map(|version| text(version, "name")).collect();
+    let stored = &object["status"]["storedVersions"];
+    if stored.as_array().is_none_or(Vec::is_empty) {
+        errors.push(FieldError::invalid(field, &Value::Null, "must have at least one stored version"));
+        return;
+    }
+    if let Some(last) =
+        storage.last().filter(|last| !stored.as_array().is_some_and(|all| all.iter().any(|one| one == *last)))
+    {
+        errors.push(FieldError::invalid(field, stored, &format!("must have the storage version {last}")));
+    }
+}

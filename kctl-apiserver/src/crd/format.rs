@@ -1,0 +1,132 @@
+//! Formats of texts that the real server checks. Upstream: `pkg/validation/strfmt` of kube-openapi.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::pattern;
+
+/// Whether a format of texts is checked at all; others are ignored.
+pub(super) fn is_known(format: &str) -> bool {
+    check_of(format).is_some()
+}
+
+/// Whether a text has a format. A format that is not known has every text.
+pub(super) fn matches(format: &str, text: &str) -> bool {
+    check_of(format).is_none_or(|check| check(text))
+}
+
+type Check = fn(&str) -> bool;
+
+fn check_of(format: &str) -> Option<Check> {
+    Some(match format.replace('-', "").as_str() {
+        "datetime" => is_date_time,
+        "date" => is_date,
+        "duration" => is_duration,
+        "byte" => |text| pattern::matches(BASE64, text),
+        "password" => |_| true,
+        "email" => |text| pattern::matches(EMAIL, text),
+        "uuid" => {
+            |text| pattern::matches("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$", text)
+        }
+        "uuid3" => {
+            |text| pattern::matches("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$", text)
+        }
+        "uuid4" => |text| {
+            pattern::matches("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$", text)
+        },
+        "uuid5" => |text| {
+            pattern::matches("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$", text)
+        },
+        "ipv4" => is_ipv4,
+        "ipv6" => |text| text.parse::<Ipv6Addr>().is_ok(),
+        "cidr" => is_cidr,
+        "uri" => |text| pattern::matches("^(/|[A-Za-z][A-Za-z0-9+.-]*:)[^\\x00-\\x20\\x7f]*$", text),
+        "hostname" => is_hostname,
+        "mac" => |text| {
+            pattern::matches(
+                "(?i)^([0-9a-f]{2}([:-][0-9a-f]{2}){5}|[0-9a-f]{2}([:-][0-9a-f]{2}){7}|[0-9a-f]{4}(\\.[0-9a-f]{4}){2,3})$",
+                text,
+            )
+        },
+        "bsonobjectid" => |text| pattern::matches("^[0-9a-fA-F]{24}$", text),
+        "isbn" => |text| is_isbn10(text) || is_isbn13(text),
+        "isbn10" => is_isbn10,
+        "isbn13" => is_isbn13,
+        "creditcard" => is_credit_card,
+        "ssn" => |text| pattern::matches("^\\d{3}[- ]\\d{2}[- ]\\d{4}$", text),
+        "hexcolor" => |text| pattern::matches("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$", text),
+        "rgbcolor" => |text| pattern::matches(RGB, text),
+        "k8sshortname" => |text| text.len() <= 63 && pattern::matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", text),
+        "k8slongname" => |text| text.len() <= 253 && pattern::matches(super::names::SUBDOMAIN, text),
+        _ => return None,
+    })
+}
+
+const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$";
+const EMAIL: &str = "^([^<>@]*<)?[^<>@\\s]+@[^<>@\\s]+>?$";
+const RGB: &str = "^rgb\\(\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*,\\s*(0|[1-9]\\d?|1\\d\\d?|2[0-4]\\d|25[0-5])\\s*\\)$";
+const HOSTNAME: &str = "^([a-zA-Z0-9\\p{S}\\p{L}](-?[a-zA-Z0-9\\p{S}\\p{L}]{0,62})?|([a-zA-Z0-9\\p{S}\\p{L}]([a-zA-Z0-9\\-\\p{S}\\p{L}]{0,61}[a-zA-Z0-9\\p{S}\\p{L}])?\\.)+[a-zA-Z\\p{L}]{2,63})$";
+
+fn is_date(text: &str) -> bool {
+    pattern::matches("^\\d{4}-\\d{2}-\\d{2}$", text) && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+fn is_date_time(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let Some((date, time)) = text.split_once('t') else { return false };
+    let time_of_day = "^([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(.\\d+)?(z|[+-]\\d{2}:\\d{2})$";
+    is_date(date) && pattern::matches(time_of_day, time)
+}
+
+/// A Go duration, or numbers with the name of a unit anywhere in the text.
+fn is_duration(text: &str) -> bool {
+    let unit = "(ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hr|hrs|hours?|d|days?|w|wks?|weeks?)";
+    pattern::matches("^[+-]?(0|(\\d+\\.?\\d*|\\.\\d+)(ns|us|µs|μs|ms|s|m|h))+$", text)
+        || pattern::matches(&format!("(?i)\\d+\\s*{unit}([^A-Za-zµ]|$)"), text)
+}
+
+/// Leading zeros are allowed, as in old versions of Go.
+fn is_ipv4(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    parts.len() == 4 && parts.iter().all(|part| pattern::matches("^\\d+$", part) && part.parse::<u8>().is_ok())
+}
+
+fn is_cidr(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else { return false };
+    let bits_max = if address.parse::<Ipv4Addr>().is_ok() || is_ipv4(address) {
+        32
+    } else if address.parse::<Ipv6Addr>().is_ok() {
+        128
+    } else {
+        return false;
+    };
+    bits.chars().all(|c| c.is_ascii_digit()) && bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max)
+}
+
+fn is_hostname(text: &str) -> bool {
+    text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && pattern::matches(HOSTNAME, text)
+}
+
+/// The digits of a text without spaces and dashes, where an `X` at the end is ten.
+fn digits(text: &str) -> Option<Vec<u32>> {
+    let text: Vec<char> = text.chars().filter(|c| !matches!(c, ' ' | '-')).collect();
+    let last = text.len().checked_sub(1)?;
+    text.iter().enumerate().map(|(i, c)| if i == last && *c == 'X' { Some(10) } else { c.to_digit(10) }).collect()
+}
+
+fn is_isbn10(text: &str) -> bool {
+    let Some(digits) = digits(text).filter(|digits| digits.len() == 10) else { return false };
+    digits.iter().zip(1..).map(|(digit, weight)| digit * weight).sum::<u32>().is_multiple_of(11)
+}
+
+fn is_isbn13(text: &str) -> bool {
+    let Some(digits) = digits(text).filter(|digits| digits.len() == 13 && digits[12] < 10) else { return false };
+    digits.iter().zip([1, 3].into_iter().cycle()).map(|(digit, weight)| digit * weight).sum::<u32>().is_multiple_of(10)
+}
+
+fn is_credit_card(text: &str) -> bool {
+    let Some(digits) = digits(text).filter(|digits| (13..=19).contains(&digits.len())) else { return false };
+    let doubled = |digit: u32| if digit > 4 { digit * 2 - 9 } else { digit * 2 };
+    let sum: u32 =
+        digits.iter().rev().enumerate().map(|(i, &digit)| if i % 2 == 1 { doubled(digit) } else { digit }).sum();
+    sum.is_multiple_of(10)
+}

@@ -1,0 +1,122 @@
+//! What is checked after the schema: duplicates in lists that are sets or maps, and objects that are embedded.
+
+use serde_json::{Map, Value};
+
+use super::{FieldError, names};
+use crate::schema::{ListType, Schema};
+
+/// Calls the visitor on every value with its schema, parents first.
+fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMut(Schema<'a>, &Value, &str)) {
+    visit(schema, value, path);
+    match value {
+        Value::Array(items) => {
+            let Some(schema) = schema.items() else { return };
+            items.iter().enumerate().for_each(|(i, item)| walk(schema, item, &format!("{path}[{i}]"), visit));
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let Some(field) = schema.field(name) else { continue };
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                walk(field, value, &path, visit);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reports items of sets and maps that occur again; each value once, where it is found first.
+pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    walk(schema, object, path, &mut |schema, value, path| {
+        let Some(items) = value.as_array() else { return };
+        match schema.list_type() {
+            ListType::Atomic => {}
+            ListType::Set => again(items.iter().cloned(), path, errors),
+            ListType::Map(keys) => {
+                if let Some(i) = items.iter().position(|item| !item.is_object()) {
+                    let detail = "must be an object for an array of list-type map";
+                    errors.push(FieldError::invalid(&format!("{path}[{i}]"), &items[i], detail));
+                } else {
+                    again(items.iter().map(|item| keys_of(item, keys)), path, errors);
+                }
+            }
+        }
+    });
+}
+
+fn keys_of(item: &Value, keys: &[Value]) -> Value {
+    let keys = keys.iter().filter_map(Value::as_str);
+    Value::Object(keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect())
+}
+
+fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
+    // Keys as JSON text, and whether they were reported.
+    let mut seen = std::collections::HashMap::new();
+    for (i, key) in keys.enumerate() {
+        match seen.entry(key.to_string()) {
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(false);
+            }
+            std::collections::hash_map::Entry::Occupied(mut entry) => {
+                if !entry.insert(true) {
+                    errors.push(FieldError::duplicate(&format!("{path}[{i}]"), &key));
+                }
+            }
+        }
+    }
+}
+
+/// Checks apiVersion, kind and metadata of embedded objects.
+pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    walk(schema, object, path, &mut |schema, value, path| {
+        if let Some(fields) = value.as_object().filter(|_| schema.flag("x-kubernetes-embedded-resource")) {
+            embedded_object(fields, path, errors);
+        }
+    });
+}
+
+fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+    let at = |name: &str| format!("{path}.{name}");
+    match fields.get("apiVersion").map(|value| (value, value.as_str())) {
+        None => errors.push(FieldError::required(&at("apiVersion"), "")),
+        Some((value, Some(""))) => errors.push(FieldError::invalid(&at("apiVersion"), value, "must not be empty")),
+        Some((value, Some(text))) if text.matches('/').count() > 1 => {
+            let detail = format!("unexpected GroupVersion string: {text}");
+            errors.push(FieldError::invalid(&at("apiVersion"), value, &detail));
+        }
+        Some(_) => {}
+    }
+    match fields.get("kind").map(|value| (value, value.as_str())) {
+        None => errors.push(FieldError::required(&at("kind"), "")),
+        Some((value, Some(""))) => errors.push(FieldError::invalid(&at("kind"), value, "must not be empty")),
+        Some((value, Some(text))) => {
+            let problems = names::kind_problems(text);
+            errors.extend(problems.iter().map(|problem| FieldError::invalid(&at("kind"), value, problem)));
+        }
+        Some((_, None)) => {}
+    }
+    if let Some(metadata) = fields.get("metadata") {
+        embedded_metadata(metadata, &at("metadata"), errors);
+    }
+}
+
+/// Checks what upstream checks without knowing the kind: every name passes.
+fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let mut report = |field: &str, text: &str, problems: Vec<String>| {
+        let field = format!("{path}.{field}");
+        errors.extend(problems.iter().map(|problem| FieldError::invalid(&field, &text.into(), problem)));
+    };
+    if let Some(namespace) = metadata["namespace"].as_str().filter(|namespace| !namespace.is_empty()) {
+        report("namespace", namespace, names::namespace_problems(namespace));
+    }
+    for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
+        report("labels", key, names::label_key_problems(key));
+        let value = value.as_str().unwrap_or_default();
+        report("labels", value, names::label_value_problems(value));
+    }
+    for key in metadata["annotations"].as_object().into_iter().flat_map(Map::keys) {
+        report("annotations", key, names::label_key_problems(&key.to_lowercase()));
+    }
+    for finalizer in metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        report("finalizers", finalizer, names::label_key_problems(finalizer));
+    }
+}

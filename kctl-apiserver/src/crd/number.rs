@@ -1,0 +1,137 @@
+//! Numbers: limits, multiples and equality as Go finds them, where a number is an `int64` or a `float64`.
+
+use serde_json::Value;
+
+use super::{FieldError, go};
+use crate::schema::Schema;
+
+/// 2^53 - 1: floats up to here are told apart from their neighbours.
+const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
+/// The relative difference from a whole number that upstream (`swag.IsFloat64AJSONInteger`) forgives.
+const EPSILON: f64 = 1e-9;
+
+/// Whether a number counts as an integer.
+pub(super) fn is_whole(value: &Value) -> bool {
+    value.is_i64() || value.as_f64().is_some_and(whole)
+}
+
+fn whole(number: f64) -> bool {
+    if number.abs() > WHOLE_MAX {
+        return false;
+    }
+    let difference = (number - number.trunc()).abs();
+    difference == 0.0 || (number.trunc() != 0.0 && difference / (number.abs() + number.trunc().abs()) < EPSILON)
+}
+
+/// Whether a value equals one of an enumeration. Go converts the value to the type of the other first, so 1.5 is 1.
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as upstream")]
+pub(super) fn equals(value: &Value, one: &Value) -> bool {
+    let (Value::Number(a), Value::Number(b)) = (value, one) else { return value == one };
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) => a == b,
+        (Some(a), None) => b.as_f64() == Some(a as f64),
+        (None, Some(b)) => a.as_f64().is_some_and(|a| a as i64 == b),
+        (None, None) => a.as_f64() == b.as_f64(),
+    }
+}
+
+/// Checks the range of the format, `multipleOf`, `minimum` and `maximum`.
+pub(super) fn check(
+    schema: Schema,
+    r#type: Option<&str>,
+    format: Option<&str>,
+    value: &Value,
+    path: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    let range = Range { r#type, format, path };
+    errors.extend(range.check(value, "Checked"));
+    let json = schema.json();
+    if let Some(factor) = json.get("multipleOf").filter(|factor| factor.is_number()) {
+        errors.extend(range.check(factor, "MultipleOf").or_else(|| multiple(value, factor, path)));
+    }
+    for (key, exclusive, name) in
+        [("minimum", "exclusiveMinimum", "Minimum boundary"), ("maximum", "exclusiveMaximum", "Maximum boundary")]
+    {
+        let Some(bound) = json.get(key).filter(|bound| bound.is_number()) else { continue };
+        let limit = Limit { is_minimum: key == "minimum", is_exclusive: schema.flag(exclusive) };
+        errors.extend(range.check(bound, name).or_else(|| limit.check(value, bound, path)));
+    }
+}
+
+struct Range<'a> {
+    r#type: Option<&'a str>,
+    format: Option<&'a str>,
+    path: &'a str,
+}
+
+impl Range<'_> {
+    /// Checks that a number is one of the type and format.
+    fn check(&self, value: &Value, what: &str) -> Option<FieldError> {
+        let number = value.as_f64()?;
+        // Within the range of an i64 the comparison with its bounds as floats is exact enough: upstream prints and parses.
+        let integer = value.as_i64().map(i128::from).or_else(|| is_integer_text(number));
+        let fits = match (self.r#type, self.format) {
+            (Some("integer"), Some("int32")) => integer.is_some_and(|integer| i32::try_from(integer).is_ok()),
+            (Some("integer"), _) => integer.is_some_and(|integer| i64::try_from(integer).is_ok()),
+            (_, Some("float")) => number.abs() <= f64::from(f32::MAX),
+            _ => true,
+        };
+        let (path, r#type) = (self.path, self.r#type.unwrap_or_default());
+        let format =
+            self.format.map_or_else(|| "(default format)".to_owned(), |format| format!("with format {format}"));
+        (!fits).then(|| FieldError::nameless(&format!("{what} value must be of type {type} {format} in {path}")))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates far above what is asked of it")]
+fn is_integer_text(number: f64) -> Option<i128> {
+    (number.fract() == 0.0).then_some(number as i128)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "upstream truncates the factor of an integer")]
+fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
+    let (shown, positive, divides) = if let Some(number) = value.as_i64() {
+        let factor = factor.as_f64()? as i64;
+        (Value::from(factor), factor > 0, factor > 0 && number % factor == 0)
+    } else {
+        let (number, of) = (value.as_f64()?, factor.as_f64()?);
+        let quotient = if of < 1.0 { 1.0 / of * number } else { number / of };
+        (factor.clone(), of > 0.0, whole(quotient))
+    };
+    let shown_text = go::value(&shown);
+    if !positive {
+        let detail = format!("factor MultipleOf declared for {path} must be positive: {shown_text}");
+        return Some(FieldError::invalid(path, &shown, &detail));
+    }
+    (!divides)
+        .then(|| FieldError::invalid(path, value, &format!("{path} in body should be a multiple of {shown_text}")))
+}
+
+struct Limit {
+    is_minimum: bool,
+    is_exclusive: bool,
+}
+
+impl Limit {
+    #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the limit of an integer")]
+    fn check(&self, value: &Value, bound: &Value, path: &str) -> Option<FieldError> {
+        let bound = bound.as_f64()?;
+        let (ordering, shown) = match value.as_i64() {
+            Some(number) => (Some(number.cmp(&(bound as i64))), (bound as i64).to_string()),
+            None => (value.as_f64()?.partial_cmp(&bound), go::float(bound)),
+        };
+        let ordering = ordering?;
+        let ordering = if self.is_minimum { ordering } else { ordering.reverse() };
+        if ordering.is_gt() || (ordering.is_eq() && !self.is_exclusive) {
+            return None;
+        }
+        let than = match (self.is_minimum, self.is_exclusive) {
+            (true, true) => "greater than",
+            (true, false) => "greater than or equal to",
+            (false, true) => "less than",
+            (false, false) => "less than or equal to",
+        };
+        Some(FieldError::invalid(path, value, &format!("{path} in body should be {than} {shown}")))
+    }
+}

@@ -1,0 +1,241 @@
+//! Removal of fields that a structural schema does not name. Reads a schema, changes an object and hands on the names
+//! of what was removed.
+
+use serde_json::Value;
+
+use crate::schema::Schema;
+
+/// The fields of an embedded object, and of the root, that stay whether or not the schema names them.
+const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Removes the fields that the schema does not name and returns their paths, such as `spec.list[0].field`, in the order
+/// in which the real server names them in warnings and strict errors: the metadata of the root, then the object in the
+/// order of the paths as text, then the metadata of embedded objects.
+///
+/// Metadata is compared with the fields of `ObjectMeta`; the empty fields of embedded metadata go without a word.
+/// Upstream: `structural-schema/pruning/algorithm.go` and `objectmeta/coerce.go` of apiextensions-apiserver.
+pub fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
+    let mut pruned = Pruned::default();
+    let meta = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    let mut root = Vec::new();
+    if let Some(metadata) = object.get_mut("metadata") {
+        fields_of_type(meta, metadata, "metadata", &mut root);
+    }
+    pruned.value(Some(schema), object, "", Place::Object);
+    pruned.fields.sort();
+    pruned.metadata.sort();
+    root.sort();
+    [root, pruned.fields, pruned.metadata].concat()
+}
+
+/// Prunes a value that is no object of its own, such as a default.
+pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
+    let mut pruned = Pruned::default();
+    pruned.value(Some(schema), value, "", place_of(Some(schema)));
+    [pruned.fields, pruned.metadata].concat()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// An object with apiVersion, kind and metadata.
+    Object,
+    Value,
+}
+
+#[derive(Default)]
+struct Pruned {
+    fields: Vec<String>,
+    metadata: Vec<String>,
+}
+
+impl Pruned {
+    fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, place: Place) {
+        match value {
+            Value::Array(items) => {
+                let schema = schema.and_then(|schema| schema.items());
+                for (i, item) in items.iter_mut().enumerate() {
+                    self.value(schema, item, &format!("{path}[{i}]"), place_of(schema));
+                }
+            }
+            Value::Object(fields) => fields.retain(|name, value| {
+                if place == Place::Object && KEPT.contains(&name.as_str()) {
+                    if name == "metadata" && !path.is_empty() {
+                        self.embedded_metadata(value, &join(path, name));
+                    }
+                    return true;
+                }
+                self.field(schema, name, value, &join(path, name))
+            }),
+            _ => {}
+        }
+    }
+
+    /// Prunes a field and returns whether it stays.
+    fn field(&mut self, schema: Option<Schema>, name: &str, value: &mut Value, path: &str) -> bool {
+        let known = schema.and_then(|schema| schema.field(name));
+        let any = schema.is_some_and(|schema| schema.json()["additionalProperties"] == true);
+        if known.is_some() || any {
+            self.value(known, value, path, place_of(known));
+            return true;
+        }
+        let stays = schema.is_some_and(|schema| schema.preserves_unknown_fields());
+        if !stays {
+            self.fields.push(path.to_owned());
+        }
+        stays
+    }
+
+    fn embedded_metadata(&mut self, metadata: &mut Value, path: &str) {
+        let meta = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+        fields_of_type(meta, metadata, path, &mut self.metadata);
+        if let Value::Object(fields) = metadata {
+            fields.retain(|_, value| match value {
+                Value::Null => false,
+                Value::String(text) => !text.is_empty(),
+                Value::Array(items) => !items.is_empty(),
+                Value::Object(fields) => !fields.is_empty(),
+                Value::Bool(_) | Value::Number(_) => true,
+            });
+        }
+    }
+}
+
+fn place_of(schema: Option<Schema>) -> Place {
+    let embedded = schema.is_some_and(|schema| schema.flag("x-kubernetes-embedded-resource"));
+    if embedded { Place::Object } else { Place::Value }
+}
+
+/// Removes the fields that a built-in type does not have.
+fn fields_of_type(schema: Option<Schema>, value: &mut Value, path: &str, pruned: &mut Vec<String>) {
+    let Some(schema) = schema else { return };
+    match value {
+        Value::Array(items) => {
+            for (i, item) in items.iter_mut().enumerate() {
+                fields_of_type(schema.items(), item, &format!("{path}[{i}]"), pruned);
+            }
+        }
+        Value::Object(fields) if schema.properties().next().is_some() => fields.retain(|name, value| {
+            let path = join(path, name);
+            let Some(field) = schema.property(name) else {
+                pruned.push(path);
+                return false;
+            };
+            fields_of_type(Some(field), value, &path, pruned);
+            true
+        }),
+        _ => {}
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(schema: &Value, mut object: Value, expected: &Value, pruned: &[&str]) {
+        let names = prune(Schema::structural(schema), &mut object);
+        assert_eq!((&object, names.iter().map(String::as_str).collect::<Vec<_>>()), (expected, pruned.to_vec()));
+    }
+
+    fn schema() -> Value {
+        let named = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let preserved =
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"n": named}});
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "s": {"type": "string"},
+            "l": {"type": "array", "items": named},
+            "ll": {"type": "array", "items": {"type": "array", "items": named}},
+            "m": {"type": "object", "additionalProperties": named},
+            "o": {"type": "object", "properties": {"a": {"type": "string"}, "p": named}},
+            "pu": preserved,
+            "ap": {"type": "array", "items": preserved},
+            "at": {"type": "object", "additionalProperties": true},
+            "er": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true},
+            "es": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": named}},
+            "ei": {"type": "object"},
+        }}, "status": {"type": "object"}}})
+    }
+
+    #[test]
+    fn unknown_fields_are_named_in_the_order_of_their_paths() {
+        check(
+            &schema(),
+            json!({"spec": {"z": 1, "b": 2, "a": {"x": 1}, "c": [{"q": 1}]}, "top": 1, "alpha": {"x": {}}}),
+            &json!({"spec": {}}),
+            &["alpha", "spec.a", "spec.b", "spec.c", "spec.z", "top"],
+        );
+    }
+
+    #[test]
+    fn metadata_of_the_root_comes_first() {
+        check(
+            &schema(),
+            json!({"apiVersion": "g/v1", "apiVersion2": "x", "Kind": "x", "spec": {"z": 1},
+                "metadata": {"name": "x", "foo": 1, "bar": {"x": 1}, "labels": {"a": "b"}, "managedFields": []}}),
+            &json!({"apiVersion": "g/v1", "spec": {},
+                "metadata": {"name": "x", "labels": {"a": "b"}, "managedFields": []}}),
+            &["metadata.bar", "metadata.foo", "Kind", "apiVersion2", "spec.z"],
+        );
+    }
+
+    #[test]
+    fn items_and_values_of_maps_are_pruned() {
+        check(
+            &schema(),
+            json!({"spec": {"l": [{"b": 1, "a": "x"}, {"c": 1}], "ll": [[{"z": 1}]], "m": {"d.k/x": {"q": 1}, "k": {"z": 1}}}}),
+            &json!({"spec": {"l": [{"a": "x"}, {}], "ll": [[{}]], "m": {"d.k/x": {}, "k": {}}}}),
+            &["spec.l[0].b", "spec.l[1].c", "spec.ll[0][0].z", "spec.m.d.k/x.q", "spec.m.k.z"],
+        );
+    }
+
+    #[test]
+    fn fields_under_a_value_of_another_type_are_pruned() {
+        check(&schema(), json!({"spec": {"s": {"a": 1}}}), &json!({"spec": {"s": {}}}), &["spec.s.a"]);
+        check(&schema(), json!({"spec": {"ei": {"x": null}}}), &json!({"spec": {"ei": {}}}), &["spec.ei.x"]);
+    }
+
+    #[test]
+    fn preserved_fields_stay_and_named_fields_below_are_pruned() {
+        check(
+            &schema(),
+            json!({"spec": {"pu": {"x": {"y": 1}, "n": {"z": 1}}, "ap": [{"x": 1, "n": {"z": 1}}]}}),
+            &json!({"spec": {"pu": {"x": {"y": 1}, "n": {}}, "ap": [{"x": 1, "n": {}}]}}),
+            &["spec.ap[0].n.z", "spec.pu.n.z"],
+        );
+    }
+
+    #[test]
+    fn values_of_a_free_map_keep_no_fields() {
+        check(
+            &schema(),
+            json!({"spec": {"at": {"x": {"y": 1}}}}),
+            &json!({"spec": {"at": {"x": {}}}}),
+            &["spec.at.x.y"],
+        );
+    }
+
+    #[test]
+    fn metadata_of_embedded_objects_comes_last() {
+        check(
+            &schema(),
+            json!({"spec": {"es": {"apiVersion": "v1", "kind": "X", "spec": {"b": 1, "a": "1"}, "foo": 1,
+                "metadata": {"name": "x", "labels": {"a": "b"}, "junk": 1}}}}),
+            &json!({"spec": {"es": {"apiVersion": "v1", "kind": "X", "spec": {"a": "1"},
+                "metadata": {"name": "x", "labels": {"a": "b"}}}}}),
+            &["spec.es.foo", "spec.es.spec.b", "spec.es.metadata.junk"],
+        );
+        check(
+            &schema(),
+            json!({"spec": {"er": {"apiVersion": "v1", "kind": "X", "any": {"x": 1},
+                "metadata": {"bad": 1, "ownerReferences": [{"uid": "x", "zzz": 1}], "labels": null}}}}),
+            &json!({"spec": {"er": {"apiVersion": "v1", "kind": "X", "any": {"x": 1},
+                "metadata": {"ownerReferences": [{"uid": "x"}]}}}}),
+            &["spec.er.metadata.bad", "spec.er.metadata.ownerReferences[0].zzz"],
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! CEL rules of a schema (`x-kubernetes-validations`). Reads the schema once and hands on what is wrong with objects.
+//!
+//! Evaluation is that of `kube-cel`; which old value a rule sees, and what is reported where, is decided here.
+//! Upstream: `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
+
+use std::{collections::BTreeMap, error::Error};
+
+use kube_cel::{CompiledSchema, ErrorKind, ValidationError};
+use serde_json::{Value, json};
+
+use super::{FieldError, go};
+use crate::schema::{ListType, Schema};
+
+/// Reasons that leave the rules unchecked: they could fail on what the schema has refused.
+const BLOCKING: [&str; 5] =
+    ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
+
+/// The compiled rules of a schema and of what is below it.
+///
+/// Costs are not estimated. Of the optional `oldSelf` only `hasValue()` and `value()` are known.
+#[derive(Debug, Default)]
+pub struct Rules {
+    own: Vec<Rule>,
+    fields: BTreeMap<String, Rules>,
+    values: Option<Box<Rules>>,
+    items: Option<Box<Rules>>,
+    /// The keys by which the items of a list are found in the old list.
+    keys: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    compiled: CompiledSchema,
+    reason: &'static str,
+    /// Below the value, as it is reported.
+    field_path: String,
+    /// What a failed evaluation names: the message or the rule.
+    name: String,
+}
+
+impl Rules {
+    /// Compiles the rules of a structural schema.
+    pub fn compile(schema: Schema) -> Self {
+        let below = |schema: Schema| Some(Box::new(Self::compile(schema))).filter(|rules| !rules.is_empty());
+        let all = schema.json()["x-kubernetes-validations"].as_array();
+        let fields = schema.properties().map(|(name, field)| (name.to_owned(), Self::compile(field)));
+        let keys = if let ListType::Map(keys) = schema.list_type() { keys } else { &[] };
+        Self {
+            own: all.into_iter().flatten().map(|rule| Rule::compile(schema, rule)).collect(),
+            fields: fields.filter(|(_, rules)| !rules.is_empty()).collect(),
+            values: schema.additional_properties().and_then(below),
+            items: schema.items().and_then(below),
+            keys: keys.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.fields.is_empty() && self.values.is_none() && self.items.is_none()
+    }
+
+    /// Checks the rules and adds to the errors of [`super::validate`]. Rules that name `oldSelf` are checked where there
+    /// is an old value. Where an error makes the rules meaningless, they are not checked and that is the error added.
+    pub fn validate(&self, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+        if self.is_empty() {
+            return;
+        }
+        if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+            errors.push(FieldError::invalid("<nil>", &Value::Null, detail));
+            return;
+        }
+        self.check(object, old, "", errors);
+    }
+
+    fn check(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
+        if value.is_null() {
+            return;
+        }
+        let old = old.filter(|old| !old.is_null());
+        for rule in &self.own {
+            rule.check(value, old, path, errors);
+        }
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let old = old.and_then(|old| old.get(name));
+                    if let Some(rules) = self.fields.get(name) {
+                        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                        rules.check(value, old, &path, errors);
+                    } else if let Some(rules) = &self.values {
+                        rules.check(value, old, &format!("{path}[{name}]"), errors);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(rules) = &self.items else { return };
+                for (i, item) in items.iter().enumerate() {
+                    rules.check(item, self.same(item, old), &format!("{path}[{i}]"), errors);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The item with the same keys; items of lists without keys have no past.
+    fn same<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
+        let is_same = |one: &&Value| self.keys.iter().all(|key| one.get(key) == item.get(key));
+        old?.as_array()?.iter().find(|one| !self.keys.is_empty() && is_same(one))
+    }
+}
+
+impl Rule {
+    fn compile(schema: Schema, rule: &Value) -> Self {
+        let text = |key: &str| rule[key].as_str();
+        let reason = match text("reason") {
+            Some("FieldValueForbidden") => "FieldValueForbidden",
+            Some("FieldValueRequired") => "FieldValueRequired",
+            Some("FieldValueDuplicate") => "FieldValueDuplicate",
+            _ => "FieldValueInvalid",
+        };
+        let mut alone = without_rules(schema.json());
+        alone["x-kubernetes-validations"] = json!([compilable(rule)]);
+        Self {
+            compiled: kube_cel::compile_schema(&alone),
+            reason,
+            field_path: below(schema, text("fieldPath").unwrap_or_default()),
+            name: text("message").or(text("rule")).unwrap_or_default().trim().to_owned(),
+        }
+    }
+
+    fn check(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
+        let Err(found) = kube_cel::validate_compiled(&self.compiled, value, old) else { return };
+        let named = |field: &str| if field.is_empty() { "<nil>" } else { field.trim_start_matches('.') }.to_owned();
+        let (path, field) = (named(path), named(&format!("{path}{}", self.field_path)));
+        let is_container = value.is_object() || value.is_array();
+        for error in found.into_vec() {
+            if error.kind != ErrorKind::ValidationFailure {
+                let shown = go::quote(if value.is_array() { "array" } else { super::validate::type_of(value).0 });
+                let message = format!("Invalid value: {shown}: {} evaluating rule: {}", cause(&error), self.name);
+                errors.push(FieldError::new("FieldValueInvalid", &path, message));
+                continue;
+            }
+            let text = error.message.trim();
+            errors.push(match self.reason {
+                "FieldValueRequired" => FieldError::required(&field, text),
+                "FieldValueForbidden" => FieldError::forbidden(&field, text),
+                "FieldValueDuplicate" if is_container => {
+                    FieldError::new(self.reason, &field, "Duplicate value".to_owned())
+                }
+                "FieldValueDuplicate" => FieldError::duplicate(&field, value),
+                _ if is_container => FieldError::new(self.reason, &field, format!("Invalid value: {text}")),
+                _ => FieldError::invalid(&field, value, text),
+            });
+        }
+    }
+}
+
+/// Why a rule could not be evaluated, in the words of upstream where they are known.
+fn cause(error: &ValidationError) -> String {
+    let text = error.source().map_or_else(|| error.message.clone(), ToString::to_string);
+    if text.starts_with("Division by zero") {
+        return "division by zero".to_owned();
+    }
+    text.strip_prefix("No such key: ").map_or(text.clone(), |key| format!("no such key: {key}"))
+}
+
+/// The schema, of which only the shape is left: rules below it are checked where they stand.
+fn without_rules(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let dropped = ["x-kubernetes-validations", "default", "anyOf", "oneOf", "allOf", "not"];
+            let kept = fields.iter().filter(|(name, value)| !dropped.contains(&name.as_str()) || is_schema(value));
+            kept.map(|(name, value)| (name.clone(), without_rules(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_rules).collect(),
+        _ => schema.clone(),
+    }
+}
+
+/// Whether a value under the name of a keyword is the schema of a field of that name.
+fn is_schema(value: &Value) -> bool {
+    value.get("type").is_some_and(Value::is_string)
+}
+
+/// The rule as `kube-cel` takes it: its optional old value is null where there is none.
+fn compilable(rule: &Value) -> Value {
+    let mut rule = rule.clone();
+    if rule["optionalOldSelf"] == true {
+        for key in ["rule", "messageExpression"] {
+            if let Some(text) = rule[key].as_str() {
+                rule[key] = text
+                    .replace("oldSelf.hasValue()", "(oldSelf != null)")
+                    .replace("oldSelf.value()", "oldSelf")
+                    .into();
+            }
+        }
+    }
+    rule
+}
+
+/// A field path below a value; the key of a map stands in brackets.
+fn below(schema: Schema, path: &str) -> String {
+    let mut schema = Some(schema);
+    let mut out = String::new();
+    for name in path.split(['.', '[', ']']).map(|name| name.trim_matches('\'')).filter(|name| !name.is_empty()) {
+        let is_key = schema.is_some_and(|schema| schema.property(name).is_none() && schema.field(name).is_some());
+        out.push_str(&if is_key { format!(".[{name}]") } else { format!(".{name}") });
+        schema = schema.and_then(|schema| schema.field(name));
+    }
+    out
+}

@@ -1,0 +1,79 @@
+//! What kube-apiserver 1.36 answered: to values of a field `spec.f`, and to definitions.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::schema::Schema;
+
+mod definitions;
+mod fields;
+mod rules;
+mod schemas;
+mod values;
+
+/// Validates a value that was defaulted before, as on the way in.
+fn check(field: &Value, value: &Value, expected: &[&str]) {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}});
+    let schema = Schema::structural(&schema);
+    let mut object = json!({"spec": {"f": value}});
+    crate::crd::default(schema, &mut object);
+    let errors = validate(schema, &object);
+    let mut texts: Vec<_> = errors.iter().map(|e| format!("{} {}: {}", e.reason, e.field, e.message)).collect();
+    let mut expected = expected.to_vec();
+    // Upstream walks fields at random, so only the set is given.
+    texts.sort();
+    expected.sort_unstable();
+    assert_eq!(texts, expected, "{field} {object}");
+}
+
+fn texts(object: &Value) -> Vec<String> {
+    let mut object = object.clone();
+    crate::crd::default_definition(&mut object);
+    let errors = validate_definition(&object);
+    let mut texts: Vec<_> = errors.iter().map(|e| format!("{} {}: {}", e.reason, e.field, e.message)).collect();
+    // Upstream walks fields at random, so only the set is given.
+    texts.sort();
+    texts
+}
+
+fn check_definition(mut expected: Vec<&str>, object: &Value) {
+    expected.sort_unstable();
+    assert_eq!(texts(object), expected, "{object}");
+}
+
+/// A definition with this schema; in the answers `~` stands for the path of the schema.
+fn check_schema(schema: &Value, expected: &[&str]) {
+    let expected: Vec<_> = expected.iter().map(|text| text.replace('~', "spec.validation.openAPIV3Schema")).collect();
+    check_definition(
+        expected.iter().map(String::as_str).collect(),
+        &with(|object| {
+            object["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
+        }),
+    );
+}
+
+/// The same for the schema of a field `spec.f`, whose path is `~`.
+fn check_field(field: &Value, expected: &[&str]) {
+    let path = "~.properties[spec].properties[f]";
+    let expected: Vec<_> = expected.iter().map(|text| text.replace('~', path)).collect();
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}});
+    check_schema(&schema, &expected.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+fn with(change: impl FnOnce(&mut Value)) -> Value {
+    let mut object = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.def.crdtest.example.com"},
+        "spec": {
+            "group": "def.crdtest.example.com", "names": {"plural": "things", "kind": "Thing"}, "scope": "Cluster",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "properties": {"spec": {"type": "object"}}}}}],
+        },
+    });
+    change(&mut object);
+    object
+}
+
+fn check_with(change: impl FnOnce(&mut Value), expected: &[&str]) {
+    check_definition(expected.to_vec(), &with(change));
+}

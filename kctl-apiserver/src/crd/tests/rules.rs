@@ -1,0 +1,148 @@
+//! CEL rules.
+
+use serde_json::{Value, json};
+
+use super::{super::Rules, Schema, validate};
+
+fn check(field: &Value, value: &Value, old: Option<&Value>, expected: &[&str]) {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}});
+    let schema = Schema::structural(&schema);
+    let object = json!({"spec": {"f": value}});
+    let old = old.map(|old| json!({"spec": {"f": old}}));
+    let mut errors = validate(schema, &object);
+    Rules::compile(schema).validate(&object, old.as_ref(), &mut errors);
+    let texts: Vec<_> = errors.iter().map(|e| format!("{} {}: {}", e.reason, e.field, e.message)).collect();
+    assert_eq!(texts, expected, "{field} {value}");
+}
+
+fn range(rule: &Value) -> Value {
+    let integer = json!({"type": "integer"});
+    json!({"type": "object", "properties": {"min": integer, "max": integer}, "x-kubernetes-validations": [rule]})
+}
+
+#[test]
+fn a_failed_rule_says_its_message() {
+    let value = json!({"min": 2, "max": 1});
+    let rule = "self.min <= self.max";
+    check(
+        &range(&json!({"rule": rule})),
+        &value,
+        None,
+        &["FieldValueInvalid spec.f: Invalid value: failed rule: self.min <= self.max"],
+    );
+    check(
+        &range(&json!({"rule": rule, "message": "m"})),
+        &value,
+        None,
+        &["FieldValueInvalid spec.f: Invalid value: m"],
+    );
+    let expression = json!({"rule": rule, "message": "m", "messageExpression": "self.min > 5 ? 'big' : 'low'"});
+    check(&range(&expression), &value, None, &["FieldValueInvalid spec.f: Invalid value: low"]);
+    check(&range(&json!({"rule": rule})), &json!({"min": 1, "max": 1}), None, &[]);
+}
+
+#[test]
+fn scalars_are_shown() {
+    let text = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.startsWith('x')"}]});
+    check(
+        &text,
+        &json!("abc"),
+        None,
+        &[r#"FieldValueInvalid spec.f: Invalid value: "abc": failed rule: self.startsWith('x')"#],
+    );
+    let number = json!({"type": "number", "nullable": true, "x-kubernetes-validations": [{"rule": "self > 1.0", "message": "n"}]});
+    check(&number, &json!(0.5), None, &["FieldValueInvalid spec.f: Invalid value: 0.5: n"]);
+    check(&number, &json!(null), None, &[]);
+}
+
+#[test]
+fn items_and_values_of_maps_are_checked() {
+    let small = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1", "message": "small"}]});
+    let expected = [
+        "FieldValueInvalid spec.f[0]: Invalid value: 1: small",
+        "FieldValueInvalid spec.f[2]: Invalid value: 0: small",
+    ];
+    check(&json!({"type": "array", "items": small}), &json!([1, 2, 0]), None, &expected);
+    let expected = [
+        "FieldValueInvalid spec.f[a.b]: Invalid value: 1: small",
+        "FieldValueInvalid spec.f[c]: Invalid value: 0: small",
+    ];
+    check(&json!({"type": "object", "additionalProperties": small}), &json!({"a.b": 1, "c": 0}), None, &expected);
+}
+
+#[test]
+fn a_rule_chooses_reason_and_field() {
+    let value = json!({"min": 1});
+    for (reason, expected) in [
+        ("FieldValueRequired", "FieldValueRequired spec.f.min: Required value: no"),
+        ("FieldValueForbidden", "FieldValueForbidden spec.f.min: Forbidden: no"),
+        ("FieldValueDuplicate", "FieldValueDuplicate spec.f.min: Duplicate value"),
+        ("FieldValueInvalid", "FieldValueInvalid spec.f.min: Invalid value: no"),
+    ] {
+        let rule = json!({"rule": "false", "reason": reason, "fieldPath": ".min", "message": "no"});
+        check(&range(&rule), &value, None, &[expected]);
+    }
+    let map = json!({"type": "object", "additionalProperties": {"type": "integer"}, "x-kubernetes-validations": [
+        {"rule": "has(self.a)", "reason": "FieldValueRequired", "fieldPath": ".a", "message": "need a"}]});
+    check(&map, &json!({"b": 1}), None, &["FieldValueRequired spec.f.[a]: Required value: need a"]);
+}
+
+#[test]
+fn a_rule_that_cannot_be_evaluated_fails() {
+    let divided = json!({"rule": "self.min / self.max > 1", "message": "div"});
+    let expected = r#"FieldValueInvalid spec.f: Invalid value: "object": division by zero evaluating rule: div"#;
+    check(&range(&divided), &json!({"min": 1, "max": 0}), None, &[expected]);
+    let missing = json!({"rule": "self.min > 1", "message": "miss"});
+    let expected = r#"FieldValueInvalid spec.f: Invalid value: "object": no such key: min evaluating rule: miss"#;
+    check(&range(&missing), &json!({}), None, &[expected]);
+}
+
+#[test]
+fn transition_rules_wait_for_an_old_value() {
+    let grow = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf", "message": "grow"}]});
+    check(&grow, &json!(1), None, &[]);
+    check(&grow, &json!(6), Some(&json!(5)), &[]);
+    check(&grow, &json!(4), Some(&json!(5)), &["FieldValueInvalid spec.f: Invalid value: 4: grow"]);
+    let optional = json!({"type": "integer", "x-kubernetes-validations": [
+        {"rule": "!oldSelf.hasValue() || self == oldSelf.value()", "optionalOldSelf": true, "message": "opt"}]});
+    check(&optional, &json!(1), None, &[]);
+    check(&optional, &json!(2), Some(&json!(1)), &["FieldValueInvalid spec.f: Invalid value: 2: opt"]);
+}
+
+#[test]
+fn items_find_their_past_by_their_keys() {
+    let fixed =
+        json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "fixed"}]});
+    let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items":
+        {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}, "v": fixed}}});
+    let old = json!([{"k": "a", "v": 1}, {"k": "b", "v": 2}]);
+    let expected = ["FieldValueInvalid spec.f[1].v: Invalid value: 3: fixed"];
+    check(&list, &json!([{"k": "b", "v": 2}, {"k": "a", "v": 3}]), Some(&old), &expected);
+}
+
+#[test]
+fn rules_are_not_checked_where_the_schema_refuses() {
+    let expected = [
+        r#"FieldValueTypeInvalid spec.f.min: Invalid value: "string": spec.f.min in body must be of type integer: "string""#,
+        "FieldValueInvalid <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+    ];
+    check(&range(&json!({"rule": "false"})), &json!({"min": "x"}), None, &expected);
+}
+
+#[test]
+fn the_root_has_no_path() {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "integer"}}}},
+        "x-kubernetes-validations": [
+            {"rule": "self.metadata.name == 'y'", "message": "name"},
+            {"rule": "false", "fieldPath": ".spec.a", "message": "fp"},
+            {"rule": "self.spec.a > 1", "message": "ev"}]});
+    let mut errors = Vec::new();
+    Rules::compile(Schema::structural(&schema)).validate(
+        &json!({"metadata": {"name": "x"}, "spec": {}}),
+        None,
+        &mut errors,
+    );
+    let texts: Vec<_> = errors.iter().map(|e| format!("{} {}", e.field, e.message)).collect();
+    let last = r#"<nil> Invalid value: "object": no such key: a evaluating rule: ev"#;
+    assert_eq!(texts, ["<nil> Invalid value: name", "spec.a Invalid value: fp", last]);
+}

@@ -1,0 +1,252 @@
+//! Validation of a custom resource. Reads the schema and an object and hands on what is wrong, with the reasons,
+//! messages and fields of the real server.
+//!
+//! The order of the errors follows upstream: type, `anyOf`/`oneOf`/`allOf`/`not`, text, format, number, list, `enum`,
+//! fields; after them duplicates in lists and embedded objects. Where upstream walks a map at random, the fields are
+//! walked by name. Upstream: `pkg/validation/validate` of kube-openapi, `structural-schema/{listtype,objectmeta}` of
+//! apiextensions-apiserver.
+
+use serde_json::Value;
+
+use super::{FieldError, format, go, lists, number, pattern};
+use crate::schema::Schema;
+
+/// Validates an object that was pruned and defaulted. An object without errors is valid.
+///
+/// Embedded metadata that cannot be read as `ObjectMeta` is refused by the real server while it decodes, and is no
+/// matter of this function.
+pub fn validate(schema: Schema, object: &Value) -> Vec<FieldError> {
+    let mut errors = node(schema, object, "").errors;
+    lists::duplicates(schema, object, "", &mut errors);
+    lists::embedded(schema, object, "", &mut errors);
+    errors
+}
+
+/// What a schema says of a value.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) errors: Vec<FieldError>,
+    /// How many checks were made: of alternatives that fail, the one with the most checks is reported.
+    n_checks: usize,
+}
+
+impl Outcome {
+    fn merge(&mut self, other: Self) {
+        self.errors.extend(other.errors);
+        self.n_checks += other.n_checks;
+    }
+}
+
+/// Validates a value by the schema alone: nothing is said of duplicates and embedded objects.
+pub(super) fn node(schema: Schema, value: &Value, path: &str) -> Outcome {
+    let mut outcome = Outcome::default();
+    let types = Types::of(schema);
+    outcome.errors.extend(types.check(value, path));
+    outcome.n_checks += usize::from(!types.names.is_empty());
+    if value.is_null() {
+        outcome.errors.extend(enumeration(schema, value, path));
+        return outcome;
+    }
+    alternatives(schema, value, path, &mut outcome);
+    match value {
+        Value::String(text) => {
+            outcome.errors.extend(string(schema, text, path));
+            outcome.errors.extend(
+                types.format.filter(|format| !format::matches(format, text)).map(|format| mismatch(path, format, text)),
+            );
+        }
+        Value::Number(_) => number::check(schema, types.single(), types.format, value, path, &mut outcome.errors),
+        Value::Array(items) => list(schema, items, path, &mut outcome),
+        _ => {}
+    }
+    outcome.errors.extend(enumeration(schema, value, path));
+    if let Value::Object(_) = value {
+        object(schema, value, path, &mut outcome);
+    }
+    outcome.n_checks += 4;
+    outcome
+}
+
+fn mismatch(path: &str, expected: &str, actual: &str) -> FieldError {
+    let actual = go::quote(actual);
+    let message = format!("Invalid value: {actual}: {path} in body must be of type {expected}: {actual}");
+    FieldError::new("FieldValueTypeInvalid", path, message)
+}
+
+/// The types that a schema allows, and the format if it is one that is checked.
+struct Types<'a> {
+    names: Vec<&'a str>,
+    format: Option<&'a str>,
+    nullable: bool,
+}
+
+impl<'a> Types<'a> {
+    fn of(schema: Schema<'a>) -> Self {
+        let names: Vec<&str> = match schema.type_name() {
+            _ if schema.flag("x-kubernetes-int-or-string") => vec!["integer", "string"],
+            Some(name) => vec![name],
+            None => Vec::new(),
+        };
+        let is_checked = |format: &&str| match names.first() {
+            Some(&("integer" | "number")) => ["int32", "int64", "float", "double"].contains(format),
+            Some(&"string") => format::is_known(format),
+            _ => false,
+        };
+        let format = schema.text("format").filter(is_checked);
+        Self { names, format, nullable: schema.flag("nullable") }
+    }
+
+    fn single(&self) -> Option<&'a str> {
+        if let [name] = self.names.as_slice() { Some(name) } else { None }
+    }
+
+    fn check(&self, value: &Value, path: &str) -> Option<FieldError> {
+        if self.names.is_empty() || (value.is_null() && self.nullable) {
+            return None;
+        }
+        let (actual, actual_format) = type_of(value);
+        let is_numeric = self.names.contains(&"integer") || self.names.contains(&"number");
+        let fits = self.names.contains(&actual)
+            || (actual == "integer" && self.names.contains(&"number"))
+            || (actual == "number" && self.names.contains(&"integer") && number::is_whole(value));
+        match (self.format, value) {
+            // A list passes for a text with a format: upstream takes it for bytes.
+            (Some(_), Value::String(_) | Value::Array(_)) if !is_numeric => return None,
+            (Some(_), Value::Null | Value::String(_) | Value::Array(_)) | (None, _) => {}
+            (Some(format), _) if !fits && format != actual_format => {
+                return Some(mismatch(path, format, actual_format));
+            }
+            (Some(_), _) => {}
+        }
+        (!fits).then(|| mismatch(path, &self.names.join(","), actual))
+    }
+}
+
+/// The type of a value and its format, as they stand in messages.
+pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
+    match value {
+        Value::Null => ("null", ""),
+        Value::Bool(_) => ("boolean", ""),
+        Value::Number(number) if number.is_i64() => ("integer", "int64"),
+        Value::Number(_) => ("number", "float64"),
+        Value::String(_) => ("string", ""),
+        Value::Array(_) => ("array", ""),
+        Value::Object(_) => ("object", ""),
+    }
+}
+
+/// Only the first of the limits of a text is reported.
+fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
+    let n_chars = text.chars().count();
+    let value = || Value::from(text);
+    if let Some(max) = bound(schema, "maxLength").filter(|&max| n_chars > max) {
+        let unit = if max == 1 { "byte" } else { "bytes" };
+        return Some(FieldError::new(
+            "FieldValueTooLong",
+            path,
+            format!("Too long: may not be more than {max} {unit}"),
+        ));
+    }
+    if let Some(min) = bound(schema, "minLength").filter(|&min| n_chars < min) {
+        return Some(FieldError::invalid(
+            path,
+            &value(),
+            &format!("{path} in body should be at least {min} chars long"),
+        ));
+    }
+    let pattern = schema.text("pattern").filter(|pattern| !pattern::matches(pattern, text))?;
+    Some(FieldError::invalid(path, &value(), &format!("{path} in body should match '{pattern}'")))
+}
+
+fn bound(schema: Schema, key: &str) -> Option<usize> {
+    let bound = schema.json().get(key)?.as_u64()?;
+    Some(usize::try_from(bound).unwrap_or(usize::MAX))
+}
+
+fn list(schema: Schema, items: &[Value], path: &str, outcome: &mut Outcome) {
+    if let Some(schema) = schema.items() {
+        for (i, item) in items.iter().enumerate() {
+            outcome.merge(node(schema, item, &format!("{path}[{i}]")));
+        }
+    }
+    size(schema, ("minItems", "maxItems", "items"), items.len(), path, &mut outcome.errors);
+}
+
+fn object(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome) {
+    let Some(fields) = value.as_object() else { return };
+    size(schema, ("minProperties", "maxProperties", "properties"), fields.len(), path, &mut outcome.errors);
+    let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    for (name, value) in fields {
+        if let Some(field) = schema.field(name) {
+            outcome.merge(node(field, value, &join(name)));
+        }
+    }
+    for name in schema.json()["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !fields.contains_key(name) {
+            outcome.errors.push(FieldError::required(&join(name), ""));
+        }
+    }
+}
+
+fn size(schema: Schema, (min, max, unit): (&str, &str, &str), n: usize, path: &str, errors: &mut Vec<FieldError>) {
+    if let Some(min) = bound(schema, min).filter(|&min| n < min) {
+        errors.push(FieldError::invalid(path, &n.into(), &format!("{path} in body should have at least {min} {unit}")));
+    }
+    if let Some(max) = bound(schema, max).filter(|&max| n > max) {
+        let items = if max == 1 { "item" } else { "items" };
+        let message = format!("Too many: {n}: must have at most {max} {items}");
+        errors.push(FieldError::new("FieldValueTooMany", path, message));
+    }
+}
+
+fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> {
+    let allowed = schema.json().get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
+    // Upstream finds null in no enumeration, also where the enumeration names it.
+    if !value.is_null() && allowed.iter().any(|one| number::equals(value, one)) {
+        return None;
+    }
+    let text = |one: &Value| one.as_str().map_or_else(|| go::json(one), str::to_owned);
+    Some(FieldError::not_supported(path, value, &allowed.iter().map(text).collect::<Vec<_>>()))
+}
+
+/// Checks `anyOf`, `oneOf`, `allOf` and `not`.
+fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome) {
+    let all = |key: &str| {
+        let alternatives = schema.json().get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        alternatives.iter().map(|one| node(Schema::structural(one), value, path)).collect::<Vec<_>>()
+    };
+    let mut fail = |text: String| outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must {text}")));
+    let any_of = all("anyOf");
+    if !any_of.is_empty() && any_of.iter().all(|one| !one.errors.is_empty()) {
+        fail("validate at least one schema (anyOf)".to_owned());
+        outcome.merge(closest(any_of));
+    }
+    let mut fail = |text: String| outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must {text}")));
+    let one_of = all("oneOf");
+    let n_valid = one_of.iter().filter(|one| one.errors.is_empty()).count();
+    if n_valid == 0 && !one_of.is_empty() {
+        fail("validate one and only one schema (oneOf). Found none valid".to_owned());
+        outcome.merge(closest(one_of));
+    } else if n_valid > 1 {
+        fail(format!("validate one and only one schema (oneOf). Found {n_valid} valid alternatives"));
+    }
+    let all_of = all("allOf");
+    let n_valid = all_of.iter().filter(|one| one.errors.is_empty()).count();
+    if n_valid < all_of.len() {
+        for one in all_of {
+            outcome.merge(one);
+        }
+        let none = if n_valid == 0 { ". None validated" } else { "" };
+        outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must validate all the schemas (allOf){none}")));
+    }
+    if let Some(not) = schema.json().get("not").filter(|not| not.is_object())
+        && node(Schema::structural(not), value, path).errors.is_empty()
+    {
+        outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must not validate the schema (not)")));
+    }
+}
+
+/// The failure to report: the first of those with the most checks.
+fn closest(failures: Vec<Outcome>) -> Outcome {
+    failures.into_iter().reduce(|best, one| if one.n_checks > best.n_checks { one } else { best }).unwrap_or_default()
+}
