@@ -2,7 +2,6 @@
 //!
 //! `TRYBUILD=overwrite cargo test -p kctl-tests --test ui` writes the messages anew: read each one as a newcomer would. The files of
 //! `ui/pass` are modules of this test: right use compiles.
-#![expect(clippy::unused_async, reason = "a reconcile function is async, whatever it does")]
 
 use std::{collections::BTreeSet, fs, path::Path};
 

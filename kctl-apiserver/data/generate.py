@@ -1,13 +1,27 @@
-"""Writes resources.json, types.json and columns.json from a running kube-apiserver without extensions.
+"""Writes resources.json, types.json and columns.json from a running kube-apiserver without extensions, and proto.json from the Go
+modules of the same version, which `go mod download` has put into the module cache.
 
     KUBECONFIG=$(../../shared/envtest/up target/envtest) python3 kctl-apiserver/data/generate.py
+    python3 kctl-apiserver/data/generate.py proto  # proto.json alone: needs no server
 
 What is kept of the types is what the API server itself acts on: fields, list types, merge keys, required fields.
+What is kept of the messages is how a field is written to JSON:
+
+    list, map   left out when it is empty; a map has texts as keys
+    pointer     kept when it was sent
+    always      kept, a zero too: the Go field is a struct or lacks `omitempty`
+    inline      its fields are fields of the message around it
+    (nothing)   left out when it is zero
+
+A message with `items` is a list in JSON.
 """
 
 import json
+import os
 import pathlib
+import re
 import subprocess
+import sys
 import urllib.request
 
 here = pathlib.Path(__file__).parent
@@ -34,25 +48,126 @@ def without_descriptions(node):
     return node
 
 
-groups = [{"groupVersion": "v1", "resources": get("/api/v1")["resources"]}]
-for group in get("/apis")["groups"]:
-    for version in group["versions"]:
-        groups.append({"groupVersion": version["groupVersion"], "resources": get("/apis/" + version["groupVersion"])["resources"]})
-write("resources.json", groups)
-
-definitions = without_descriptions(get("/openapi/v2")["definitions"])
-# Only version 3 knows the defaults: `{}` is a part that is always there, others complete the keys of lists.
-for path in get("/openapi/v3")["paths"].values():
-    for name, schema in get(path["serverRelativeURL"]).get("components", {}).get("schemas", {}).items():
-        for field, property in schema.get("properties", {}).items():
-            known = definitions.get(name, {}).get("properties", {}).get(field)
-            if known is not None and "default" in property:
-                known["default"] = property["default"]
-text = json.dumps([{"name": name, "type": definitions[name]} for name in sorted(definitions)])
-write("types.json", json.loads(text.replace('"#/definitions/', '"')))
+# The modules with the types, as they are named in the module cache.
+VERSION = "v0.36.3"
+MODULES = ["api", "apimachinery", "apiextensions-apiserver", "kube-aggregator"]
+# Types with a JSON form of their own; proto.rs knows them.
+INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+GO_STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+GO_FIELD = re.compile(r"^\s+(?:\w+\s+)?(\S+)\s+`(.*)`", re.MULTILINE)
+PROTO_MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+PROTO_FIELD = re.compile(r"^  (?:(optional|repeated|required) )?(map<string, *[^>]+>|\S+) (\w+) = (\d+);", re.MULTILINE)
+SCALARS = {"string", "bytes", "bool", "int32", "int64", "double"}
 
 
-def tables():
+def go_fields(folder):
+    """The fields of the structs of a package: by struct and number the Go type, the JSON name and its options."""
+    found = {}
+    for path in sorted(folder.glob("*.go")):
+        if path.name.endswith("_test.go") or path.name.startswith("zz_generated"):
+            continue
+        for name, lines in GO_STRUCT.findall(path.read_text()):
+            for go_type, tags in GO_FIELD.findall(lines):
+                json_tag = re.search(r'json:"([^"]*)"', tags)
+                number = re.search(r'protobuf:"\w+,(\d+)', tags)
+                if number:
+                    field, *options = json_tag[1].split(",") if json_tag else ["-", "omitempty"]
+                    found.setdefault(name, {})[int(number[1])] = (go_type, field, options)
+    return found
+
+
+def form(kind, repeated, go_type, options):
+    if repeated:
+        return "list"
+    if go_type.startswith("*"):
+        return "pointer"
+    if "inline" in options:
+        return "inline"
+    left_out = "omitzero" in options or ("omitempty" in options and (kind in SCALARS or kind == INT_OR_STRING))
+    return None if left_out else "always"
+
+
+def message(package, lines, fields):
+    """The fields of a message; those that Go does not write to JSON are none."""
+    entries = []
+    for label, kind, name, number in PROTO_FIELD.findall(lines):
+        of_map = kind.startswith("map<")
+        kind = kind.removeprefix("map<string,").removesuffix(">").strip()
+        if kind not in SCALARS:
+            kind = open_api_name(kind[1:] if kind.startswith(".") else f"{package}.{kind}")
+        entry = {"number": int(number), "type": kind}
+        # Types that write themselves to JSON have fields without tags.
+        go_type, json_name, options = fields.get(int(number), ("", name, ["omitempty"]))
+        if json_name == "-":
+            json_name = name
+        how = "map" if of_map else form(kind, label == "repeated", go_type, options)
+        if how != "inline":
+            entry["name"] = json_name
+        if how:
+            entry["form"] = how
+        entries.append(entry)
+    return entries
+
+
+def open_api_name(name):
+    return name.replace("k8s.io.", "io.k8s.", 1).replace("_", "-")
+
+
+def messages(cache):
+    found = {}
+    for module in MODULES:
+        for path in sorted((cache / "k8s.io" / f"{module}@{VERSION}").rglob("generated.proto")):
+            text = path.read_text()
+            package = re.search(r"^package ([\w.]+);", text, re.MULTILINE)[1]
+            structs = go_fields(path.parent)
+            for name, lines in PROTO_MESSAGE.findall(text):
+                entry = {"fields": message(package, lines, structs.get(name, {}))}
+                if name not in structs and [field["type"] for field in entry["fields"]] == ["string"]:
+                    only = entry["fields"][0]
+                    if only["name"] == "items":
+                        entry = {"items": only["number"]}
+                found[open_api_name(f"{package}.{name}")] = entry
+    return found
+
+
+def write_messages():
+    cache = os.environ.get("GOMODCACHE")
+    if not cache:
+        cache = subprocess.run(["go", "env", "GOMODCACHE"], check=True, capture_output=True, text=True).stdout.strip()
+    known = messages(pathlib.Path(cache))
+    kinds = json.loads((here / "types.json").read_text())
+    left = [entry["name"] for entry in kinds if "x-kubernetes-group-version-kind" in entry["type"]]
+    reached = {}
+    while left:
+        name = left.pop()
+        if name in reached or name in SCALARS or name not in known:
+            continue
+        reached[name] = known[name]
+        left.extend(field["type"] for field in known[name].get("fields", []))
+    write("proto.json", [{"name": name, **reached[name]} for name in sorted(reached)])
+
+
+def write_types():
+    groups = [{"groupVersion": "v1", "resources": get("/api/v1")["resources"]}]
+    for group in get("/apis")["groups"]:
+        for version in group["versions"]:
+            groups.append({"groupVersion": version["groupVersion"], "resources": get("/apis/" + version["groupVersion"])["resources"]})
+    write("resources.json", groups)
+
+    definitions = without_descriptions(get("/openapi/v2")["definitions"])
+    # Only version 3 knows the defaults: `{}` is a part that is always there, others complete the keys of lists.
+    for path in get("/openapi/v3")["paths"].values():
+        for name, schema in get(path["serverRelativeURL"]).get("components", {}).get("schemas", {}).items():
+            for field, property in schema.get("properties", {}).items():
+                known = definitions.get(name, {}).get("properties", {}).get(field)
+                if known is not None and "default" in property:
+                    known["default"] = property["default"]
+    text = json.dumps([{"name": name, "type": definitions[name]} for name in sorted(definitions)])
+    write("types.json", json.loads(text.replace('"#/definitions/', '"')))
+    write("columns.json", tables(groups))
+
+
+def tables(groups):
     """The columns of each listable kind; only a client that names its own Accept header gets them, hence the proxy."""
     proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True)
     try:
@@ -74,4 +189,6 @@ def tables():
         proxy.terminate()
 
 
-write("columns.json", tables())
+if sys.argv[1:] != ["proto"]:
+    write_types()
+write_messages()

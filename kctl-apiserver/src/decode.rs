@@ -2,22 +2,49 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::Schema;
+use crate::{
+    proto::{self, ProtoError},
+    schema::Schema,
+};
+
+/// As much of a body as an error shows (`summarizeData` in `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`).
+const SHOWN_LEN_MAX: usize = 30;
 
 /// Reads a body by its content type.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
     let unrecognized = |why: String| format!("the object provided is unrecognized (must be of type {kind}): {why}");
     let media = content_type.split(';').next().unwrap_or_default().trim();
+    if media == proto::MEDIA_TYPE {
+        return proto::decode(bytes).map_err(|error| match error {
+            ProtoError::EnvelopeBroken(why) => unrecognized(format!("{why} ({})", hex(bytes))),
+            ProtoError::ObjectBroken { api_version, kind: found, why } => {
+                let version = api_version.rsplit('/').next().unwrap_or_default();
+                format!("{found} in version {version:?} cannot be handled as a {kind}: {why}")
+            }
+        });
+    }
     if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
         return serde_saphyr::from_str(text).map_err(|error| unrecognized(format!("yaml: {error}")));
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        let shown =
-            if bytes.is_empty() { "<empty>".into() } else { String::from_utf8_lossy(&bytes[..bytes.len().min(30)]) };
+        let shown = if bytes.is_empty() {
+            "<empty>".into()
+        } else {
+            String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_LEN_MAX)])
+        };
         let why = if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() };
         unrecognized(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
     })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "<empty>".into();
+    }
+    let first = bytes.iter().take(SHOWN_LEN_MAX);
+    let shown = first.fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    if bytes.len() > SHOWN_LEN_MAX { shown + " ..." } else { shown }
 }
 
 /// Makes an object fit the type of its built-in kind: nulls are nothing, fields that the type does not have are

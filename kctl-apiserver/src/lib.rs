@@ -11,8 +11,8 @@
 //! # });
 //! ```
 
-mod admit;
-mod apply;
+pub mod admit;
+pub mod apply;
 mod clock;
 mod controllers;
 mod crd;
@@ -20,7 +20,8 @@ mod decode;
 mod kinds;
 mod kubelet;
 mod openapi;
-mod patch;
+pub mod patch;
+mod proto;
 mod request;
 pub mod schema;
 mod selector;

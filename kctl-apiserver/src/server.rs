@@ -348,6 +348,10 @@ fn meta(state: &State, parts: &Parts) -> Response<Body> {
             "versions": ["v1"],
             "serverAddressByClientCIDRs": [{ "clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1" }],
         })),
+        ["api", _] if kinds::resources(registry, "", path[1]).is_none() => return refuse(&Refusal::no_such_path()),
+        [""] => Some(
+            json!({ "paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"] }),
+        ),
         ["apis"] => Some(kinds::groups(registry)),
         ["apis", group] => kinds::group(registry, group),
         ["apis", group, version] => kinds::resources(registry, group, version),
@@ -379,8 +383,17 @@ fn version() -> Value {
         "buildDate": "2026-01-01T00:00:00Z",
         "goVersion": "none",
         "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
     })
+}
+
+/// In Go's words.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
 }
 
 fn bytes_of(value: &Value) -> Vec<u8> {

@@ -160,9 +160,12 @@ impl Refusal {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        // Some internal errors have none.
+        if !self.reason.is_empty() {
+            body["reason"] = self.reason.into();
+        }
         if !self.details.is_null() {
             body["details"] = self.details.clone();
         }

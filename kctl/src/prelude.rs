@@ -16,10 +16,14 @@ pub use kube::ResourceExt;
 
 pub use kctl_macros::{controller, resource, schema};
 pub use kctl_runtime::{
-    effect::ApiError,
+    effect::{
+        ApiError,
+        EventType::{self, Normal, Warning},
+    },
     key::Key,
     reconcile::{
-        Action, Context, Creates, Deletes, Finalize, Owned, Owns, Patches, Reads, Reconcile, Result, ResultExt,
+        Action, Conditions, Context, Creates, Deletes, Finalize, Owned, Owns, Patches, Reads, Reconcile, Result,
+        ResultExt,
     },
     store::{Change, Store},
 };

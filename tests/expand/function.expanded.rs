@@ -1,4 +1,8 @@
 //! What `function.rs` expands to.
+#[allow(
+    clippy::unused_async,
+    reason = "a reconcile function is async, whether it waits or not"
+)]
 /// Does nothing.
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
     Ok(Action::await_change())

@@ -1,6 +1,9 @@
 //! Invariants 3 and 4: a key is in at most one worker, none is lost, and a reconcile gets the object and not the event.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use kctl::{
     kube::{Api, api::DeleteParams},
@@ -8,7 +11,7 @@ use kctl::{
 };
 use parking_lot::Mutex;
 
-use crate::world::{Log, With, World, app, seconds, text};
+use crate::world::{Log, RETRIES, With, World, app, seconds, text};
 
 /// Takes ten seconds for each object and says so.
 fn slow(log: &Log) -> App {
@@ -92,4 +95,67 @@ async fn object_that_is_gone_is_not_reconciled_again() {
     configs.delete("a", &DeleteParams::default()).await.unwrap();
     seconds(60).await;
     assert_eq!(log.take(), ["a 1"]);
+}
+
+/// Fails with these errors, one after the other, and then succeeds.
+async fn check_retries(fails: impl Fn(u32) -> Option<kctl::Error> + Send + Sync + 'static, n_runs: u32) {
+    let (mut world, runs) = (World::new(), Arc::new(Mutex::new(0)));
+    world.set("a", "1").await;
+    let counted = runs.clone();
+    let app = app().configs(move |_, _| {
+        *counted.lock() += 1;
+        let result = fails(*counted.lock()).map_or(Ok(Action::await_change()), Err);
+        async { result }
+    });
+    world.run(app).await;
+    seconds(20_000).await;
+    assert_eq!(*runs.lock(), n_runs);
+}
+
+fn conflict() -> kctl::Error {
+    let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
+    ApiError::refused("update ConfigMap default/a", 409, None, status).into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_that_fails_runs_once_and_as_often_again_as_it_may() {
+    check_retries(|_| Some("no".into()), 1 + RETRIES).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_that_succeeds_at_last_is_not_dropped() {
+    check_retries(|run| (run <= RETRIES).then(|| "no".into()), 1 + RETRIES).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflicts_do_not_use_up_the_retries() {
+    let fails = |run| Some(if run <= RETRIES { conflict() } else { "no".into() });
+    check_retries(fails, 1 + 2 * RETRIES).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_with_a_wait_of_their_own_are_counted() {
+    let fails = |run| {
+        let failed = Err::<Action, _>("no").retry_after(Duration::from_secs(1)).unwrap_err();
+        (run <= 10 * RETRIES).then_some(failed)
+    };
+    check_retries(fails, 1 + RETRIES).await;
+}
+
+static N_RESYNCED: AtomicU32 = AtomicU32::new(0);
+
+/// Counts its runs.
+#[controller(resync = "10m")]
+async fn resynced(_config: Arc<ConfigMap>, _cx: Context<resynced>) -> Result<Action> {
+    N_RESYNCED.fetch_add(1, Ordering::Relaxed);
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_is_reconciled_again_after_each_resync_period() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    world.run(app().controller::<resynced>()).await;
+    seconds(3_700).await;
+    assert_eq!(N_RESYNCED.load(Ordering::Relaxed), 7);
 }

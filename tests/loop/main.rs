@@ -6,5 +6,6 @@ mod determinism;
 mod keys;
 mod start;
 mod tidy;
+mod undecodable;
 mod watch;
 mod world;

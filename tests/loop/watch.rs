@@ -34,6 +34,25 @@ async fn controllers_share_one_list_and_one_watch_for_each_kind() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn server_that_streams_its_state_is_never_listed() {
+    let mut world = World::streaming();
+    world.set("a", "1").await;
+    let view = world.run(three_controllers()).await;
+    seconds(60).await;
+    assert!(view.is_idle());
+    for resource in ["pods", "configmaps", "secrets", "services"] {
+        let counted = (world.n_requests("list", resource), world.n_requests("watch", resource));
+        assert_eq!(counted, (0, 1), "{resource}");
+    }
+    world.faults.cut_watches();
+    world.server.compact();
+    world.set("b", "2").await;
+    seconds(60).await;
+    assert_eq!(source_of(&view, "configmaps").store().len(), 2);
+    assert_eq!(world.n_requests("list", "configmaps"), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn ended_watch_goes_on_without_a_list() {
     let mut world = World::new();
     world.run(three_controllers()).await;

@@ -20,8 +20,11 @@ use tokio::{
 
 type Act<C, K> = Arc<dyn Fn(Arc<K>, Context<C>) -> Pin<Box<dyn Future<Output = Result<Action>> + Send>> + Send + Sync>;
 
+/// How often `Configs` tries a key again.
+pub(crate) const RETRIES: u32 = 10;
+
 /// Reconciles `ConfigMap`s, four at once, and owns pods.
-#[controller(of = ConfigMap, owns = Pod, concurrency = 4, retries = 20)]
+#[controller(of = ConfigMap, owns = Pod, concurrency = 4, retries = RETRIES)]
 pub(crate) struct Configs {
     act: Act<Configs, ConfigMap>,
 }
@@ -130,16 +133,25 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world in which nothing runs yet.
+    /// A world in which nothing runs yet, on a server that lists in pages.
     pub(crate) fn new() -> Self {
         Self::seeded(0)
+    }
+
+    /// The same on a server that streams its state before a watch.
+    pub(crate) fn streaming() -> Self {
+        let mut world = Self::seeded(0);
+        world.faults.lists_only = false;
+        world
     }
 
     /// The same with a seed of uids and generated names.
     pub(crate) fn seeded(seed: u64) -> Self {
         let server = ApiServer::seeded(seed);
         let client = Client::new(server.service(), "default");
-        Self { server, client, faults: Faults::default(), tasks: JoinSet::new() }
+        let mut faults = Faults::default();
+        faults.lists_only = true;
+        Self { server, client, faults, tasks: JoinSet::new() }
     }
 
     /// Starts the controllers.

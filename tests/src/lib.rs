@@ -66,6 +66,8 @@ pub struct Faults {
     rules: Arc<Mutex<Vec<(Concerns, Fault)>>>,
     /// Ends watches in the order in which they began; tokio's `watch` channel would wake them in any order.
     cut: Arc<Notify>,
+    /// The server does not stream its state before a watch, as those before Kubernetes 1.32.
+    pub lists_only: bool,
 }
 
 impl Faults {
@@ -117,6 +119,10 @@ impl Service<Request<kube::client::Body>> for Connection {
         Box::pin(async move {
             let asked = Asked::of(&request);
             let cut = faults.cut.clone().notified_owned();
+            let streams = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents"));
+            if faults.lists_only && streams {
+                return Ok(refusal(422, &asked));
+            }
             let fault = faults.of(&asked);
             match fault {
                 Some(Fault::Refuse(code)) => return Ok(refusal(code, &asked)),
@@ -147,6 +153,7 @@ fn refusal(code: u16, asked: &Asked) -> Response<Body> {
         404 => "NotFound",
         409 => "Conflict",
         410 => "Expired",
+        422 => "Invalid",
         _ => "InternalError",
     };
     let status = json!({

@@ -1,24 +1,30 @@
 //! What every object must fulfil, and what is filled in for the built-in kinds.
 
+pub mod defaults;
+pub mod metadata;
+pub mod names;
+pub mod quantity;
+
 use serde_json::Value;
+
+pub(crate) use self::defaults::default_object;
+use self::{
+    metadata::{FieldError, validate_metadata},
+    names::NameRule,
+};
 
 use crate::{kinds::Resource, schema::Schema, status::Cause};
 
-/// Fills in what the real server fills in.
-pub(crate) fn default_object(_api_version: &str, _kind: &str, _object: &mut Value) {}
-
 /// Checks the metadata of an object.
-pub(crate) fn metadata(_resource: &Resource, object: &Value) -> Vec<Cause> {
-    let meta = &object["metadata"];
-    let mut causes = Vec::new();
-    if meta["name"].as_str().is_none_or(str::is_empty) {
-        causes.push(Cause {
-            reason: "FieldValueRequired",
-            message: "Required value: name or generateName is required".into(),
-            field: "metadata.name".into(),
-        });
-    }
-    causes
+pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Cause> {
+    let rule = NameRule::of(&resource.of.group, resource.kind());
+    let errors = validate_metadata(&object["metadata"], resource.listed.namespaced, rule);
+    // Only kinds of the core's validation ask for a domain (`validateKubeFinalizerName`).
+    let generic = resource.custom.is_some() || resource.of.group == "apiextensions.k8s.io";
+    let errors =
+        errors.into_iter().filter(|error| !(generic && error.message.contains("neither a standard finalizer name")));
+    let cause = |error: FieldError| Cause { reason: error.reason, message: error.message, field: error.field };
+    errors.map(cause).collect()
 }
 
 /// Checks that fields which a built-in kind requires are there.

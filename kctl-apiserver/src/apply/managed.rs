@@ -1,95 +1,228 @@
-//! The entries of `metadata.managedFields`.
+//! The entries of `metadata.managedFields`: who owns which fields. Reads and writes their JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::FieldSet;
+use super::field_set::FieldSet;
 
-/// Whose fields: one entry.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Manager {
-    pub(super) name: String,
-    pub(super) operation: String,
-    pub(super) api_version: String,
-    pub(super) subresource: String,
-    pub(super) time: Option<String>,
-    pub(super) set: FieldSet,
+/// Most managers of operation `Update`; beyond it the oldest become one (`DefaultMaxUpdateManagers` upstream).
+const UPDATE_MANAGERS_MAX: usize = 10;
+
+/// What an owner did to own a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// It applied the field.
+    Apply,
+    /// It created, updated or patched the object.
+    Update,
+}
+
+impl Operation {
+    /// The name in `managedFields`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// What tells owners apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Manager {
+    /// The field manager.
+    pub name: String,
+    /// What it did.
+    pub operation: Operation,
+    /// The version in which it did; empty for appliers, who are one in all versions.
+    pub api_version: String,
+    /// The subresource through which it did, or nothing.
+    pub subresource: String,
 }
 
 impl Manager {
-    /// Whether two entries are of the same manager: those that apply are the same in every version.
-    pub(super) fn is(&self, other: &Self) -> bool {
-        (&self.name, &self.operation, &self.subresource) == (&other.name, &other.operation, &other.subresource)
-            && (self.operation == "Apply" || self.api_version == other.api_version)
+    /// A manager that applies.
+    pub fn applier(name: &str, subresource: &str) -> Self {
+        let (name, subresource) = (name.to_owned(), subresource.to_owned());
+        Self { name, operation: Operation::Apply, api_version: String::new(), subresource }
     }
 
-    /// As texts of conflicts have it.
-    pub(super) fn text(&self) -> String {
+    /// A manager that creates, updates or patches.
+    pub fn updater(name: &str, api_version: &str, subresource: &str) -> Self {
+        let (name, subresource) = (name.to_owned(), subresource.to_owned());
+        Self { name, operation: Operation::Update, api_version: api_version.to_owned(), subresource }
+    }
+
+    /// The manager in messages: `"kubectl" with subresource "status" using v1`.
+    pub fn text(&self) -> String {
         let mut text = format!("{:?}", self.name);
         if !self.subresource.is_empty() {
-            text += &format!(" with subresource {:?}", self.subresource);
+            text.push_str(&format!(" with subresource {:?}", self.subresource));
         }
-        if self.operation == "Update" {
-            text += &format!(" using {}", self.api_version);
+        if self.operation == Operation::Update {
+            text.push_str(&format!(" using {}", self.api_version));
         }
         text
     }
 }
 
-/// Reads the entries of an object; what cannot be read is nobody's.
-pub(super) fn decode(object: &Value) -> Vec<Manager> {
-    let entries = object["metadata"]["managedFields"].as_array();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    entries
-        .into_iter()
-        .flatten()
-        .filter(|entry| entry["operation"].is_string())
-        .map(|entry| Manager {
-            name: text(&entry["manager"]),
-            operation: text(&entry["operation"]),
-            api_version: text(&entry["apiVersion"]),
-            subresource: text(&entry["subresource"]),
-            time: entry["time"].as_str().map(str::to_owned),
-            set: FieldSet::decode(&entry["fieldsV1"]),
-        })
-        .collect()
+/// What one manager owns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owned {
+    /// The fields.
+    pub set: FieldSet,
+    /// The version in which the fields are named.
+    pub api_version: String,
+    /// RFC 3339; nothing for managers that came to own fields without a change of the object.
+    pub time: Option<String>,
 }
 
-/// Writes the entries into an object, in the order of the real server: by operation, time and name
-/// (`managedfields/internal/managedfields.go`, `sortEncodedManagedFields`).
-pub(super) fn encode(mut managers: Vec<Manager>, object: &mut Value) {
-    managers.retain(|manager| !manager.set.is_empty());
-    managers.sort_by(|a, b| {
-        let key = |manager: &Manager| {
-            let Manager { operation, time, name, api_version, subresource, .. } = manager.clone();
-            (operation, time, name, api_version, subresource)
-        };
-        key(a).cmp(&key(b))
-    });
-    let entries: Vec<Value> = managers.iter().map(entry).collect();
-    if !object["metadata"].is_object() {
-        object["metadata"] = Value::Object(Map::new());
+/// All managers of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Managed(BTreeMap<Manager, Owned>);
+
+impl Managed {
+    /// Reads `metadata.managedFields`; nothing when an entry is not well formed.
+    pub fn decode(entries: &Value) -> Option<Self> {
+        let entries = entries.as_array()?;
+        entries.iter().map(decode_entry).collect::<Option<_>>().map(Self)
     }
-    let Some(meta) = object["metadata"].as_object_mut() else { return };
-    if entries.is_empty() {
-        meta.remove("managedFields");
-    } else {
-        meta.insert("managedFields".into(), entries.into());
+
+    /// Reads the `metadata.managedFields` of an object; entries that are not well formed count as none.
+    pub fn of(object: &Value) -> Self {
+        object.pointer("/metadata/managedFields").and_then(Self::decode).unwrap_or_default()
+    }
+
+    /// Replaces `metadata.managedFields` of an object. Managers without fields are left out, and so is an empty list.
+    pub fn write(&self, object: &mut Value) {
+        let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        let entries = self.encode();
+        if entries.is_empty() {
+            metadata.remove("managedFields");
+        } else {
+            metadata.insert("managedFields".into(), entries.into());
+        }
+    }
+
+    /// The entries, appliers first, then by time, name, version and subresource.
+    pub fn encode(&self) -> Vec<Value> {
+        let mut entries: Vec<_> = self.0.iter().collect();
+        entries.sort_by_key(|(manager, owned)| {
+            (manager.operation, &owned.time, &manager.name, &owned.api_version, &manager.subresource)
+        });
+        entries.into_iter().map(|(manager, owned)| encode_entry(manager, owned)).collect()
+    }
+
+    /// Whether nobody owns a field.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What a manager owns.
+    pub fn get(&self, manager: &Manager) -> Option<&Owned> {
+        self.0.get(manager)
+    }
+
+    /// All managers, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Manager, &Owned)> {
+        self.0.iter()
+    }
+
+    /// Replaces what a manager owns; who owns nothing is forgotten.
+    pub fn insert(&mut self, manager: Manager, owned: Owned) {
+        if owned.set.is_empty() {
+            self.0.remove(&manager);
+        } else {
+            self.0.insert(manager, owned);
+        }
+    }
+
+    /// Takes fields from every manager but one; who owns nothing any more is forgotten.
+    pub fn take_from_others(&mut self, fields: &FieldSet, manager: Option<&Manager>) {
+        for (_, owned) in self.0.iter_mut().filter(|(other, _)| Some(*other) != manager) {
+            owned.set = owned.set.difference(fields);
+        }
+        self.0.retain(|_, owned| !owned.set.is_empty());
+    }
+
+    /// Merges the oldest managers of operation `Update` into `ancient-changes`, one for each version, until there are
+    /// no more than the API server keeps.
+    pub fn cap_updaters(&mut self) {
+        let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
+        let mut updaters: Vec<_> = updaters.map(|(manager, owned)| (owned.time.clone(), manager.clone())).collect();
+        updaters.sort();
+        let mut len = updaters.len();
+        let mut first_of: BTreeMap<String, Manager> = BTreeMap::new();
+        for (time, manager) in updaters {
+            if len <= UPDATE_MANAGERS_MAX {
+                return;
+            }
+            let Some(version) = self.0.get(&manager).map(|owned| owned.api_version.clone()) else { continue };
+            let Some(first) = first_of.get(&version) else {
+                first_of.insert(version, manager);
+                continue;
+            };
+            let bucket = Manager::updater("ancient-changes", &version, "");
+            let base = if self.0.contains_key(&bucket) { self.0.remove(&bucket) } else { self.0.remove(first) };
+            let merged = self.0.remove(&manager);
+            let sets = [base, merged].into_iter().flatten().map(|owned| owned.set);
+            let set = sets.reduce(|all, set| all.union(&set)).unwrap_or_default();
+            self.0.insert(bucket, Owned { set, api_version: version, time });
+            len -= 1;
+        }
     }
 }
 
-fn entry(manager: &Manager) -> Value {
-    let mut entry = json!({
-        "manager": manager.name,
-        "operation": manager.operation,
-        "apiVersion": manager.api_version,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": manager.set.encode(),
-    });
-    if let Some(time) = &manager.time {
-        entry["time"] = time.clone().into();
+fn decode_entry(entry: &Value) -> Option<(Manager, Owned)> {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (name, api_version, subresource) = (text("manager"), text("apiVersion"), text("subresource"));
+    let manager = match text("operation") {
+        "Apply" => Manager::applier(name, subresource),
+        "Update" => Manager::updater(name, api_version, subresource),
+        _ => return None,
+    };
+    if api_version.is_empty() || text("fieldsType") != "FieldsV1" {
+        return None;
     }
+    let set = entry.get("fieldsV1").map(FieldSet::decode).unwrap_or_default();
+    let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
+    Some((manager, Owned { set, api_version: api_version.to_owned(), time }))
+}
+
+fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
+    let texts = [
+        ("manager", Some(manager.name.as_str())),
+        ("operation", Some(manager.operation.as_str())),
+        ("apiVersion", Some(owned.api_version.as_str())),
+        ("time", owned.time.as_deref()),
+        ("fieldsType", Some("FieldsV1")),
+    ];
+    let texts = texts.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?)));
+    let mut entry: Map<String, Value> =
+        texts.filter(|(_, text)| !text.is_empty()).map(|(key, text)| (key, text.into())).collect();
+    entry.insert("fieldsV1".into(), owned.set.encode());
     if !manager.subresource.is_empty() {
-        entry["subresource"] = manager.subresource.clone().into();
+        entry.insert("subresource".into(), manager.subresource.as_str().into());
     }
-    entry
+    Value::Object(entry)
+}
+
+/// The fields that nobody owns, as they are the server's (`NewStripMetaManager` upstream).
+pub fn never_owned() -> FieldSet {
+    let metadata = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let metadata: BTreeSet<String> = metadata.iter().map(|name| format!("f:{name}")).collect();
+    let metadata: Map<String, Value> =
+        metadata.into_iter().chain([".".to_owned()]).map(|name| (name, json!({}))).collect();
+    FieldSet::decode(&json!({"f:apiVersion": {}, "f:kind": {}, "f:metadata": metadata}))
 }

@@ -1,241 +1,293 @@
-//! Server-side apply: whose fields are whose, and what happens when two want the same.
-//!
-//! The rules are those of `sigs.k8s.io/structured-merge-diff` (`merge/update.go`) and of the API server's
-//! `managedfields` package.
+//! Server-side apply: who owns which field of an object, and what an object is after a manager applied its part of it.
+//! Reads objects and their schema, hands on objects with `metadata.managedFields`; nothing here waits or stores.
 
-mod field_set;
-mod managed;
-mod typed;
+pub mod field_set;
+mod last_applied;
+pub mod managed;
+pub mod merge;
+pub mod shape;
+pub mod typed;
+pub mod validate;
+mod zero;
 
-use serde_json::Value;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use field_set::FieldSet;
+use serde_json::{Map, Value};
 
+use self::{
+    field_set::{FieldSet, path_text},
+    managed::{Managed, Manager, Operation, Owned, never_owned},
+    merge::{Emptied, merge, remove_items, with_named_fields},
+    shape::Place,
+    typed::{Comparison, compare, field_set, is_equal},
+    validate::{Duplicates, validate},
+    zero::{is_built_in, zero},
+};
 use crate::schema::Schema;
-use managed::Manager;
 
-/// Managers that update are kept apart up to this number; the oldest are put together beyond it
-/// (`managedfields/internal/capmanagers.go`).
-const UPDATERS_MAX: usize = 10;
-const ANCIENT: &str = "ancient-changes";
+/// The manager of what was there before the first apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Places that belong to nobody (`managedfields/internal/stripmeta.go`).
-const NOBODYS: [&[&str]; 9] = [
-    &["f:apiVersion"],
-    &["f:kind"],
-    &["f:metadata", "f:name"],
-    &["f:metadata", "f:namespace"],
-    &["f:metadata", "f:creationTimestamp"],
-    &["f:metadata", "f:selfLink"],
-    &["f:metadata", "f:uid"],
-    &["f:metadata", "f:generation"],
-    &["f:metadata", "f:resourceVersion"],
-];
-
-/// Who writes, and what.
-pub(crate) struct Request<'a> {
-    pub(crate) schema: Option<Schema<'a>>,
-    pub(crate) manager: String,
-    pub(crate) subresource: &'a str,
-    pub(crate) api_version: String,
-    /// RFC 3339, in seconds.
-    pub(crate) now: String,
-    pub(crate) force: bool,
+/// Who changes an object, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The schema of the kind; without one, objects are merged by field and lists are one value.
+    pub schema: Option<Schema<'a>>,
+    /// The field manager.
+    pub manager: &'a str,
+    /// The subresource that is written, or nothing.
+    pub subresource: &'a str,
+    /// The version of the request.
+    pub api_version: &'a str,
+    /// RFC 3339, whole seconds.
+    pub now: &'a str,
+    /// Whether fields of other managers are taken over when they are applied with other values.
+    pub force: bool,
 }
 
-/// A field that belongs to somebody else.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Conflict {
-    pub(crate) manager: String,
-    /// As `.spec.replicas`.
-    pub(crate) field: String,
+impl<'a> Request<'a> {
+    fn place(&self) -> Place<'a> {
+        Place::root(self.schema)
+    }
+}
+
+/// A field that another manager owns with another value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The other manager.
+    pub manager: Manager,
+    /// The path as text: `.data.a`.
+    pub field: String,
 }
 
 impl Conflict {
-    /// What a cause of the refusal says.
-    pub(crate) fn message(&self) -> String {
-        format!("conflict with {}", self.manager)
+    /// The message of the cause with reason `FieldManagerConflict`.
+    pub fn message(&self) -> String {
+        format!("conflict with {}", self.manager.text())
     }
 }
 
 /// Why nothing was applied.
-#[derive(Debug)]
-pub(crate) enum ApplyError {
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// Other managers own fields with other values; the client may force. A `Conflict` to clients.
+    #[error("{}", conflict_text(.0))]
     Conflicts(Vec<Conflict>),
-    Invalid(String),
-    /// The configuration has no meaning as an object of its kind.
-    Broken(String),
+    /// The applied object says who owns its fields. A `BadRequest` to clients.
+    #[error("metadata.managedFields must be nil")]
+    ManagedFieldsApplied,
+    /// The applied object is of another version than the request. A `BadRequest` to clients.
+    #[error("Incorrect version specified in apply patch. Specified patch version: {applied}, expected: {expected}")]
+    IncorrectVersion {
+        /// The version in the object.
+        applied: String,
+        /// The version of the request.
+        expected: String,
+    },
+    /// A value of the applied or of the live object does not have the shape of its type. An internal error to clients.
+    #[error("failed to create typed {role} object ({object}): {reason}")]
+    Untyped {
+        /// `patch` or `live`.
+        role: &'static str,
+        /// Namespace, name and type.
+        object: String,
+        /// What is wrong, and where.
+        reason: String,
+    },
 }
 
-/// The text of a refusal.
-pub(crate) fn conflict_message(conflicts: &[Conflict]) -> String {
+fn conflict_text(conflicts: &[Conflict]) -> String {
     if let [one] = conflicts {
         return format!("Apply failed with 1 conflict: {}: {}", one.message(), one.field);
     }
-    let mut text = format!("Apply failed with {} conflicts: ", conflicts.len());
-    let mut last = None;
-    for conflict in conflicts {
-        if last != Some(&conflict.manager) {
-            let gap = if last.is_some() { "\n" } else { "" };
-            text += &format!("{gap}conflicts with {}:", conflict.manager);
-            last = Some(&conflict.manager);
+    let mut lines = Vec::new();
+    for (index, conflict) in conflicts.iter().enumerate() {
+        if index == 0 || conflicts[index - 1].manager != conflict.manager {
+            lines.push(format!("conflicts with {}:", conflict.manager.text()));
         }
-        text += &format!("\n- {}", conflict.field);
+        lines.push(format!("- {}", conflict.field));
     }
-    text
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
 
-impl Request<'_> {
-    fn manager(&self, operation: &str, set: FieldSet) -> Manager {
-        Manager {
-            name: self.manager.clone(),
-            operation: operation.into(),
-            api_version: self.api_version.clone(),
-            subresource: self.subresource.into(),
-            time: Some(self.now.clone()),
-            set,
-        }
-    }
-
-    /// Without what is nobody's.
-    fn strip(set: &mut FieldSet) {
-        set.remove(&["f:metadata", "f:managedFields"]);
-        for path in NOBODYS {
-            set.remove(path);
-        }
-    }
-}
-
-/// Writes down whose fields a create, an update or a patch has changed.
-pub(crate) fn update(request: &Request<'_>, old: Option<&Value>, new: &mut Value) {
-    let resets = new["metadata"]["managedFields"].as_array().is_some_and(|entries| {
-        entries.is_empty() || entries.iter().all(|entry| entry.as_object().is_some_and(serde_json::Map::is_empty))
-    });
-    // What the client sent counts, so that it can be edited; when it sent nothing, what is there stays.
-    let mut managers = match old {
-        _ if resets => Vec::new(),
-        Some(old) if new["metadata"]["managedFields"].is_null() => managed::decode(old),
-        _ => managed::decode(new),
-    };
-    // An object whose owners were forgotten stays without until somebody applies it.
-    if old.is_some() && managers.is_empty() {
-        managed::encode(managers, new);
-        return;
-    }
-    let mut comparison = match old {
-        Some(old) => typed::compare(request.schema, old, new),
-        None => typed::compare(request.schema, &Value::Object(serde_json::Map::new()), new),
-    };
-    Request::strip(&mut comparison.set);
-    Request::strip(&mut comparison.removed);
-    let own = request.manager("Update", FieldSet::default());
-    let before = managers.iter().find(|manager| manager.is(&own)).cloned();
-    for manager in &mut managers {
-        manager.set = manager.set.difference(&comparison.set).difference(&comparison.removed);
-    }
-    let known = before.as_ref().map(|manager| manager.set.clone()).unwrap_or_default();
-    let set = known.difference(&comparison.removed).union(&comparison.set);
-    managers.retain(|manager| !manager.is(&own));
-    let time = match before {
-        Some(before) if before.set == set => before.time,
-        _ => own.time.clone(),
-    };
-    managers.push(Manager { time, set, ..own });
-    managed::encode(capped(managers), new);
-}
-
-fn capped(mut managers: Vec<Manager>) -> Vec<Manager> {
-    let n_updaters =
-        |managers: &[Manager]| managers.iter().filter(|m| m.operation == "Update" && m.subresource.is_empty()).count();
-    while n_updaters(&managers) > UPDATERS_MAX {
-        let oldest = |managers: &[Manager], but_ancient: bool| {
-            let updaters =
-                managers.iter().enumerate().filter(|(_, m)| m.operation == "Update" && m.subresource.is_empty());
-            let updaters = updaters.filter(|(_, m)| !(but_ancient && m.name == ANCIENT));
-            updaters.min_by(|(_, a), (_, b)| a.time.cmp(&b.time)).map(|(at, _)| at)
-        };
-        let Some(at) = oldest(&managers, true) else { break };
-        let old = managers.remove(at);
-        match managers.iter_mut().find(|m| m.name == ANCIENT && m.api_version == old.api_version) {
-            Some(ancient) => ancient.set = ancient.set.union(&old.set),
-            None => managers.push(Manager { name: ANCIENT.into(), ..old }),
-        }
-    }
-    managers
-}
-
-/// Merges a configuration into an object.
+/// Applies an object: the live object with the applied fields, without those that the manager no longer applies and
+/// nobody else owns, and with `metadata.managedFields`.
+///
+/// Managers of other versions are read as if their fields had the same names in this one.
 ///
 /// # Errors
-/// When a field belongs to somebody else and has another value there, unless it is forced, and when the configuration
-/// cannot be merged.
-pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Result<Value, ApplyError> {
-    if !applied["metadata"]["managedFields"].is_null() {
-        return Err(ApplyError::Invalid("metadata.managedFields must be nil".into()));
+/// See [`ApplyError`]; nothing of the live object is changed.
+pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Result<Value, ApplyError> {
+    let version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    if version != request.api_version {
+        let (applied, expected) = (version.to_owned(), request.api_version.to_owned());
+        return Err(ApplyError::IncorrectVersion { applied, expected });
     }
-    let mut errors = Vec::new();
-    typed::check(request.schema, applied, "", &mut errors);
-    if !errors.is_empty() {
-        let text = |field: &str| applied["metadata"][field].as_str().unwrap_or_default();
-        let (api, kind) = (&request.api_version, applied["kind"].as_str().unwrap_or_default());
-        let api = if api.contains('/') { api.clone() } else { format!("/{api}") };
-        let object = format!("{}/{}; {api}, Kind={kind}", text("namespace"), text("name"));
-        return Err(ApplyError::Broken(format!(
-            "failed to create typed patch object ({object}): {}",
-            errors.join("\n")
-        )));
+    if applied.pointer("/metadata/managedFields").is_some_and(|managed| !managed.is_null()) {
+        return Err(ApplyError::ManagedFieldsApplied);
     }
-    let empty = Value::Object(serde_json::Map::new());
-    let live = live.unwrap_or(&empty);
-    let mut managers = managed::decode(live);
-    if managers.is_empty() && live != &empty {
-        managers.push(before_first_apply(request, live));
+    let mut managed = live.map(Managed::of).unwrap_or_default();
+    let live = without_managed_fields(live.unwrap_or(&Value::Object(Map::new())));
+    if managed.is_empty() && live.as_object().is_some_and(|live| !live.is_empty()) {
+        let before = Request { manager: BEFORE_FIRST_APPLY, ..*request };
+        managed = own_changes(&before, &zero(request.schema, &live), &live, managed);
     }
-    let mut own = request.manager("Apply", typed::field_set(request.schema, applied));
-    Request::strip(&mut own.set);
-    let last = managers.iter().find(|manager| manager.is(&own)).cloned();
-    managers.retain(|manager| !manager.is(&own));
-
-    let mut new = live.clone();
-    typed::merge(request.schema, &mut new, applied);
-    if let Some(last) = &last {
-        let owned = managers.iter().fold(own.set.clone(), |all, manager| all.union(&manager.set));
-        typed::prune(request.schema, &mut new, &last.set, &owned);
-    }
-    let mut comparison = typed::compare(request.schema, live, &new);
-    Request::strip(&mut comparison.set);
-    Request::strip(&mut comparison.removed);
-    let conflicts = conflicts(&managers, &comparison.set);
-    if !conflicts.is_empty() && !request.force {
-        return Err(ApplyError::Conflicts(conflicts));
-    }
-    for manager in &mut managers {
-        manager.set = manager.set.difference(&comparison.set).difference(&comparison.removed);
-    }
-    if let Some(last) = last.filter(|last| last.set == own.set && last.api_version == own.api_version) {
-        own.time = last.time;
-    }
-    managers.push(own);
-    managed::encode(managers, &mut new);
-    Ok(new)
+    typed(request, "patch", applied, Duplicates::Refused)?;
+    typed(request, "live", &live, Duplicates::Allowed)?;
+    let (mut object, managed) = match apply_typed(request, &live, applied, managed.clone()) {
+        Err(conflicts) => {
+            let left = last_applied::without_allowed(request, &live, conflicts);
+            if !left.is_empty() {
+                return Err(ApplyError::Conflicts(left));
+            }
+            let forced = Request { force: true, ..*request };
+            apply_typed(&forced, &live, applied, managed).map_err(ApplyError::Conflicts)?
+        }
+        Ok(done) => done,
+    };
+    last_applied::refresh(request, &mut object, applied);
+    managed.write(&mut object);
+    Ok(object)
 }
 
-/// What is there when nobody is known belongs to whoever was before.
-fn before_first_apply(request: &Request<'_>, live: &Value) -> Manager {
-    let mut set = typed::field_set(request.schema, live);
-    Request::strip(&mut set);
-    Manager { name: "before-first-apply".into(), subresource: String::new(), ..request.manager("Update", set) }
+fn typed(request: &Request<'_>, role: &'static str, object: &Value, duplicates: Duplicates) -> Result<(), ApplyError> {
+    validate(request.place(), object, duplicates).map_err(|reason| {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let version = text("/apiVersion");
+        let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+        let (namespace, name, kind) = (text("/metadata/namespace"), text("/metadata/name"), text("/kind"));
+        ApplyError::Untyped { role, object: format!("{namespace}/{name}; {version}, Kind={kind}"), reason }
+    })
 }
 
-fn conflicts(managers: &[Manager], changed: &FieldSet) -> Vec<Conflict> {
-    let mut conflicts = Vec::new();
-    for manager in managers {
-        let fields = manager.set.intersection(changed).paths();
-        conflicts.extend(fields.into_iter().map(|field| Conflict { manager: manager.text(), field }));
+fn without_managed_fields(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
     }
-    conflicts.sort_by(|a, b| (&a.manager, &a.field).cmp(&(&b.manager, &b.field)));
-    conflicts
+    object
 }
 
-#[cfg(test)]
-mod tests;
+/// `Updater.Apply` upstream (structured-merge-diff, `merge/update.go`).
+fn apply_typed(
+    request: &Request<'_>,
+    live: &Value,
+    applied: &Value,
+    mut managed: Managed,
+) -> Result<(Value, Managed), Vec<Conflict>> {
+    let place = request.place();
+    let manager = Manager::applier(request.manager, request.subresource);
+    let merged = merge(place, Some(live), Some(applied)).unwrap_or_default();
+    let last = managed.get(&manager).cloned().unwrap_or_default();
+    let set = field_set(place, applied);
+    let mut owned = Owned { set, api_version: request.api_version.to_owned(), time: last.time };
+    managed.insert(manager.clone(), owned.clone());
+    let emptied = if is_built_in(request.schema, applied) { Emptied::Removed } else { Emptied::Null };
+    let object = prune(place, merged, &managed, &last.set, emptied);
+
+    let changes = compare(place, live, &object);
+    let changed = changes.modified.union(&changes.added);
+    if !request.force {
+        let conflicts = conflicts(&managed, &manager, &changed);
+        if !conflicts.is_empty() {
+            return Err(conflicts);
+        }
+    }
+    managed.take_from_others(&changed, Some(&manager));
+    managed.take_from_others(&changes.removed, Some(&manager));
+    owned.set = owned.set.difference(&never_owned());
+    // Who comes to own fields without a change of the object keeps its time, or gets none.
+    if !is_equal(live, &object) {
+        owned.time = Some(request.now.to_owned());
+    }
+    managed.insert(manager, owned);
+    Ok((object, managed))
+}
+
+fn conflicts(managed: &Managed, manager: &Manager, changed: &FieldSet) -> Vec<Conflict> {
+    let others = managed.iter().filter(|(other, _)| *other != manager);
+    let conflicts = others.flat_map(|(other, owned)| {
+        let paths = owned.set.intersection(changed).paths();
+        paths.into_iter().map(|path| Conflict { manager: other.clone(), field: path_text(&path) })
+    });
+    conflicts.collect()
+}
+
+/// Removes what the manager applied last time, unless it or another manager owns it now.
+fn prune(place: Place<'_>, merged: Value, managed: &Managed, last: &FieldSet, emptied: Emptied) -> Value {
+    if last.is_empty() {
+        return merged;
+    }
+    let last = with_named_fields(place, last);
+    let without = |set: &FieldSet| remove_items(place, &merged, set, Emptied::Null);
+    let fields = |value: &Value| with_named_fields(place, &field_set(place, value));
+
+    let merged_set = fields(&merged);
+    let owned = managed.iter().fold(FieldSet::default(), |all, (_, owned)| all.union(&owned.set));
+    let kept = fields(&without(&last)).union(&with_named_fields(place, &owned));
+    let pruned = without(&merged_set.difference(&kept));
+    // What was below a removed field without being applied stays.
+    let gone = merged_set.difference(&fields(&pruned)).intersection(&last);
+    remove_items(place, &merged, &gone, emptied)
+}
+
+/// Keeps `metadata.managedFields` after a create, update or patch: the manager takes over the fields that changed, and
+/// nobody owns fields that are gone. Without changes, nothing is written, not even the time.
+///
+/// The entries that the client sends replace those of the live object; an empty list, or a list of one empty entry,
+/// ends the tracking of fields. Writers of subresources cannot send entries.
+pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
+    let sent = new.pointer("/metadata/managedFields").filter(|sent| !sent.is_null());
+    let of_live = || live.map(Managed::of).unwrap_or_default();
+    let managed = match sent {
+        Some(_) if !request.subresource.is_empty() => of_live(),
+        Some(Value::Array(entries)) if is_reset(entries) => Managed::default(),
+        Some(sent) => Managed::decode(sent).unwrap_or_else(of_live),
+        None => of_live(),
+    };
+    let bare = without_managed_fields(new);
+    // Objects whose fields are not tracked stay so until something is applied.
+    let is_untracked = live.is_some() && managed.is_empty();
+    let managed = if is_untracked {
+        managed
+    } else {
+        let old = live.map_or_else(|| zero(request.schema, &bare), without_managed_fields);
+        own_changes(request, &old, &bare, managed)
+    };
+    *new = bare;
+    managed.write(new);
+}
+
+fn is_reset(entries: &[Value]) -> bool {
+    match entries {
+        [] => true,
+        [Value::Object(entry)] => entry.is_empty(),
+        _ => false,
+    }
+}
+
+/// `Updater.Update` upstream (structured-merge-diff, `merge/update.go`).
+fn own_changes(request: &Request<'_>, old: &Value, new: &Value, mut managed: Managed) -> Managed {
+    let place = request.place();
+    // Fields of objects that do not have the shape of their type are not tracked.
+    if [old, new].iter().any(|object| validate(place, object, Duplicates::Allowed).is_err()) {
+        return managed;
+    }
+    let Comparison { added, modified, removed } = compare(place, old, new);
+    let changed = modified.union(&added);
+    managed.take_from_others(&changed, None);
+    managed.take_from_others(&removed, None);
+
+    let taken = changed.difference(&never_owned());
+    if !taken.is_empty() {
+        let manager = Manager::updater(request.manager, request.api_version, request.subresource);
+        let set = managed.get(&manager).map_or_else(|| taken.clone(), |before| before.set.union(&taken));
+        let (api_version, time) = (request.api_version.to_owned(), Some(request.now.to_owned()));
+        debug_assert_eq!(manager.operation, Operation::Update, "only appliers own without a change");
+        managed.insert(manager, Owned { set, api_version, time });
+    }
+    managed.cap_updaters();
+    managed
+}

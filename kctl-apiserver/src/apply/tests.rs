@@ -1,157 +1,380 @@
-//! The answers are those of kube-apiserver 1.36.
+//! Apply and update against the answers of kube-apiserver 1.36.
+
+mod custom;
 
 use serde_json::{Value, json};
 
 use super::*;
 
-fn request<'a>(manager: &str, kind: &str) -> Request<'a> {
-    Request {
-        schema: Schema::built_in("v1", kind),
-        manager: manager.into(),
-        subresource: "",
-        api_version: "v1".into(),
-        now: "2026-01-01T00:00:00Z".into(),
-        force: false,
-    }
+const NOW: &str = "2026-11-21T07:00:00Z";
+const LATER: &str = "2026-11-21T08:00:00Z";
+
+fn request<'a>(object: &'a Value, manager: &'a str) -> Request<'a> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let schema = Schema::built_in(text("apiVersion"), text("kind"));
+    Request { schema, manager, subresource: "", api_version: text("apiVersion"), now: NOW, force: false }
 }
 
-fn config(data: &Value, meta: &Value) -> Value {
-    let mut object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "ssa" } });
-    if !data.is_null() {
-        object["data"] = data.clone();
-    }
-    object["metadata"].as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
+fn config_map(rest: &Value) -> Value {
+    with(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}), rest)
+}
+
+fn pod(containers: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}})
+}
+
+fn with(object: &Value, rest: &Value) -> Value {
+    let mut object = object.clone();
+    json_patch::merge(&mut object, rest);
     object
 }
 
+fn applied(live: Option<&Value>, manager: &str, object: &Value) -> Value {
+    apply(&request(object, manager), live, object).unwrap()
+}
+
+fn refusal(live: Option<&Value>, manager: &str, object: &Value) -> String {
+    apply(&request(object, manager), live, object).unwrap_err().to_string()
+}
+
+fn updated(live: Option<&Value>, manager: &str, mut object: Value) -> Value {
+    let sent = object.clone();
+    update(&request(&sent, manager), live, &mut object);
+    object
+}
+
+/// A live object with a change of one of its owners.
+fn changed(live: &Value, manager: &str, change: &Value) -> Value {
+    updated(Some(live), manager, with(live, change))
+}
+
+/// `[manager, fields]` of each entry.
 fn owners(object: &Value) -> Value {
-    let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-    entries.into_iter().map(|entry| json!({ entry["manager"].as_str().unwrap(): entry["fieldsV1"] })).collect()
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    entries.map(|entry| json!([entry["manager"], entry["fieldsV1"]])).collect()
+}
+
+fn time_of<'v>(object: &'v Value, manager: &str) -> Option<&'v str> {
+    let entries = object["metadata"]["managedFields"].as_array()?;
+    entries.iter().find(|entry| entry["manager"] == manager)?["time"].as_str()
 }
 
 #[test]
-fn fields_that_are_no_longer_applied_go() {
-    let one = request("one", "ConfigMap");
-    let first = config(&json!({ "a": "1", "b": "2" }), &json!({ "labels": { "l": "1" }, "finalizers": ["x.y/z"] }));
-    let live = apply(&one, None, &first).unwrap();
-    let expected = json!({
-        "f:data": { "f:a": {}, "f:b": {} },
-        "f:metadata": { "f:finalizers": { "v:\"x.y/z\"": {} }, "f:labels": { "f:l": {} } },
+fn an_object_created_by_apply_is_owned_by_leaf() {
+    let rest = json!({"metadata": {"labels": {"l": "1"}, "finalizers": ["ex.com/a"]}, "data": {"a": "1", "b": "2"}});
+    let object = applied(None, "m1", &config_map(&rest));
+    let fields = json!({
+        "f:data": {"f:a": {}, "f:b": {}},
+        "f:metadata": {"f:finalizers": {"v:\"ex.com/a\"": {}}, "f:labels": {"f:l": {}}},
     });
-    assert_eq!(owners(&live), json!([{ "one": expected }]));
-    let live = apply(&one, Some(&live), &config(&json!({ "b": "2" }), &json!({}))).unwrap();
-    assert_eq!(live["data"], json!({ "b": "2" }));
-    assert_eq!((&live["metadata"]["labels"], &live["metadata"]["finalizers"]), (&Value::Null, &Value::Null));
+    let entry = json!({"manager": "m1", "operation": "Apply", "apiVersion": "v1", "time": NOW, "fieldsType": "FieldsV1", "fieldsV1": fields});
+    assert_eq!(object["metadata"]["managedFields"], json!([entry]));
 }
 
 #[test]
-fn shared_fields_stay_until_the_last_owner_leaves() {
-    let (one, two) = (request("one", "ConfigMap"), request("two", "ConfigMap"));
-    let live = apply(&one, None, &config(&json!({ "a": "1", "b": "2" }), &json!({}))).unwrap();
-    let live = apply(&two, Some(&live), &config(&json!({ "a": "1", "c": "3" }), &json!({}))).unwrap();
-    let live = apply(&one, Some(&live), &config(&json!({ "b": "2" }), &json!({}))).unwrap();
-    assert_eq!(live["data"], json!({ "a": "1", "b": "2", "c": "3" }));
-    let live = apply(&two, Some(&live), &config(&json!({ "c": "3" }), &json!({}))).unwrap();
-    assert_eq!(live["data"], json!({ "b": "2", "c": "3" }));
+fn who_applies_the_same_value_owns_it_too_and_gets_no_time() {
+    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1", "b": "2"}})));
+    let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
+    let expected = json!([["m2", {"f:data": {"f:a": {}}}], ["m1", {"f:data": {"f:a": {}, "f:b": {}}}]]);
+    assert_eq!(owners(&live), expected);
+    assert_eq!((time_of(&live, "m1"), time_of(&live, "m2")), (Some(NOW), None));
 }
 
 #[test]
-fn conflicts_are_named_and_force_takes_over() {
-    let (one, mut two) = (request("one", "ConfigMap"), request("two", "ConfigMap"));
-    let live = apply(&one, None, &config(&json!({ "a": "1", "b": "2" }), &json!({}))).unwrap();
-    let ApplyError::Conflicts(conflicts) =
-        apply(&two, Some(&live), &config(&json!({ "a": "9", "b": "8" }), &json!({}))).unwrap_err()
-    else {
-        panic!("conflicts")
+fn another_value_of_an_owned_field_is_a_conflict() {
+    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1", "b": "2"}})));
+    let one = refusal(Some(&live), "m2", &config_map(&json!({"data": {"a": "2"}})));
+    assert_eq!(one, "Apply failed with 1 conflict: conflict with \"m1\": .data.a");
+    let two = refusal(Some(&live), "m2", &config_map(&json!({"data": {"a": "2", "b": "7"}})));
+    assert_eq!(two, "Apply failed with 2 conflicts: conflicts with \"m1\":\n- .data.a\n- .data.b");
+}
+
+#[test]
+fn conflicts_are_grouped_by_manager() {
+    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
+    let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
+    let text = refusal(Some(&live), "m3", &config_map(&json!({"data": {"a": "2"}})));
+    let expected =
+        "Apply failed with 2 conflicts: conflicts with \"m1\":\n- .data.a\nconflicts with \"m2\":\n- .data.a";
+    assert_eq!(text, expected);
+    let text = refusal(Some(&live), "m1", &config_map(&json!({"data": {"a": "3"}})));
+    assert_eq!(text, "Apply failed with 1 conflict: conflict with \"m2\": .data.a");
+}
+
+#[test]
+fn a_conflict_with_an_updater_names_its_version() {
+    let live = updated(None, "kubectl", config_map(&json!({"data": {"a": "1"}})));
+    let object = config_map(&json!({"data": {"a": "2"}}));
+    let ApplyError::Conflicts(conflicts) = apply(&request(&object, "m1"), Some(&live), &object).unwrap_err() else {
+        panic!("not a conflict")
     };
-    assert_eq!(
-        conflict_message(&conflicts),
-        "Apply failed with 2 conflicts: conflicts with \"one\":\n- .data.a\n- .data.b"
-    );
-    two.force = true;
-    let live = apply(&two, Some(&live), &config(&json!({ "a": "9" }), &json!({}))).unwrap();
-    assert_eq!(owners(&live), json!([{ "one": { "f:data": { "f:b": {} } } }, { "two": { "f:data": { "f:a": {} } } }]));
+    assert_eq!(conflicts[0].message(), "conflict with \"kubectl\" using v1");
+    assert_eq!(conflicts[0].field, ".data.a");
 }
 
 #[test]
-fn updates_take_over_what_they_change() {
-    let one = request("one", "ConfigMap");
-    let live = apply(&one, None, &config(&json!({ "a": "1", "b": "2" }), &json!({}))).unwrap();
-    let mut new = live.clone();
-    new["data"] = json!({ "a": "1", "b": "5", "d": "6" });
-    update(&request("up", "ConfigMap"), Some(&live), &mut new);
-    assert_eq!(
-        owners(&new),
-        json!([{ "one": { "f:data": { "f:a": {} } } }, { "up": { "f:data": { "f:b": {}, "f:d": {} } } }])
-    );
-    let ApplyError::Conflicts(conflicts) =
-        apply(&one, Some(&new), &config(&json!({ "a": "1", "b": "7" }), &json!({}))).unwrap_err()
-    else {
-        panic!("conflicts")
+fn force_takes_fields_from_their_owners() {
+    let rest = json!({"metadata": {"labels": {"l": "1"}}, "data": {"a": "1", "b": "2"}});
+    let live = applied(None, "m1", &config_map(&rest));
+    let object = config_map(&json!({"data": {"a": "2", "b": "7"}}));
+    let forced = Request { force: true, now: LATER, ..request(&object, "m2") };
+    let live = apply(&forced, Some(&live), &object).unwrap();
+    let expected =
+        json!([["m1", {"f:metadata": {"f:labels": {"f:l": {}}}}], ["m2", {"f:data": {"f:a": {}, "f:b": {}}}]]);
+    assert_eq!(owners(&live), expected);
+    assert_eq!(live["data"], json!({"a": "2", "b": "7"}));
+}
+
+#[test]
+fn fields_that_are_no_longer_applied_are_removed() {
+    let rest = json!({"metadata": {"labels": {"l": "1"}, "finalizers": ["ex.com/a"]}, "data": {"a": "1", "b": "2"}});
+    let live = applied(None, "m1", &config_map(&rest));
+    let live = applied(Some(&live), "m1", &config_map(&json!({"data": {"b": "2"}})));
+    assert_eq!(live["data"], json!({"b": "2"}));
+    assert_eq!(live["metadata"].as_object().unwrap().keys().collect::<Vec<_>>(), ["managedFields", "name"]);
+    let live = applied(Some(&live), "m1", &config_map(&json!({})));
+    assert_eq!(live, config_map(&json!({})));
+}
+
+#[test]
+fn a_shared_field_stays_when_one_owner_no_longer_applies_it() {
+    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
+    let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
+    let live = applied(Some(&live), "m1", &config_map(&json!({})));
+    assert_eq!(live["data"], json!({"a": "1"}));
+    assert_eq!(owners(&live), json!([["m2", {"f:data": {"f:a": {}}}]]));
+    assert_eq!(time_of(&live, "m2"), None);
+}
+
+#[test]
+fn an_empty_map_is_owned_without_its_entries() {
+    let live = applied(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
+    let live = applied(Some(&live), "m1", &config_map(&json!({"data": {}})));
+    assert_eq!(owners(&live), json!([["m1", {"f:data": {}}], ["m2", {"f:data": {"f:a": {}}}]]));
+}
+
+#[test]
+fn who_applies_nothing_is_not_listed() {
+    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
+    assert_eq!(applied(Some(&live), "m2", &config_map(&json!({}))), live);
+}
+
+#[test]
+fn applied_managed_fields_are_refused() {
+    let object = config_map(&json!({"metadata": {"managedFields": []}}));
+    assert_eq!(refusal(None, "m1", &object), "metadata.managedFields must be nil");
+}
+
+#[test]
+fn values_of_other_types_are_refused() {
+    let check = |rest: &Value, expected: &str| {
+        let start = "failed to create typed patch object (/c; /v1, Kind=ConfigMap): ";
+        assert_eq!(refusal(None, "m1", &config_map(rest)), format!("{start}{expected}"));
     };
-    assert_eq!(conflict_message(&conflicts), "Apply failed with 1 conflict: conflict with \"up\" using v1: .data.b");
+    check(&json!({"data": {"a": 1}}), ".data.a: expected string, got &value.valueUnstructured{Value:1}");
+    check(&json!({"data": []}), ".data: expected map, got &{[]}");
+    check(&json!({"foo": {}}), ".foo: field not declared in schema");
+    let duplicates = json!({"metadata": {"finalizers": ["a.b/c", "a.b/c"]}});
+    check(&duplicates, ".metadata.finalizers: duplicate entries for key [=\"a.b/c\"]");
 }
 
 #[test]
-fn creation_owns_parts_that_are_not_always_there() {
-    let mut config = config(&json!({ "a": "b" }), &json!({ "finalizers": ["a.b/c"] }));
-    update(&request("up", "ConfigMap"), None, &mut config);
-    let expected = json!({
-        "f:data": { ".": {}, "f:a": {} },
-        "f:metadata": { "f:finalizers": { ".": {}, "v:\"a.b/c\"": {} } },
+fn all_places_of_a_pod_at_fault_are_named() {
+    let check = |containers: &Value, expected: &str| {
+        let start = "failed to create typed patch object (/p; /v1, Kind=Pod): ";
+        assert_eq!(refusal(None, "m1", &pod(containers)), format!("{start}{expected}"));
+    };
+    check(&json!([{"name": "a"}, {"name": "a"}]), ".spec.containers: duplicate entries for key [name=\"a\"]");
+    check(&json!("x"), ".spec.containers: expected list, got &{x}");
+    let expected = "errors:\n  \
+        .spec.containers[name=\"a\"].ports[containerPort=\"q\",protocol=\"TCP\"].containerPort: expected numeric (int or float), got string\n  \
+        .spec.containers[name=\"a\"].stdin: expected boolean, got &{x}";
+    check(&json!([{"name": "a", "ports": [{"containerPort": "q"}], "stdin": "x"}]), expected);
+}
+
+#[test]
+fn ports_are_told_apart_by_number_and_protocol() {
+    let container = json!({
+        "name": "a", "image": "i", "args": ["x"], "resources": {"limits": {"cpu": 1}},
+        "ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}],
     });
-    assert_eq!(owners(&config), json!([{ "up": expected }]));
-    let mut pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "a", "image": "b" }] } });
-    update(&request("up", "Pod"), None, &mut pod);
-    let container = json!({ ".": {}, "f:image": {}, "f:name": {} });
-    let expected = json!({ "f:spec": { "f:containers": { "k:{\"name\":\"a\"}": container } } });
-    assert_eq!(owners(&pod), json!([{ "up": expected }]));
+    let object = applied(None, "m1", &pod(&json!([container])));
+    let fields = json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {
+        ".": {}, "f:args": {}, "f:image": {}, "f:name": {}, "f:resources": {"f:limits": {"f:cpu": {}}},
+        "f:ports": {
+            "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}},
+            "k:{\"containerPort\":80,\"protocol\":\"UDP\"}": {".": {}, "f:containerPort": {}, "f:protocol": {}},
+        },
+    }}}});
+    assert_eq!(owners(&object), json!([["m1", fields]]));
+    let text = refusal(Some(&object), "m2", &pod(&json!([{"name": "a", "image": "j"}])));
+    assert_eq!(text, "Apply failed with 1 conflict: conflict with \"m1\": .spec.containers[name=\"a\"].image");
 }
 
 #[test]
-fn keys_that_are_left_out_have_their_defaults() {
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p" },
-        "spec": { "containers": [{ "name": "a", "ports": [{ "containerPort": 80 }] }] },
+fn a_container_without_a_name_is_another_container() {
+    let live = applied(None, "m1", &pod(&json!([{"name": "a", "image": "i"}])));
+    let live = applied(Some(&live), "m2", &pod(&json!([{"image": "i"}])));
+    assert_eq!(live["spec"]["containers"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn owner_references_are_told_apart_by_uid() {
+    let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1"});
+    let live = applied(None, "m1", &config_map(&json!({"metadata": {"ownerReferences": [reference]}})));
+    assert_eq!(owners(&live), json!([["m1", {"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"1\"}": {}}}}]]));
+}
+
+#[test]
+fn finalizers_of_all_managers_are_kept_in_order() {
+    let set = |names: &[&str]| config_map(&json!({"metadata": {"finalizers": names}}));
+    let live = applied(None, "m1", &set(&["x.io/a", "x.io/b"]));
+    let live = applied(Some(&live), "m2", &set(&["x.io/c", "x.io/b"]));
+    assert_eq!(live["metadata"]["finalizers"], json!(["x.io/a", "x.io/c", "x.io/b"]));
+    let live = applied(Some(&live), "m1", &config_map(&json!({})));
+    assert_eq!(live["metadata"]["finalizers"], json!(["x.io/c", "x.io/b"]));
+}
+
+#[test]
+fn a_creator_owns_maps_and_their_entries() {
+    let rest = json!({"metadata": {"labels": {"l": "1"}, "finalizers": ["x.io/f"]}, "data": {"a": "1"}});
+    let metadata = json!({"f:finalizers": {".": {}, "v:\"x.io/f\"": {}}, "f:labels": {".": {}, "f:l": {}}});
+    let fields = json!({"f:data": {".": {}, "f:a": {}}, "f:metadata": metadata});
+    let live = updated(None, "up", config_map(&rest));
+    let entry = json!({"manager": "up", "operation": "Update", "apiVersion": "v1", "time": NOW, "fieldsType": "FieldsV1", "fieldsV1": fields});
+    assert_eq!(live["metadata"]["managedFields"], json!([entry]));
+}
+
+#[test]
+fn creating_a_deployment_does_not_own_its_structs() {
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {
+        "containers": [{"name": "a", "image": "i", "resources": {}}], "securityContext": {}, "dnsPolicy": "Default",
+    }});
+    let object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "generation": 1}, "status": {},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}}},
     });
-    let live = apply(&request("one", "Pod"), None, &pod).unwrap();
-    let port = json!({ "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": { ".": {}, "f:containerPort": {} } });
-    let container = json!({ ".": {}, "f:name": {}, "f:ports": port });
-    let expected = json!({ "f:spec": { "f:containers": { "k:{\"name\":\"a\"}": container } } });
-    assert_eq!(owners(&live), json!([{ "one": expected }]));
+    let container = json!({".": {}, "f:image": {}, "f:name": {}, "f:resources": {}});
+    let fields = json!({"f:spec": {
+        "f:replicas": {}, "f:selector": {},
+        "f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}}, "f:type": {}},
+        "f:template": {
+            "f:metadata": {"f:labels": {".": {}, "f:a": {}}},
+            "f:spec": {"f:containers": {"k:{\"name\":\"a\"}": container}, "f:dnsPolicy": {}, "f:securityContext": {}},
+        },
+    }});
+    let live = updated(None, "up", object.clone());
+    assert_eq!(owners(&live), json!([["up", fields]]));
+    let applied = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"a": "c"}}}});
+    let expected =
+        "Apply failed with 2 conflicts: conflicts with \"up\" using apps/v1:\n- .spec.replicas\n- .spec.selector";
+    assert_eq!(refusal(Some(&live), "m1", &applied), expected);
 }
 
 #[test]
-fn items_with_the_same_keys_are_refused() {
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "ssap" },
-        "spec": { "containers": [{ "name": "a" }, { "name": "a" }] },
-    });
-    let ApplyError::Broken(text) = apply(&request("one", "Pod"), None, &pod).unwrap_err() else { panic!("broken") };
-    assert_eq!(
-        text,
-        "failed to create typed patch object (/ssap; /v1, Kind=Pod): .spec.containers: duplicate entries for key [name=\"a\"]"
-    );
+fn an_update_takes_over_what_it_changes() {
+    let live = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
+    let live = applied(Some(&live), "m1", &config_map(&json!({"data": {"a": "1"}})));
+    let live = changed(&live, "p2", &json!({"data": {"a": "9"}}));
+    assert_eq!(owners(&live), json!([["p2", {"f:data": {"f:a": {}}}], ["up", {"f:data": {}}]]));
+    let live = changed(&live, "p3", &json!({"data": null}));
+    assert_eq!(live, config_map(&json!({})));
 }
 
 #[test]
-fn forgotten_owners_stay_forgotten_until_somebody_applies() {
-    let one = request("one", "ConfigMap");
-    let live = apply(&one, None, &config(&json!({ "a": "1" }), &json!({}))).unwrap();
-    let mut reset = live.clone();
-    reset["metadata"]["managedFields"] = json!([{}]);
-    update(&one, Some(&live), &mut reset);
-    assert_eq!(reset["metadata"]["managedFields"], Value::Null);
-    let mut changed = reset.clone();
-    changed["data"]["b"] = "2".into();
-    update(&one, Some(&reset), &mut changed);
-    assert_eq!(changed["metadata"]["managedFields"], Value::Null);
-    let applied = apply(&one, Some(&changed), &config(&json!({ "a": "1" }), &json!({}))).unwrap();
-    assert_eq!(
-        owners(&applied),
-        json!([
-            { "one": { "f:data": { "f:a": {} } } },
-            { "before-first-apply": { "f:data": { "f:a": {}, "f:b": {} } } },
-        ])
-    );
+fn an_update_without_change_keeps_the_time() {
+    let live = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
+    let mut same = with(&live, &json!({"metadata": {"resourceVersion": "7"}}));
+    update(&Request { now: LATER, ..request(&live, "up") }, Some(&live), &mut same);
+    assert_eq!(same["metadata"]["managedFields"], live["metadata"]["managedFields"]);
+    let mut other = with(&live, &json!({"data": {"b": "1"}}));
+    update(&Request { now: LATER, ..request(&live, "up") }, Some(&live), &mut other);
+    assert_eq!(time_of(&other, "up"), Some(LATER));
+}
+
+#[test]
+fn an_empty_list_of_entries_ends_tracking_until_the_next_apply() {
+    let start = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
+    for reset in [json!([]), json!([{}])] {
+        let live = changed(&start, "p", &json!({"metadata": {"managedFields": reset}, "data": {"q": "1"}}));
+        assert_eq!(owners(&live), json!([]));
+        let live = changed(&live, "p", &json!({"data": {"z": "9"}}));
+        assert_eq!(owners(&live), json!([]));
+        let live = applied(Some(&live), "m1", &config_map(&json!({"data": {"y": "1", "z": "9"}})));
+        let before = json!({"f:data": {".": {}, "f:a": {}, "f:q": {}, "f:z": {}}});
+        assert_eq!(owners(&live), json!([["m1", {"f:data": {"f:y": {}, "f:z": {}}}], ["before-first-apply", before]]));
+    }
+}
+
+#[test]
+fn entries_that_the_client_sends_are_kept() {
+    let live = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
+    let entry = json!({"manager": "mine", "operation": "Update", "apiVersion": "v1", "time": "2020-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}});
+    let sent = changed(&live, "zz", &json!({"metadata": {"managedFields": [entry]}}));
+    assert_eq!(sent["metadata"]["managedFields"], json!([entry]));
+    let malformed = changed(&live, "zz", &json!({"metadata": {"managedFields": [{"operation": "Look"}]}}));
+    assert_eq!(malformed, live);
+}
+
+#[test]
+fn the_oldest_of_many_updaters_become_one() {
+    let mut live = applied(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
+    for patch in 0..13 {
+        live = changed(&live, &format!("p{patch:02}"), &json!({"data": {format!("k{patch}"): "9"}}));
+    }
+    let owners = owners(&live);
+    assert_eq!(owners.as_array().unwrap().len(), 11);
+    assert_eq!(owners[1], json!(["ancient-changes", {"f:data": {"f:k0": {}, "f:k1": {}, "f:k2": {}, "f:k3": {}}}]));
+    assert_eq!(owners[2], json!(["p04", {"f:data": {"f:k4": {}}}]));
+}
+
+#[test]
+fn a_writer_of_the_status_is_another_manager() {
+    let live = applied(None, "m1", &pod(&json!([{"name": "a", "image": "i"}])));
+    let conditions = json!([{"type": "Ready", "status": "True", "lastProbeTime": null}]);
+    let mut new = with(&live, &json!({"status": {"conditions": conditions}, "metadata": {"managedFields": []}}));
+    let status = Request { subresource: "status", ..request(&live, "kubelet") };
+    let old = with(&live, &json!({"status": {}}));
+    update(&status, Some(&old), &mut new);
+    let entry = &new["metadata"]["managedFields"][1];
+    assert_eq!((&entry["manager"], &entry["subresource"]), (&json!("kubelet"), &json!("status")));
+    let condition = json!({".": {}, "f:lastProbeTime": {}, "f:status": {}, "f:type": {}});
+    let conditions = json!({".": {}, "k:{\"type\":\"Ready\"}": condition});
+    assert_eq!(entry["fieldsV1"], json!({"f:status": {"f:conditions": conditions}}));
+
+    let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+    let status = Request { subresource: "status", ..request(&object, "m3") };
+    let expected = "Apply failed with 1 conflict: conflict with \"kubelet\" with subresource \"status\" using v1: \
+        .status.conditions[type=\"Ready\"].status";
+    assert_eq!(apply(&status, Some(&new), &object).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn kubectl_takes_over_what_it_applied_on_the_client_side() {
+    let annotation = "kubectl.kubernetes.io/last-applied-configuration";
+    let first = config_map(&json!({"metadata": {"annotations": {}}, "data": {"a": "1", "b": "2"}}));
+    let rest = json!({"metadata": {"annotations": {annotation: first.to_string()}}, "data": {"a": "1", "b": "2"}});
+    let live = updated(None, "kubectl-client-side-apply", config_map(&rest));
+    let live = applied(Some(&live), "kubectl", &config_map(&json!({"data": {"a": "7"}})));
+    assert_eq!(live["data"], json!({"a": "7", "b": "2"}));
+    let expected =
+        "{\"apiVersion\":\"v1\",\"data\":{\"a\":\"7\"},\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c\"}}\n";
+    assert_eq!(live["metadata"]["annotations"][annotation], expected);
+    let before = json!({"f:data": {".": {}, "f:b": {}}, "f:metadata": {"f:annotations": {".": {}, format!("f:{annotation}"): {}}}});
+    assert_eq!(owners(&live), json!([["kubectl", {"f:data": {"f:a": {}}}], ["kubectl-client-side-apply", before]]));
+    let text = refusal(Some(&live), "other", &config_map(&json!({"data": {"a": "8"}})));
+    assert_eq!(text, "Apply failed with 1 conflict: conflict with \"kubectl\": .data.a");
+}
+
+#[test]
+fn objects_without_a_schema_are_owned_by_field() {
+    let object =
+        json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": {"b": 1}, "l": [1]}});
+    let live = applied(None, "m1", &object);
+    let fields = json!({"f:spec": {".": {}, "f:a": {".": {}, "f:b": {}}, "f:l": {}}});
+    assert_eq!(owners(&live), json!([["m1", fields]]));
 }

@@ -1,267 +1,209 @@
-//! Objects as sets of fields: what is in one, what differs between two, and merging one into another.
-//!
-//! The rules are those of `sigs.k8s.io/structured-merge-diff` (`typed/`): lists are one value, sets or maps by keys, as
-//! their schema says; where nothing is known, objects are merged and lists are one value.
+//! The fields that a value has, and those in which two values differ. Reads values by their [`Place`]; ownership is
+//! computed from the sets.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::FieldSet;
-use crate::schema::{ListType, Schema};
+use super::{
+    field_set::{FieldSet, Path, PathElement},
+    shape::{Place, Shape},
+};
+use crate::schema::ListType;
 
-type Known<'a> = Option<Schema<'a>>;
-
-/// The parts of a value that have names of their own.
-enum Parts<'a> {
-    /// One value.
-    Atom,
-    Fields(&'a Map<String, Value>),
-    Items(Vec<(String, &'a Value)>),
+/// The paths in which a new value differs from an old one. No path is in two of the sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Only in the new value.
+    pub added: FieldSet,
+    /// In both, with different values.
+    pub modified: FieldSet,
+    /// Only in the old value.
+    pub removed: FieldSet,
 }
 
-fn parts<'a>(schema: Known<'_>, value: &'a Value) -> Parts<'a> {
-    match value {
-        Value::Object(map) if !schema.is_some_and(|schema| schema.is_atomic_map()) => Parts::Fields(map),
-        Value::Array(items) => {
-            let named: Option<Vec<_>> = items.iter().map(|item| Some((item_name(schema?, item)?, item))).collect();
-            named.map_or(Parts::Atom, Parts::Items)
-        }
-        _ => Parts::Atom,
-    }
-}
-
-/// The name of an item of a set or a map; nothing when the list is one value, or the item has no keys.
-pub(super) fn item_name(list: Schema<'_>, item: &Value) -> Option<String> {
-    match list.list_type() {
-        ListType::Atomic => None,
-        ListType::Set => (!item.is_object()).then(|| format!("v:{item}")),
-        ListType::Map(keys) => {
-            let mut named = Map::new();
-            for key in keys.iter().filter_map(Value::as_str) {
-                let default = || list.items()?.property(key)?.json_default().cloned();
-                named.insert(key.into(), item.get(key).cloned().or_else(default).unwrap_or(Value::Null));
-            }
-            // A key that is not there and has no default is no part of the name.
-            named.retain(|_, value| !value.is_null());
-            (!named.is_empty()).then(|| format!("k:{}", Value::Object(named)))
-        }
-    }
-}
-
-/// The fields that a configuration sets.
-pub(super) fn field_set(schema: Known<'_>, value: &Value) -> FieldSet {
+/// The fields that an applied value says it wants to own: its leaves, items of lists and entries of maps.
+pub fn field_set(place: Place<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
-    match parts(schema, value) {
-        Parts::Atom => set.join(),
-        Parts::Fields(map) => {
-            for (name, value) in map {
-                let field = schema.and_then(|schema| schema.field(name));
-                let mut child = field_set(field, value);
-                let named = schema.is_some_and(|schema| schema.property(name).is_some());
-                if value.is_null() || value.as_object().is_some_and(Map::is_empty) || (!named && schema.is_some()) {
-                    child.join();
-                }
-                set.insert(format!("f:{name}"), &child);
-            }
-        }
-        Parts::Items(items) => {
-            if items.is_empty() {
-                set.join();
-            }
-            for (name, item) in items {
-                let mut child = field_set(schema.and_then(|schema| schema.items()), item);
-                child.join();
-                set.insert(name, &child);
-            }
-        }
-    }
+    collect(place, value, &mut Vec::new(), &mut set);
     set
 }
 
-/// What differs between two states.
-#[derive(Debug, Default)]
-pub(super) struct Comparison {
-    /// Added or modified.
-    pub(super) set: FieldSet,
-    pub(super) removed: FieldSet,
-}
-
-/// Everything in a value, the places of its parts included.
-fn everything(schema: Known<'_>, value: &Value) -> FieldSet {
-    let mut set = FieldSet::leaf();
-    match parts(schema, value) {
-        Parts::Atom => {}
-        Parts::Fields(map) => {
-            for (name, value) in map {
-                let field = schema.and_then(|schema| schema.field(name));
-                let mut child = everything(field, value);
-                if always_there(schema, name) && !is_leaf(field, value) {
-                    child = child.difference(&FieldSet::leaf());
+fn collect(place: Place<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
+    match place.shape(value) {
+        Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => set.insert(path),
+        Shape::List(list) => collect_items(place, list, value, path, set),
+        Shape::Map { is_atomic: false } => {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                path.push(PathElement::field(name));
+                collect(place.field_place(name), value, path, set);
+                let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+                if is_empty || !place.names_field(name) {
+                    set.insert(path);
                 }
-                set.insert(format!("f:{name}"), &child);
-            }
-        }
-        Parts::Items(items) => {
-            for (name, item) in items {
-                set.insert(name, &everything(schema.and_then(|schema| schema.items()), item));
+                path.pop();
             }
         }
     }
-    set
 }
 
-fn is_leaf(schema: Known<'_>, value: &Value) -> bool {
-    match parts(schema, value) {
-        Parts::Atom => true,
-        Parts::Fields(map) => map.is_empty(),
-        Parts::Items(items) => items.is_empty(),
+fn collect_items(place: Place<'_>, list: ListType<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
+    for (element, items) in by_element(place, list, Some(value)) {
+        path.push(element);
+        set.insert(path);
+        // Items that occur more than once are owned as one value.
+        if let [item] = items.as_slice() {
+            collect(place.items(), item, path, set);
+        }
+        path.pop();
     }
 }
 
-/// Parts of built-in types that are written even when nothing is in them: nobody adds those.
-fn always_there(schema: Known<'_>, name: &str) -> bool {
-    let Some(schema) = schema else { return false };
-    let Some(field) = schema.property(name) else { return false };
-    let part = field.json_default().is_some_and(Value::is_object);
-    let required = schema.json()["required"].as_array().is_some_and(|all| all.iter().any(|known| known == name));
-    field.reference().is_some() && part || (required && field.type_name() == Some("array"))
-}
-
-/// Compares two states of an object.
-pub(super) fn compare(schema: Known<'_>, old: &Value, new: &Value) -> Comparison {
-    let mut comparison = Comparison::default();
-    match (parts(schema, old), parts(schema, new)) {
-        (Parts::Fields(old), Parts::Fields(new)) if !(old.is_empty() && new.is_empty()) => {
-            for (name, value) in new {
-                let field = schema.and_then(|schema| schema.field(name));
-                let place = format!("f:{name}");
-                if let Some(before) = old.get(name) {
-                    comparison.child(place, &compare(field, before, value));
-                } else {
-                    let mut added = everything(field, value);
-                    if always_there(schema, name) && !is_leaf(field, value) {
-                        added = added.difference(&FieldSet::leaf());
-                    }
-                    comparison.set.insert(place, &added);
-                }
-            }
-            for (name, value) in old.iter().filter(|(name, _)| !new.contains_key(*name)) {
-                let field = schema.and_then(|schema| schema.field(name));
-                comparison.removed.insert(format!("f:{name}"), &everything(field, value));
-            }
+/// The items of a list by what tells them apart; those that cannot be told apart are left out.
+pub(super) fn by_element<'v>(
+    place: Place<'_>,
+    list: ListType<'_>,
+    value: Option<&'v Value>,
+) -> BTreeMap<PathElement, Vec<&'v Value>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (index, item) in value.and_then(Value::as_array).into_iter().flatten().enumerate() {
+        if let Ok(element) = place.element(list, index, item) {
+            found.entry(element).or_default().push(item);
         }
-        (Parts::Items(old), Parts::Items(new)) if !(old.is_empty() && new.is_empty()) => {
-            let of_items = schema.and_then(|schema| schema.items());
-            for (name, item) in &new {
-                match old.iter().find(|(known, _)| known == name) {
-                    Some((_, before)) => comparison.child(name.clone(), &compare(of_items, before, item)),
-                    None => comparison.set.insert(name.clone(), &everything(of_items, item)),
-                }
-            }
-            for (name, item) in old.iter().filter(|(name, _)| !new.iter().any(|(known, _)| known == name)) {
-                comparison.removed.insert(name.clone(), &everything(of_items, item));
-            }
-        }
-        _ if old != new => comparison.set.join(),
-        _ => {}
     }
-    comparison
+    found
 }
 
-impl Comparison {
-    fn child(&mut self, name: String, child: &Self) {
-        self.set.insert(name.clone(), &child.set);
-        self.removed.insert(name, &child.removed);
+/// Compares two values at a place.
+pub fn compare(place: Place<'_>, old: &Value, new: &Value) -> Comparison {
+    let mut walk = Walk { path: Vec::new(), found: Comparison::default() };
+    walk.visit(place, Some(old), Some(new));
+    walk.found
+}
+
+/// Whether two values are the same; `1` and `1.0` are.
+pub fn is_equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_equal(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| is_equal(left, right)))
+        }
+        _ => left == right,
     }
 }
 
-/// Merges a configuration into an object.
-pub(super) fn merge(schema: Known<'_>, live: &mut Value, config: &Value) {
-    match (&mut *live, config) {
-        (Value::Object(live), Value::Object(config)) if !schema.is_some_and(|schema| schema.is_atomic_map()) => {
-            for (name, value) in config {
-                let field = schema.and_then(|schema| schema.field(name));
-                match live.get_mut(name) {
-                    Some(known) => merge(field, known, value),
-                    None => {
-                        live.insert(name.clone(), value.clone());
-                    }
-                }
-            }
-        }
-        (Value::Array(known), Value::Array(items)) => {
-            let named = |item: &Value| schema.and_then(|schema| item_name(schema, item));
-            if items.iter().chain(known.iter()).any(|item| named(item).is_none()) {
-                *live = config.clone();
-                return;
-            }
-            for item in items {
-                match known.iter_mut().find(|known| named(known) == named(item)) {
-                    Some(known) => merge(schema.and_then(|schema| schema.items()), known, item),
-                    None => known.push(item.clone()),
-                }
-            }
-        }
-        _ => *live = config.clone(),
-    }
-}
-
-/// Takes away what was applied last and is owned by nobody now.
-pub(super) fn prune(schema: Known<'_>, value: &mut Value, last: &FieldSet, owned: &FieldSet) {
+/// Whether there is nothing to descend into.
+pub(super) fn is_empty(value: Option<&Value>) -> bool {
     match value {
-        Value::Object(map) => {
-            map.retain(|name, value| {
-                let place = format!("f:{name}");
-                let field = schema.and_then(|schema| schema.field(name));
-                keep(field, value, last.child(&place), owned.child(&place))
-            });
-        }
-        Value::Array(items) => {
-            let of_items = schema.and_then(|schema| schema.items());
-            items.retain_mut(|item| {
-                let Some(place) = schema.and_then(|schema| item_name(schema, item)) else { return true };
-                keep(of_items, item, last.child(&place), owned.child(&place))
-            });
-        }
-        _ => {}
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(fields)) => fields.is_empty(),
+        _ => true,
     }
 }
 
-fn keep(schema: Known<'_>, value: &mut Value, last: Option<&FieldSet>, owned: Option<&FieldSet>) -> bool {
-    match (last, owned) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(last), Some(owned)) => {
-            prune(schema, value, last, owned);
-            true
-        }
-    }
+/// The names of the fields of either object.
+pub(super) fn names<'v>(left: Option<&'v Value>, right: Option<&'v Value>) -> BTreeSet<&'v String> {
+    [left, right].into_iter().flatten().filter_map(Value::as_object).flat_map(Map::keys).collect()
 }
 
-/// What is wrong with an applied list: items without keys, or twice.
-pub(super) fn check(schema: Known<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            for (name, value) in map {
-                check(schema.and_then(|schema| schema.field(name)), value, &format!("{path}.{name}"), errors);
+/// Whether a walk went to the values below or took the place as one value.
+#[derive(PartialEq, Eq)]
+enum Descent {
+    Leaf,
+    Below,
+}
+
+struct Walk {
+    path: Path,
+    found: Comparison,
+}
+
+impl Walk {
+    fn visit(&mut self, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) {
+        let old_shape = old.map(|old| place.shape(old));
+        let new_shape = new.map(|new| place.shape(new));
+        let Some(shape) = new_shape.or(old_shape) else { return };
+        if let Some(old_shape) = old_shape.filter(|old_shape| *old_shape != shape) {
+            self.visit_as(old_shape, place, old, new);
+        }
+        if self.visit_as(shape, place, old, new) == Descent::Below {
+            match (old, new) {
+                (None, _) => self.found.added.insert(&self.path),
+                (_, None) => self.found.removed.insert(&self.path),
+                _ => {}
             }
         }
-        Value::Array(items) => {
-            let Some(schema) = schema.filter(|schema| schema.list_type() != ListType::Atomic) else { return };
-            let mut seen = std::collections::BTreeSet::new();
-            for item in items {
-                match item_name(schema, item) {
-                    None => errors.push(format!(
-                        "{path}: element 0: associative list with keys has an element that omits all key fields"
-                    )),
-                    Some(name) if !seen.insert(name.clone()) => {
-                        let mut set = FieldSet::default();
-                        set.insert(name, &FieldSet::leaf());
-                        errors.push(format!("{path}: duplicate entries for key {}", set.paths().concat()));
+    }
+
+    fn visit_as(&mut self, shape: Shape<'_>, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Descent {
+        match shape {
+            Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => self.leaf(old, new),
+            // The difference between nothing and an empty value is kept.
+            _ if is_empty(old) && is_empty(new) => self.leaf(old, new),
+            Shape::List(list) => self.visit_items(place, list, old, new),
+            Shape::Map { is_atomic: false } => {
+                for name in names(old, new) {
+                    let (old, new) = (field(old, name), field(new, name));
+                    self.path.push(PathElement::field(name));
+                    self.visit(place.field_place(name), old, new);
+                    self.path.pop();
+                }
+                Descent::Below
+            }
+        }
+    }
+
+    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> Descent {
+        match (old, new) {
+            (None, _) => self.found.added.insert(&self.path),
+            (_, None) => self.found.removed.insert(&self.path),
+            (Some(old), Some(new)) if !is_equal(old, new) => self.found.modified.insert(&self.path),
+            _ => {}
+        }
+        Descent::Leaf
+    }
+
+    fn visit_items(
+        &mut self,
+        place: Place<'_>,
+        list: ListType<'_>,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> Descent {
+        let mut old = by_element(place, list, old);
+        let mut new = by_element(place, list, new);
+        let elements: BTreeSet<PathElement> = old.keys().chain(new.keys()).cloned().collect();
+        for element in elements {
+            let (old, new) = (old.remove(&element).unwrap_or_default(), new.remove(&element).unwrap_or_default());
+            self.path.push(element);
+            match (old.as_slice(), new.as_slice()) {
+                ([] | [_], [] | [_]) => self.visit(place.items(), old.first().copied(), new.first().copied()),
+                // Items that occur more than once are compared as one value.
+                ([] | [_], _) => {
+                    self.visit(place.items(), old.first().copied(), None);
+                    self.found.added.insert(&self.path);
+                }
+                (_, [] | [_]) => {
+                    self.visit(place.items(), None, new.first().copied());
+                    self.found.removed.insert(&self.path);
+                }
+                _ => {
+                    if old.len() != new.len() || old.iter().zip(&new).any(|(old, new)| !is_equal(old, new)) {
+                        self.found.modified.insert(&self.path);
                     }
-                    Some(_) => check(schema.items(), item, path, errors),
                 }
             }
+            self.path.pop();
         }
-        _ => {}
+        Descent::Below
     }
+}
+
+/// A field of a value that may be no object.
+pub(super) fn field<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
+    value?.as_object()?.get(name)
 }

@@ -22,21 +22,35 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
         return Ok(Answer::created(reviewed));
     }
     let object = store(state, call, object, |call, state, object| {
-        apply::update(&managed(call, state), None, object);
+        apply::update(&Writing::of(call, state).request(), None, object);
         Ok(())
     })?;
     Ok(Answer::created(object).with_warnings(warnings))
 }
 
 /// Who writes, for managedFields.
-pub(super) fn managed<'a>(call: &'a Call, state: &State) -> apply::Request<'a> {
-    apply::Request {
-        schema: call.resource.schema(),
-        manager: call.field_manager(),
-        subresource: &call.subresource,
-        api_version: call.resource.api_version(),
-        now: state.clock.seconds(),
-        force: call.params.flag("force"),
+pub(super) struct Writing<'a> {
+    call: &'a Call,
+    manager: String,
+    api_version: String,
+    now: String,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn of(call: &'a Call, state: &State) -> Self {
+        let api_version = call.resource.api_version();
+        Self { call, manager: call.field_manager(), api_version, now: state.clock.seconds() }
+    }
+
+    pub(super) fn request(&self) -> apply::Request<'_> {
+        apply::Request {
+            schema: self.call.resource.schema(),
+            manager: &self.manager,
+            subresource: &self.call.subresource,
+            api_version: &self.api_version,
+            now: &self.now,
+            force: self.call.params.flag("force"),
+        }
     }
 }
 

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, list, strategy};
+use super::{Answer, body, list, strategy};
 use crate::{
-    decode,
     kinds::Resource,
     request::Call,
     status::{Cause, GroupResource, Refusal},
@@ -84,13 +83,7 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
 }
 
 fn options(call: &Call) -> Result<Value, Refusal> {
-    let mut options = if call.body.is_empty() {
-        json!({})
-    } else {
-        let content_type =
-            if call.header("content-type").is_empty() { "application/json" } else { call.header("content-type") };
-        decode::body(content_type, &call.body, "DeleteOptions").map_err(Refusal::bad_request)?
-    };
+    let mut options = if call.body.is_empty() { json!({}) } else { body::read_built_in(call, "DeleteOptions")? };
     if !call.params.text("propagationPolicy").is_empty() {
         options["propagationPolicy"] = call.params.text("propagationPolicy").into();
     }
@@ -165,6 +158,12 @@ pub(crate) fn remove_object(
     let held = finalizers(&new["metadata"]["finalizers"]) || (namespace && finalizers(&new["spec"]["finalizers"]));
     let marked = object["metadata"]["deletionTimestamp"].is_string();
     let shorter = object["metadata"]["deletionGracePeriodSeconds"].as_i64().is_none_or(|left| seconds < left);
+    // What goes at once is answered as it was; only pods end gracefully even then.
+    let at_once = !held && !marked && seconds == 0 && !is_pod(resource);
+    if at_once {
+        state.remove(&resource.of, key);
+        return (new.into(), true);
+    }
     if !marked || (shorter && seconds == 0) {
         mark(state, &mut new, seconds, resource, namespace);
     } else if shorter {
@@ -182,12 +181,15 @@ pub(crate) fn remove_object(
     (new.into(), true)
 }
 
+fn is_pod(resource: &Resource) -> bool {
+    resource.of.group.is_empty() && resource.of.resource == "pods"
+}
+
 /// Pods that a kubelet may be running end gracefully; everything else at once.
 fn grace_seconds(resource: &Resource, object: &Value, grace: Grace) -> i64 {
-    let pod = resource.of.group.is_empty() && resource.of.resource == "pods";
     let runs = object["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
     let ended = ["Succeeded", "Failed"].iter().any(|phase| object["status"]["phase"] == *phase);
-    if !pod || !runs || ended {
+    if !is_pod(resource) || !runs || ended {
         return 0;
     }
     match grace {

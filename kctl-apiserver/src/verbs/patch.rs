@@ -1,5 +1,6 @@
 //! `PATCH`: JSON, merge, strategic merge and apply.
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Answer, body, create, update};
@@ -83,7 +84,8 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         if !call.subresource.is_empty() {
             return Err(Refusal::not_found(&call.resource.of, &call.name));
         }
-        let new = apply::apply(&create::managed(call, state), None, &applied).map_err(|error| refused(call, error))?;
+        let new = apply::apply(&create::Writing::of(call, state).request(), None, &applied)
+            .map_err(|error| refused(call, error))?;
         let managed_fields = new["metadata"]["managedFields"].clone();
         let created = create::store(state, call, new, |_, _, object| {
             object["metadata"]["managedFields"] = managed_fields;
@@ -91,8 +93,8 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         })?;
         return Ok(Answer::created(created).with_warnings(warnings));
     };
-    let new =
-        apply::apply(&create::managed(call, state), Some(&old), &applied).map_err(|error| refused(call, error))?;
+    let new = apply::apply(&create::Writing::of(call, state).request(), Some(&old), &applied)
+        .map_err(|error| refused(call, error))?;
     if let (Some(_), Some(schema)) = (&call.resource.custom, call.resource.schema()) {
         let _pruned = crd::prune(schema, &mut applied);
     }
@@ -101,17 +103,18 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
 }
 
 fn refused(call: &Call, error: apply::ApplyError) -> Refusal {
+    let text = error.to_string();
     match error {
         apply::ApplyError::Conflicts(conflicts) => {
             let mut refusal = Refusal::conflict(&call.resource.of, &call.name, "");
-            refusal.message = apply::conflict_message(&conflicts);
+            refusal.message = text;
             let causes = conflicts.iter().map(|conflict| {
                 json!({ "reason": "FieldManagerConflict", "message": conflict.message(), "field": conflict.field })
             });
             refusal.details = json!({ "causes": causes.collect::<Vec<_>>() });
             refusal
         }
-        apply::ApplyError::Invalid(text) => Refusal::bad_request(text),
-        apply::ApplyError::Broken(text) => Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "InternalError", text),
+        apply::ApplyError::Untyped { .. } => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", text),
+        _ => Refusal::bad_request(text),
     }
 }

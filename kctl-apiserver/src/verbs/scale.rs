@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, update};
+use super::{Answer, body, update};
 use crate::{
     apply, decode,
     request::{Call, Verb},
@@ -120,13 +120,12 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
 }
 
 fn wanted(call: &Call, old: &Value) -> Result<Value, Refusal> {
-    let content_type =
-        if call.header("content-type").is_empty() { "application/json" } else { call.header("content-type") };
+    if call.verb == Verb::Update {
+        return body::read_built_in(call, "Scale");
+    }
+    let content_type = call.header("content-type");
     let body_type = if content_type.contains("yaml") { "application/yaml" } else { "application/json" };
     let body = decode::body(body_type, &call.body, "Scale").map_err(Refusal::bad_request)?;
-    if call.verb == Verb::Update {
-        return Ok(body);
-    }
     let mut scale = scale_of(call, old);
     if let Some(meta) = scale["metadata"].as_object_mut() {
         meta.remove("resourceVersion");

@@ -46,11 +46,13 @@ impl Form {
                 _ => {}
             }
         }
-        Err(Refusal::new(
+        let mut refusal = Refusal::new(
             StatusCode::NOT_ACCEPTABLE,
             "NotAcceptable",
-            "only the following media types are accepted: application/json, application/yaml",
-        ))
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml",
+        );
+        refusal.details = json!({});
+        Err(refusal)
     }
 
     /// An object or a list in this form; nothing when it goes out as it is.

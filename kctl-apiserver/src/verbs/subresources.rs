@@ -13,7 +13,6 @@ use super::{
     update,
 };
 use crate::{
-    decode,
     request::{Call, User},
     status::Refusal,
     store::State,
@@ -23,12 +22,11 @@ use crate::{
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
     let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
-    let content_type =
-        if call.header("content-type").is_empty() { "application/json" } else { call.header("content-type") };
-    let sent = decode::body(content_type, &call.body, &call.subresource).map_err(Refusal::bad_request)?;
+    let kind = call.resource.subresource(&call.subresource).map_or("", |listed| &listed.kind);
+    let sent = body::read_built_in(call, kind)?;
     match call.subresource.as_str() {
         "binding" => bind(state, call, &object, &sent),
-        "eviction" => Ok(evict(state, call, &object)),
+        "eviction" => Ok(evict(state, call, &object, &sent)),
         "token" => Ok(token(state, call, sent)),
         _ => Err(Refusal::method_not_allowed()),
     }
@@ -58,8 +56,10 @@ fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Re
     Ok(success(StatusCode::CREATED))
 }
 
-fn evict(state: &mut State, call: &Call, pod: &Arc<Value>) -> Answer {
-    remove_object(state, &call.resource, &call.key(), pod, Propagation::Background, Grace::Default);
+fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: &Value) -> Answer {
+    let given = eviction["deleteOptions"]["gracePeriodSeconds"].as_i64();
+    let grace = given.map_or(Grace::Default, |seconds| Grace::Seconds(seconds.max(0)));
+    remove_object(state, &call.resource, &call.key(), pod, Propagation::Background, grace);
     success(StatusCode::CREATED)
 }
 

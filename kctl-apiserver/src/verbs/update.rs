@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, body, create::managed, strategy};
+use super::{Answer, body, create::Writing, strategy};
 use crate::{
     admit, apply, crd,
     request::Call,
@@ -77,7 +77,7 @@ pub(super) fn write(
         _ => admit::default_object(&resource.api_version(), resource.kind(), &mut new),
     }
     strategy::validate(call, &new)?;
-    own(&managed(call, state), old, &mut new)?;
+    own(&Writing::of(call, state).request(), old, &mut new)?;
     if call.dry_run() {
         return Ok(new.into());
     }

@@ -51,7 +51,7 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
             let mut refusal = Refusal::bad_request(format!(
                 "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
             ));
-            (refusal.code, refusal.reason) = (http::StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
+            (refusal.code, refusal.reason) = (http::StatusCode::INTERNAL_SERVER_ERROR, "");
             refusal
         })?,
     };

@@ -20,7 +20,11 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
         model.relations.iter().enumerate().map(|(index, relation)| kind(&alias(index, relation), &relation.kind));
     let grants = model.relations.iter().enumerate().map(|(index, relation)| grants(model, index, relation));
     let primary_grant = primary_grant(model);
+    let allows = (model.form == Form::Function).then(
+        || quote!(#[allow(clippy::unused_async, reason = "a reconcile function is async, whether it waits or not")]),
+    );
     quote! {
+        #allows
         #item
         #marker
         const _: () = {

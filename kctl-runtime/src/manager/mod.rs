@@ -185,15 +185,32 @@ async fn start(controller: Registered) {
     for subscription in delivered {
         subscription.delivered().await;
     }
-    workers.await;
+    tokio::select! {
+        () = workers => {}
+        () = resync(&env, &queue) => {}
+    }
+}
+
+/// Queues every object once a period, behind all that changed.
+async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
+    let Some(period) = env.spec.resync else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(period).await;
+        for object in env.primary.store().all() {
+            queue.add_with(object.key().clone(), handler::PRIORITY_INITIAL);
+        }
+    }
 }
 
 impl View {
-    /// Whether nothing is left to do: caches are full, no key is queued or processed, no delta waits, and no key comes due
-    /// within five seconds.
+    /// Whether nothing is left to do: caches are full, no key is queued or processed, no delta waits, no key comes due within
+    /// five seconds, and none failed the last time: however long it waits for its next try, there is something left.
     pub fn is_idle(&self) -> bool {
         let quiet = |queue: &WorkQueue<ObjectKey>| {
-            queue.is_empty() && queue.processing() == 0 && queue.next_delayed_within(IDLE_HORIZON) == 0
+            queue.is_empty()
+                && queue.processing() == 0
+                && queue.next_delayed_within(IDLE_HORIZON) == 0
+                && queue.failing().is_empty()
         };
         self.sources.iter().all(|source| source.store().is_synced() && source.store().backlog() == 0)
             && self.queues.iter().all(|(_, queue)| quiet(queue))

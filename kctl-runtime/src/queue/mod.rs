@@ -149,6 +149,16 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         wait
     }
 
+    /// Counts a failure and adds the key after a wait that somebody asked for.
+    pub fn add_failed_after(&self, key: K, wait: Duration) {
+        {
+            let mut state = self.shared.state.lock();
+            let entry = state.keys.entry(key.clone()).or_default();
+            entry.failures = entry.failures.saturating_add(1);
+        }
+        self.add_after(key, wait);
+    }
+
     /// Failures of the key since it was last forgotten.
     pub fn num_requeues(&self, key: &K) -> u32 {
         self.shared.state.lock().keys.get(key).map_or(0, |entry| entry.failures)

@@ -57,7 +57,12 @@ impl Conditions {
 
     /// Whether a condition holds.
     pub fn is_true(&self, kind: &str) -> bool {
-        self.list.iter().any(|condition| condition.type_ == kind && condition.status == "True")
+        self.get(kind).is_some_and(|condition| condition.status == "True")
+    }
+
+    /// A condition as it stands, to tell one that does not hold from one that was never set.
+    pub fn get(&self, kind: &str) -> Option<&Condition> {
+        self.list.iter().find(|condition| condition.type_ == kind)
     }
 
     /// As a status has them.
@@ -81,6 +86,8 @@ mod tests {
         let same = Conditions::new(known.clone(), Some(4), now).with("Ready", false, "B", "b").into_vec();
         assert_eq!(same[0].last_transition_time.0, "2020-01-01T00:00:00Z".parse::<Timestamp>().unwrap());
         assert_eq!((same[0].reason.as_str(), same[0].observed_generation), ("B", Some(4)));
+        let never_set = Conditions::default();
+        assert_eq!((never_set.get("Ready"), never_set.is_true("Ready")), (None, false));
         let changed = Conditions::new(known, None, now).with("Ready", true, "C", "").into_vec();
         assert_eq!(changed[0].last_transition_time.0, now);
     }

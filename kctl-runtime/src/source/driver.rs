@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     Identity, PAGE_LEN,
-    reflector::{Effect, Input, Reflector, Request},
+    reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX},
 };
 use crate::{
     effect::{ApiError, transport},
@@ -24,6 +24,8 @@ use crate::{
 const EVENT_LEN_MAX: usize = 16 << 20;
 /// Shortest life that is asked of a watch, as client-go does; the server ends it, not the client.
 const WATCH_SECONDS: u64 = 300;
+/// What every watch asks for.
+const WATCH: &str = "watch=true&allowWatchBookmarks=true";
 /// Silence beyond the asked life of a watch means that the connection is dead.
 const WATCH_IDLE_MAX: Duration = Duration::from_secs(WATCH_SECONDS + 5);
 
@@ -75,6 +77,28 @@ struct Event<'a> {
     kind: &'a str,
     #[serde(borrow)]
     object: &'a RawValue,
+}
+
+/// A bookmark: an object with nothing but a version, and perhaps the mark that the initial state is whole.
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: BookmarkMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMeta {
+    resource_version: String,
+    #[serde(default)]
+    annotations: std::collections::BTreeMap<String, String>,
+}
+
+impl Bookmark {
+    fn read(json: &str) -> Option<Input> {
+        let BookmarkMeta { resource_version, annotations } = serde_json::from_str::<Self>(json).ok()?.metadata;
+        let ends = annotations.get("k8s.io/initial-events-end").is_some_and(|value| value == "true");
+        Some(if ends { Input::Synced(resource_version) } else { Input::Bookmark(resource_version) })
+    }
 }
 
 impl Source {
@@ -163,7 +187,15 @@ impl Source {
             let request = reflector.request().clone();
             let wait = match request {
                 Request::List { version, token } => self.list(&mut reflector, &scope, version, token).await,
-                Request::Watch { version } => self.watch(&mut reflector, &scope, &version).await,
+                Request::Stream => {
+                    let query =
+                        format!("{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=");
+                    self.watch(&mut reflector, &scope, &query).await
+                }
+                Request::Watch { version } => {
+                    let query = format!("{WATCH}&resourceVersion={version}");
+                    self.watch(&mut reflector, &scope, &query).await
+                }
             };
             if let Some(wait) = wait {
                 tokio::time::sleep(wait).await;
@@ -196,7 +228,7 @@ impl Source {
     fn read_page(&self, operation: &str, body: &str) -> Input {
         match serde_json::from_str::<ListPage<'_>>(body) {
             Ok(page) => Input::Page {
-                objects: page.items.iter().filter_map(|item| self.accept_typed(item.get())).collect(),
+                objects: page.items.iter().filter_map(|item| self.accept_or_last(item.get())).collect(),
                 version: page.metadata.resource_version,
                 token: page.metadata.token,
             },
@@ -221,6 +253,22 @@ impl Source {
         self.accept_or_report(typed.as_deref().unwrap_or(json))
     }
 
+    /// The last state of an object as handlers can read it: the last good one where the last one cannot be read.
+    fn readable(&self, last: Stored) -> Arc<Stored> {
+        let fits = self.checks.read().iter().all(|check| check(&last).is_ok());
+        let known = self.store.get(last.key()).filter(|known| !fits && known.meta().uid == last.meta().uid);
+        known.unwrap_or_else(|| Arc::new(last))
+    }
+
+    /// An object of a whole state: in the place of one that cannot be read stands its last good state, or it would seem to
+    /// be gone.
+    fn accept_or_last(&self, json: &str) -> Option<Arc<Stored>> {
+        self.accept_typed(json).or_else(|| {
+            let unread = Stored::accept(&self.identity.kind, json).ok()?;
+            self.store.get(unread.key())
+        })
+    }
+
     fn accept_or_report(&self, json: &str) -> Option<Arc<Stored>> {
         match self.accept(json) {
             Ok(object) => Some(object),
@@ -232,9 +280,8 @@ impl Source {
         }
     }
 
-    async fn watch(&self, reflector: &mut Reflector, scope: &Scope, version: &str) -> Option<Duration> {
-        let query =
-            format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}");
+    async fn watch(&self, reflector: &mut Reflector, scope: &Scope, query: &str) -> Option<Duration> {
+        let query = format!("{query}&timeoutSeconds={WATCH_SECONDS}");
         let operation = format!("watch {}", self.identity.kind.plural);
         let opened = Instant::now();
         let mut lines = match transport::open(&self.client, &operation, &self.path(scope, &query)).await {
@@ -244,7 +291,9 @@ impl Source {
         self.health.write().failure = None;
         let (mut buffer, mut any) = (Vec::new(), false);
         loop {
-            let chunk = tokio::time::timeout(WATCH_IDLE_MAX, lines.next()).await;
+            let streams = *reflector.request() == Request::Stream;
+            let silence = if streams { STREAM_SILENCE_MAX } else { WATCH_IDLE_MAX };
+            let chunk = tokio::time::timeout(silence, lines.next()).await;
             let Ok(Some(Ok(chunk))) = chunk else { break };
             buffer.extend_from_slice(&chunk);
             while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
@@ -273,11 +322,13 @@ impl Source {
             Err(error) => return Some(unreadable(error.to_string())),
         };
         match event.kind {
-            "ADDED" | "MODIFIED" => self.accept_or_report(event.object.get()).map(Input::Applied),
-            "DELETED" => self.accept_or_report(event.object.get()).map(Input::Deleted),
-            "BOOKMARK" => Stored::accept(&self.identity.kind, event.object.get())
-                .ok()
-                .map(|object| Input::Bookmark(object.meta().resource_version.clone())),
+            "ADDED" | "MODIFIED" => self.accept_or_last(event.object.get()).map(Input::Applied),
+            // Which object is gone stands in its metadata: the rest may be unreadable.
+            "DELETED" => match Stored::accept(&self.identity.kind, event.object.get()) {
+                Ok(object) => Some(Input::Deleted(self.readable(object))),
+                Err(_) => self.accept_or_report(event.object.get()).map(Input::Deleted),
+            },
+            "BOOKMARK" => Bookmark::read(event.object.get()),
             "ERROR" => Some(Input::Failed(ApiError::refused(operation, 500, None, event.object.get()))),
             other => {
                 tracing::warn!(event = other, "unknown kind of watch event left out");

@@ -1,6 +1,7 @@
 //! The list-and-watch protocol as a pure state machine: told what the API server answered, it says what to ask next.
 //!
-//! Follows client-go, `tools/cache/reflector.go`, but for the first list, which asks for the newest state: a program that is
+//! The state comes as a stream before its watch, from servers that can do that, or as a list in pages. Follows client-go,
+//! `tools/cache/reflector.go`, but for the first list, which asks for the newest state: a program that is
 //! started again after it was killed must see what it wrote last. Then it lists in pages, watch from the list's
 //! version, go on from the last version when a watch ends, list again when it has expired.
 
@@ -19,9 +20,14 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// A watch that lasted so long was healthy: the next failure waits the first wait again.
 pub(super) const HEALTHY_AFTER: Duration = Duration::from_secs(120);
 
+/// A server that streams its state does not pause so long in it.
+pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
+
 /// What to ask the API server next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
+    /// A watch that begins with the whole state (`sendInitialEvents`), newest.
+    Stream,
     /// One page of a list.
     List {
         /// `Some("0")` is what the server has at hand, `None` the newest state.
@@ -54,6 +60,8 @@ pub enum Input {
     Deleted(Arc<Stored>),
     /// A bookmark.
     Bookmark(String),
+    /// The bookmark that ends the initial state of a stream.
+    Synced(String),
     /// The list or the watch failed; in a watch also an ERROR event.
     Failed(ApiError),
     /// The watch ended as watches do.
@@ -83,6 +91,8 @@ pub struct Reflector {
     request: Request,
     objects: Vec<Arc<Stored>>,
     last: Option<String>,
+    /// The server does not stream the initial state: it is listed in pages.
+    lists: bool,
     failures: u32,
 }
 
@@ -95,13 +105,7 @@ impl Default for Reflector {
 impl Reflector {
     /// A reflector of one namespace, or of all.
     pub fn of(scope: Scope) -> Self {
-        Self {
-            scope,
-            request: Request::List { version: None, token: None },
-            objects: Vec::new(),
-            last: None,
-            failures: 0,
-        }
+        Self { scope, request: Request::Stream, objects: Vec::new(), last: None, lists: false, failures: 0 }
     }
 
     /// What to ask now.
@@ -113,6 +117,13 @@ impl Reflector {
     pub fn on(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Page { objects, version, token } => self.page(objects, version, token),
+            Input::Applied(object) if self.request == Request::Stream => {
+                self.objects.push(object);
+                Vec::new()
+            }
+            // Nothing is deleted in an initial state; a bookmark that does not end it says nothing.
+            Input::Deleted(_) | Input::Bookmark(_) if self.request == Request::Stream => Vec::new(),
+            Input::Synced(version) => self.synced(version),
             Input::Applied(object) => {
                 self.seen(object.meta().resource_version.clone());
                 vec![Effect::Emit(Delta::Apply(object))]
@@ -144,12 +155,32 @@ impl Reflector {
         vec![Effect::Emit(Delta::Replace(self.scope.clone(), objects, version)), Effect::Next]
     }
 
+    /// The state is whole; the stream goes on as a watch.
+    fn synced(&mut self, version: String) -> Vec<Effect> {
+        if self.request != Request::Stream {
+            return Vec::new();
+        }
+        self.failures = 0;
+        self.seen(version.clone());
+        let objects = std::mem::take(&mut self.objects);
+        vec![Effect::Emit(Delta::Replace(self.scope.clone(), objects, version))]
+    }
+
     fn seen(&mut self, version: String) {
         self.last = Some(version.clone());
         self.request = Request::Watch { version };
     }
 
     fn closed(&mut self, lasted: Duration, any: bool) -> Vec<Effect> {
+        if self.request == Request::Stream {
+            self.objects.clear();
+            if lasted < STREAM_SILENCE_MAX {
+                return vec![Effect::Wait(self.next_wait())];
+            }
+            // A server that does not know the option sends a watch without an end of the initial state.
+            self.fall_back();
+            return vec![Effect::Next];
+        }
         // A server that ends watches at once is not well: asking again at full speed would not make it better.
         if lasted < Duration::from_secs(1) && !any {
             return vec![Effect::Wait(self.next_wait())];
@@ -163,6 +194,15 @@ impl Reflector {
     fn failed(&mut self, error: &ApiError) -> Vec<Effect> {
         let wait = error.retry_after().unwrap_or_default();
         match &self.request {
+            // Refused as a request, not for now: this server lists.
+            Request::Stream if matches!(error.code(), Some(400 | 405 | 422)) => {
+                self.fall_back();
+                vec![Effect::Next]
+            }
+            Request::Stream => {
+                self.objects.clear();
+                vec![Effect::Wait(self.next_wait().max(wait))]
+            }
             Request::List { version, token } if error.is_expired() => {
                 // A page or a version that is gone: the newest state can always be had.
                 let again = version.is_some() || token.is_some();
@@ -188,9 +228,15 @@ impl Reflector {
         }
     }
 
+    /// Begins anew with the whole state. A version is a lower bound for a list; a stream is always of the newest state.
     fn relist(&mut self, version: Option<String>) {
         self.objects.clear();
-        self.request = Request::List { version, token: None };
+        self.request = if self.lists { Request::List { version, token: None } } else { Request::Stream };
+    }
+
+    fn fall_back(&mut self) {
+        self.lists = true;
+        self.relist(None);
     }
 
     fn next_wait(&mut self) -> Duration {
@@ -217,8 +263,18 @@ mod tests {
     }
 
     /// Feeds inputs and prints what is asked next, with the waits.
+    fn check_from_start(inputs: Vec<Input>, expected: &str) {
+        check_on(Reflector::default(), inputs, expected);
+    }
+
+    /// The same on a server that does not stream its state.
     fn check(inputs: Vec<Input>, expected: &str) {
         let mut reflector = Reflector::default();
+        reflector.on(refused(422));
+        check_on(reflector, inputs, expected);
+    }
+
+    fn check_on(mut reflector: Reflector, inputs: Vec<Input>, expected: &str) {
         let mut seen = Vec::new();
         for input in inputs {
             for effect in reflector.on(input) {
@@ -230,10 +286,39 @@ mod tests {
                 Request::List { version, token } => {
                     format!("list {} {}", version.as_deref().unwrap_or("-"), token.as_deref().unwrap_or("-"))
                 }
+                Request::Stream => "stream".into(),
                 Request::Watch { version } => format!("watch {version}"),
             });
         }
         assert_eq!(seen.join(", "), expected);
+    }
+
+    #[test]
+    fn state_is_streamed_and_the_stream_goes_on_as_a_watch() {
+        check_from_start(vec![Input::Synced("7".into()), closed(300)], "watch 7, watch 7");
+    }
+
+    #[test]
+    fn server_that_refuses_to_stream_is_listed() {
+        check_from_start(vec![refused(422), page("7", None), refused(410)], "list - -, watch 7, list 7 -");
+    }
+
+    #[test]
+    fn server_that_never_ends_the_state_is_listed() {
+        check_from_start(vec![closed(10)], "list - -");
+    }
+
+    #[test]
+    fn stream_that_breaks_or_is_refused_for_now_is_asked_for_again() {
+        check_from_start(
+            vec![closed(1), refused(403), refused(503)],
+            "wait 800, stream, wait 1600, stream, wait 3200, stream",
+        );
+    }
+
+    #[test]
+    fn expired_watch_streams_the_state_again() {
+        check_from_start(vec![Input::Synced("7".into()), refused(410)], "watch 7, stream");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(crate) struct Cache {
     owners: HashMap<String, BTreeSet<ObjectKey>>,
     user: Vec<UserIndex>,
     /// Own deletes that the watch has not reported yet, by uid: invariant, none of them is in `objects`.
-    tombstones: HashSet<String>,
+    tombstones: HashMap<String, ObjectKey>,
     /// Up to where list and watch of each scope have reported. An object that is unknown at or below it is gone.
     revisions: HashMap<Scope, u64>,
 }
@@ -149,7 +149,7 @@ impl Cache {
     }
 
     fn upsert(&mut self, object: Arc<Stored>) -> Vec<Change<Arc<Stored>>> {
-        if self.tombstones.contains(&object.meta().uid) {
+        if self.tombstones.contains_key(&object.meta().uid) {
             return Vec::new();
         }
         let known = self.objects.get(object.key()).cloned();
@@ -177,7 +177,7 @@ impl Cache {
 
     fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Arc<Stored>>> {
         let uid = &object.meta().uid;
-        if self.tombstones.remove(uid) {
+        if self.tombstones.remove(uid).is_some() {
             return Vec::new();
         }
         match self.objects.get(object.key()).cloned() {
@@ -194,7 +194,7 @@ impl Cache {
             Some(old) if old.meta().uid == uid => {
                 self.remove(&old);
                 if self.tombstones.len() < TOMBSTONES_MAX {
-                    self.tombstones.insert(uid);
+                    self.tombstones.insert(uid, key.clone());
                 }
                 vec![Change::Deleted { last: old }]
             }
@@ -213,13 +213,12 @@ impl Cache {
             objects.iter().map(|object| (object.key(), object.meta().uid.as_str())).collect();
         let uids: HashSet<&str> = listed.values().copied().collect();
         // The list of one namespace knows nothing of the deletes in another.
-        if scope.is_none() {
-            self.tombstones.retain(|uid| uids.contains(uid.as_str()));
-        }
+        let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == scope;
+        self.tombstones.retain(|uid, key| uids.contains(uid.as_str()) || !listed_here(key));
         let mut vanished: Vec<_> = self
             .objects
             .values()
-            .filter(|known| scope.is_none() || known.key().namespace == scope)
+            .filter(|known| listed_here(known.key()))
             .filter(|known| !listed.contains_key(known.key()))
             .filter(|known| !newer(known.meta().revision(), list) || list.is_none())
             .cloned()

@@ -3,7 +3,7 @@
 mod finalizer;
 mod settle;
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use tokio::task::JoinSet;
@@ -32,6 +32,9 @@ pub struct Report {
 
 /// Told of every reconcile.
 pub type Observer = Arc<dyn Fn(&Report) + Send + Sync>;
+
+/// How long a key whose write met a newer state waits for that state at most.
+const OUTDATED_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Everything that the workers of one controller share.
 pub(crate) struct Pool<C> {
@@ -62,7 +65,9 @@ impl<C: Reconcile> Pool<C> {
                 self.queue.forget(&key);
                 self.queue.add_after(key.clone(), *wait);
             }
-            Decision::RetryAfter(wait) => self.queue.add_after(key.clone(), *wait),
+            Decision::RetryAfter(wait) => self.queue.add_failed_after(key.clone(), *wait),
+            // Its event queues the key at once; the wait is for watches that are late.
+            Decision::Outdated => self.queue.add_after(key.clone(), OUTDATED_WAIT_MAX),
             Decision::RateLimited => drop(self.queue.add_rate_limited(key.clone())),
             Decision::Forget | Decision::Drop => self.queue.forget(&key),
         }

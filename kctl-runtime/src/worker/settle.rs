@@ -35,8 +35,10 @@ pub enum Decision {
     Forget,
     /// Once more after a time that the controller chose; its failures are forgotten.
     RequeueAfter(Duration),
-    /// Once more after a time that the error asks for; its failures are kept.
+    /// Once more after a time that the error asks for; it counts as a failure.
     RetryAfter(Duration),
+    /// Once more when the cache has the newer state, or a second has passed; not counted as a failure.
+    Outdated,
     /// Once more after the next wait of the exponential backoff.
     RateLimited,
     /// Nothing until a change: it failed for good, or too often.
@@ -50,7 +52,7 @@ pub fn settle(outcome: &Outcome, failures: u32, retries: Option<u32>) -> Decisio
         Outcome::Vanished => Decision::Forget,
         Outcome::Done(action) => action.requeue_after().map_or(Decision::Forget, Decision::RequeueAfter),
         Outcome::Failed { terminal: true, .. } => Decision::Drop,
-        Outcome::Failed { conflict: true, .. } => Decision::RateLimited,
+        Outcome::Failed { conflict: true, .. } => Decision::Outdated,
         Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut if exhausted => Decision::Drop,
         Outcome::Failed { retry_after: Some(wait), .. } => Decision::RetryAfter(*wait),
         Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut => Decision::RateLimited,
@@ -73,7 +75,7 @@ mod tests {
             (Outcome::Done(Action::await_change()), 9, Some(1), Decision::Forget),
             (Outcome::Done(Action::requeue(second)), 0, None, Decision::RequeueAfter(second)),
             (failed(false, true, Some(second)), 0, None, Decision::Drop),
-            (failed(true, false, None), 9, Some(1), Decision::RateLimited),
+            (failed(true, false, None), 9, Some(1), Decision::Outdated),
             (failed(false, false, None), 0, Some(1), Decision::RateLimited),
             (failed(false, false, None), 1, Some(1), Decision::Drop),
             (failed(false, false, None), 1000, None, Decision::RateLimited),

@@ -7,7 +7,10 @@ mod dev;
 mod files;
 mod run;
 
-use std::{pin::Pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::{Arc, LazyLock},
+};
 
 use k8s_openapi::jiff::Timestamp;
 use kctl_runtime::{
@@ -53,7 +56,8 @@ pub struct App {
 }
 
 struct Registration {
-    spec: fn() -> ControllerSpec,
+    /// Made once: the definition in it takes a moment where a kind contains a pod template.
+    spec: LazyLock<ControllerSpec>,
     start: Arc<dyn Fn(Env) -> Boxed<'static, Result<Add>> + Send + Sync>,
 }
 
@@ -85,13 +89,13 @@ impl App {
                 Ok(add)
             })
         };
-        self.controllers.push(Registration { spec: C::spec, start: Arc::new(start) });
+        self.controllers.push(Registration { spec: LazyLock::new(C::spec), start: Arc::new(start) });
         self
     }
 
     /// The declarations of all controllers.
     pub fn specs(&self) -> Vec<ControllerSpec> {
-        self.controllers.iter().map(|controller| (controller.spec)()).collect()
+        self.controllers.iter().map(|controller| controller.spec.clone()).collect()
     }
 
     /// Reads the command line and does what it says.

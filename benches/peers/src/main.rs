@@ -1,0 +1,133 @@
+//! kctl's program in the whole-process comparison: the jobs and the lines of output that the harness asks for.
+
+use std::{
+    collections::HashSet,
+    env,
+    io::Write,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use kctl::{
+    kube::{Client, Config, client::ClientBuilder},
+    object::Kind,
+    prelude::*,
+    source::{Identity, Source},
+    store::SharedStore,
+};
+
+#[resource(group = "bench.example.com", version = "v1", kind = "Fleet", namespaced, status = "FleetStatus")]
+pub struct FleetSpec {
+    pub replicas: i32,
+    #[serde(default)]
+    pub payload: String,
+}
+
+#[schema]
+pub struct FleetStatus {
+    pub ready_replicas: i32,
+    pub observed_generation: i64,
+}
+
+/// Keeps `spec.replicas` config maps for every fleet.
+#[controller(owns = ConfigMap, concurrency = 10, namespaces = [namespace()])]
+async fn fleet(fleet: Arc<Fleet>, cx: Context<fleet>) -> Result<Action> {
+    let configs = cx.owned::<ConfigMap>();
+    let names: HashSet<String> = configs.iter().map(|config| config.name_any()).collect();
+    let wanted: Vec<String> = (0..fleet.spec.replicas).map(|i| format!("{}-{i}", fleet.name_any())).collect();
+    for name in wanted.iter().filter(|name| !names.contains(*name)) {
+        configs.create(config(&fleet, name)).or_get().await?;
+    }
+    for config in configs.iter().filter(|config| !wanted.contains(&config.name_any())) {
+        configs.delete(config.as_ref()).await?;
+    }
+    let generation = fleet.metadata.generation.unwrap_or_default();
+    cx.patch_status(FleetStatus { ready_replicas: fleet.spec.replicas, observed_generation: generation }).await?;
+    reconciled(&fleet);
+    Ok(Action::await_change())
+}
+
+fn config(fleet: &Fleet, name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.into()),
+            labels: Some([("fleet".to_owned(), fleet.name_any())].into()),
+            ..ObjectMeta::default()
+        },
+        data: Some([("payload".to_owned(), fleet.spec.payload.clone())].into()),
+        ..ConfigMap::default()
+    }
+}
+
+static SEEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+static TOTAL: AtomicU64 = AtomicU64::new(0);
+
+/// Counts, and says when as many fleets as expected have been reconciled.
+fn reconciled(fleet: &Fleet) {
+    let total = TOTAL.fetch_add(1, Ordering::Relaxed) + 1;
+    let expected: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    if expected == 0 {
+        return;
+    }
+    let mut seen = SEEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(names) = seen.as_mut() else { return };
+    names.insert(fleet.name_any());
+    if names.len() == expected {
+        say(&format!("RECONCILED {expected} total={total}"));
+        *seen = None;
+    }
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout();
+    // The harness reads the line; when it is gone there is nobody to tell.
+    let _told = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn namespace() -> String {
+    env::var("BENCH_NAMESPACE").unwrap_or_else(|_| "default".into())
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let client: Client = ClientBuilder::try_from(Config::infer().await?)?.build();
+    match env::var("BENCH_MODE").unwrap_or_default().as_str() {
+        "sync" => sync(client).await,
+        "controller" => control(client).await,
+        other => Err(format!("BENCH_MODE is `{other}`: `sync` or `controller`").into()),
+    }
+}
+
+/// Caches all objects of a kind.
+async fn sync(client: Client) -> Result<()> {
+    let kind = match env::var("BENCH_KIND").unwrap_or_default().as_str() {
+        "Pod" => Kind::of::<Pod>(),
+        _ => Kind::of::<ConfigMap>(),
+    };
+    let identity = Identity { namespaces: vec![namespace()], ..Identity::all(kind) };
+    let store = Arc::new(SharedStore::default());
+    let source = Source::new(client, identity, store.clone());
+    let told = async {
+        store.wait_until_synced().await;
+        say(&format!("SYNCED {}", store.len()));
+    };
+    tokio::join!(source.run(), store.clone().write(), told);
+    Ok(())
+}
+
+/// Runs the controller.
+async fn control(client: Client) -> Result<()> {
+    *SEEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(HashSet::new());
+    let manager = App::new("bench").controller::<fleet>().manager(client).await?;
+    let view = manager.view();
+    let told = async {
+        for source in view.sources() {
+            source.store().wait_until_synced().await;
+        }
+        say("READY");
+    };
+    tokio::join!(manager.run(std::future::pending()), told);
+    Ok(())
+}

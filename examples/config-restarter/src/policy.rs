@@ -1,0 +1,48 @@
+//! The kind `RestartPolicy`: pods from a template, and the `ConfigMap` whose changes restart them.
+
+use kctl::prelude::*;
+
+/// Pods that use a `ConfigMap` and are replaced when its data changes.
+#[resource(
+    group = "apps.example.com",
+    version = "v1",
+    kind = "RestartPolicy",
+    plural = "restartpolicies",
+    shortname = "rp",
+    namespaced,
+    status = "RestartPolicyStatus",
+    scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas"),
+    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.ready"),
+    printcolumn(name = "Updated", type_ = "integer", json_path = ".status.updated"),
+    printcolumn(name = "Hash", type_ = "string", json_path = ".status.configHash")
+)]
+pub(crate) struct RestartPolicySpec {
+    /// The `ConfigMap` in the same namespace: its entries become environment variables of all containers.
+    pub config_map_name: String,
+    /// How many pods to keep.
+    #[schemars(range(min = 0))]
+    pub replicas: i32,
+    /// What a pod looks like.
+    pub template: PodTemplateSpec,
+}
+
+/// What is there.
+#[schema]
+#[derive(Default)]
+pub(crate) struct RestartPolicyStatus {
+    /// The generation of the spec that this status is about.
+    pub observed_generation: Option<i64>,
+    /// Pods, without those that are going.
+    pub replicas: i32,
+    /// Pods that are ready.
+    pub ready: i32,
+    /// Pods that were made with the newest data.
+    pub updated: i32,
+    /// The newest hash of the data; the last one that was known while the `ConfigMap` is missing.
+    pub config_hash: Option<String>,
+    /// The hash that the registry was told.
+    pub registered_hash: Option<String>,
+    /// `ConfigFound`, `Ready` and `Registered`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}

@@ -1,0 +1,117 @@
+//! What to do with the pods next, decided from their states alone: reads states, hands on steps.
+
+/// What matters of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PodState {
+    /// Made with the newest data.
+    pub updated: bool,
+    /// Able to serve.
+    pub ready: bool,
+    /// It ended and will not run again.
+    pub finished: bool,
+}
+
+/// One step; pods are named by their place among the states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// One pod more.
+    Create,
+    /// This pod goes.
+    Delete(usize),
+    /// This pod goes because its data is old, and a new one comes.
+    Replace(usize),
+}
+
+/// The steps that can be taken now. At most one pod is replaced, and only when all pods with the newest data are ready; one that
+/// is ready is replaced only when all are, so never fewer than `wanted - 1` pods are ready because of it.
+pub(crate) fn steps(wanted: usize, pods: &[PodState]) -> Vec<Step> {
+    let ended = (0..pods.len()).filter(|index| pods[*index].finished);
+    let mut steps: Vec<Step> = ended.map(Step::Delete).collect();
+    let mut running: Vec<usize> = (0..pods.len()).filter(|index| !pods[*index].finished).collect();
+    // The first is missed least. Among equals the youngest goes, which is the last.
+    running.sort_by_key(|index| (pods[*index].ready, pods[*index].updated, std::cmp::Reverse(*index)));
+    let surplus = running.len().saturating_sub(wanted);
+    steps.extend(running.drain(..surplus).map(Step::Delete));
+    steps.extend((running.len()..wanted).map(|_missing| Step::Create));
+    let replaced = steps.is_empty().then(|| to_replace(pods, &running)).flatten();
+    steps.extend(replaced.map(Step::Replace));
+    steps
+}
+
+fn to_replace(pods: &[PodState], running: &[usize]) -> Option<usize> {
+    let coming = running.iter().any(|index| pods[*index].updated && !pods[*index].ready);
+    running.iter().copied().find(|index| !coming && !pods[*index].updated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `n` new and ready, `c` new and coming, `o` old and ready, `b` old and broken, `f` finished.
+    fn check(wanted: usize, pods: &str, expected: &[Step]) {
+        let state = |letter| PodState {
+            updated: ['n', 'c'].contains(&letter),
+            ready: ['n', 'o'].contains(&letter),
+            finished: letter == 'f',
+        };
+        let states: Vec<PodState> = pods.chars().map(state).collect();
+        assert_eq!(steps(wanted, &states), expected, "{wanted} wanted of {pods:?}");
+    }
+
+    #[test]
+    fn missing_pods_are_created_at_once() {
+        check(3, "", &[Step::Create; 3]);
+        check(3, "nc", &[Step::Create]);
+        check(0, "", &[]);
+    }
+
+    #[test]
+    fn surplus_pods_that_are_missed_least_go() {
+        check(1, "nnn", &[Step::Delete(2), Step::Delete(1)]);
+        check(2, "nco", &[Step::Delete(1)]);
+        check(1, "no", &[Step::Delete(1)]);
+    }
+
+    #[test]
+    fn one_old_pod_is_replaced_when_all_are_ready() {
+        check(3, "ooo", &[Step::Replace(2)]);
+        check(3, "onn", &[Step::Replace(0)]);
+        check(3, "nnn", &[]);
+    }
+
+    #[test]
+    fn nothing_is_replaced_while_a_new_pod_is_coming() {
+        check(3, "ooc", &[]);
+        check(3, "obc", &[]);
+    }
+
+    #[test]
+    fn broken_old_pod_goes_first() {
+        check(3, "obo", &[Step::Replace(1)]);
+    }
+
+    #[test]
+    fn finished_pod_makes_room_for_a_new_one() {
+        check(2, "of", &[Step::Delete(1), Step::Create]);
+    }
+
+    #[test]
+    fn replacing_leaves_all_but_one_ready() {
+        for pods in ["ooo", "oon", "onn", "obo", "bbo", "con", "coo"] {
+            let ready = pods.chars().filter(|letter| ['n', 'o'].contains(letter)).count();
+            let states: Vec<PodState> = pods
+                .chars()
+                .map(|letter| PodState {
+                    updated: ['n', 'c'].contains(&letter),
+                    ready: ['n', 'o'].contains(&letter),
+                    finished: false,
+                })
+                .collect();
+            for step in steps(3, &states) {
+                let Step::Replace(index) = step else { panic!("{pods}: {step:?}") };
+                let left = ready - usize::from(states[index].ready);
+                assert!(left >= 2 || !states[index].ready, "{pods}: {left} are left");
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The defaults of the built-in kinds: reads an object as a client sent it, leaves it as the real server stores it.
+//!
+//! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and what kube-apiserver 1.36 answered.
+
+mod api;
+mod pod;
+mod service;
+mod workload;
+
+use serde_json::{Value, json};
+
+use super::quantity::canonical;
+use crate::schema::Schema;
+
+/// Fills in what a client left out. Other kinds, such as custom resources, stay as they are.
+///
+/// Nulls, and lists and maps that are empty, count as left out and go away, as they do when the real server decodes an
+/// object; quantities get their canonical form. A `Pod` also gets the tolerations and the priority of the admission
+/// plugins that envtest runs. Applying it twice changes nothing. What depends on other objects (cluster addresses, node
+/// ports, service accounts) or on generated values (the selector of a `Job`) is left to the caller, as are finalizers
+/// of storage protection.
+pub fn default_object(api_version: &str, kind: &str, object: &mut Value) {
+    let Some(default) = of_kind(api_version, kind) else { return };
+    if !object.is_object() {
+        return;
+    }
+    if let Some(schema) = Schema::built_in(api_version, kind) {
+        decode(schema, object);
+    }
+    default(object);
+}
+
+fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
+    Some(match (api_version, kind) {
+        ("v1", "Pod") => pod::pod,
+        ("v1", "PodTemplate") => |object| pod::template(object, "template"),
+        ("v1", "ReplicationController") => workload::replication_controller,
+        ("v1", "Service") => service::service,
+        ("v1", "Endpoints") => service::endpoints,
+        ("discovery.k8s.io/v1", "EndpointSlice") => service::endpoint_slice,
+        ("networking.k8s.io/v1", "NetworkPolicy") => service::network_policy,
+        ("networking.k8s.io/v1", "Ingress") => service::ingress,
+        ("apps/v1", "Deployment") => workload::deployment,
+        ("apps/v1", "ReplicaSet") => workload::replica_set,
+        ("apps/v1", "StatefulSet") => workload::stateful_set,
+        ("apps/v1", "DaemonSet") => workload::daemon_set,
+        ("batch/v1", "Job") => workload::job,
+        ("batch/v1", "CronJob") => workload::cron_job,
+        ("autoscaling/v2", "HorizontalPodAutoscaler") => workload::horizontal_pod_autoscaler,
+        ("policy/v1", "PodDisruptionBudget") => workload::pod_disruption_budget,
+        ("v1", "Namespace") => api::namespace,
+        ("v1", "Secret") => api::secret,
+        ("v1", "PersistentVolumeClaim") => api::persistent_volume_claim,
+        ("v1", "PersistentVolume") => api::persistent_volume,
+        ("v1", "LimitRange") => api::limit_range,
+        ("v1", "Event") => api::event,
+        ("v1", "ResourceQuota") => |object| add(object, "status", json!({})),
+        ("coordination.k8s.io/v1", "Lease") => |object| add(object, "spec", json!({})),
+        ("storage.k8s.io/v1", "StorageClass") => api::storage_class,
+        ("storage.k8s.io/v1", "CSIDriver") => api::csi_driver,
+        ("scheduling.k8s.io/v1", "PriorityClass") => |object| add(object, "preemptionPolicy", "PreemptLowerPriority"),
+        ("rbac.authorization.k8s.io/v1", "Role" | "ClusterRole") => |object| add(object, "rules", Value::Null),
+        ("rbac.authorization.k8s.io/v1", "RoleBinding" | "ClusterRoleBinding") => api::role_binding,
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration") => api::validating_webhooks,
+        ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration") => api::mutating_webhooks,
+        ("v1", "ConfigMap" | "ServiceAccount") | ("networking.k8s.io/v1", "IngressClass") => |_| {},
+        _ => return None,
+    })
+}
+
+/// Drops nulls, lists without items and maps without entries. A null in a map of texts is the empty text. Quantities
+/// get their canonical form.
+fn decode(schema: Schema<'_>, value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            if let Some(schema) = schema.items() {
+                for item in items {
+                    decode(schema, item);
+                }
+            }
+        }
+        Value::Object(fields) => {
+            let required = schema.json().get("required").and_then(Value::as_array);
+            fields.retain(|name, value| {
+                let Some(field) = schema.field(name) else { return true };
+                decode(field, value);
+                let is_entry = schema.property(name).is_none();
+                if is_quantity(field) {
+                    decode_quantity(is_entry, value);
+                } else if value.is_null() && is_entry && field.type_name() == Some("string") {
+                    *value = "".into();
+                }
+                let is_required = required.is_some_and(|names| names.iter().any(|other| other == name));
+                // Structs have no additional properties: they stay, because only their pointers can be left out.
+                let is_map = field.additional_properties().is_some();
+                match value {
+                    Value::Null => false,
+                    Value::Array(items) => is_required || !items.is_empty(),
+                    Value::Object(entries) => is_required || !is_map || !entries.is_empty(),
+                    _ => true,
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
+fn is_quantity(schema: Schema<'_>) -> bool {
+    let quantity = Schema::named("io.k8s.apimachinery.pkg.api.resource.Quantity");
+    quantity.is_some_and(|quantity| std::ptr::eq(quantity.json(), schema.json()))
+}
+
+/// Writes a quantity in its canonical form. What is none stays, for the caller to refuse.
+fn decode_quantity(is_entry: bool, value: &mut Value) {
+    let text = match value {
+        Value::String(text) => canonical(text),
+        Value::Number(number) => canonical(&number.to_string()),
+        Value::Null if is_entry => Some("0".to_owned()),
+        _ => None,
+    };
+    if let Some(text) = text {
+        *value = text.into();
+    }
+}
+
+/// Sets a field that is not there: a pointer in the Go type.
+fn add(object: &mut Value, key: &str, value: impl Into<Value>) {
+    let Some(fields) = object.as_object_mut() else { return };
+    let field = fields.entry(key).or_insert(Value::Null);
+    if field.is_null() {
+        *field = value.into();
+    }
+}
+
+/// Sets a field that is not there, zero or the empty text: a value in the Go type.
+fn fill(object: &mut Value, key: &str, value: impl Into<Value>) {
+    let is_zero = object.get(key).is_some_and(|field| field == "" || field == 0);
+    if is_zero && let Some(field) = object.get_mut(key) {
+        *field = Value::Null;
+    }
+    add(object, key, value);
+}
+
+/// The field that holds an object, which is made when it is not there.
+fn part<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
+    add(object, key, json!({}));
+    match object {
+        Value::Object(fields) => fields.entry(key).or_insert(Value::Null),
+        // Nothing can be set in what is not an object, so it stands for its own parts.
+        other => other,
+    }
+}
+
+/// The items of a list; nothing when it is not there.
+fn items<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
+    object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+fn is_text(object: &Value, key: &str, text: &str) -> bool {
+    object.get(key).is_some_and(|field| field == text)
+}
+
+#[cfg(test)]
+mod tests;

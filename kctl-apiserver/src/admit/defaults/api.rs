@@ -1,0 +1,123 @@
+//! Defaults of namespaces, storage, access and the kinds of the API itself: reads what a client sent, leaves what is
+//! stored.
+
+use serde_json::{Value, json};
+
+use super::{add, fill, is_text, items, part, pod};
+
+pub(super) fn namespace(object: &mut Value) {
+    let meta = part(object, "metadata");
+    let is_deleted = meta.get("deletionTimestamp").is_some();
+    if let Some(name) = meta.get("name").filter(|name| **name != "").cloned()
+        && let Some(labels) = part(meta, "labels").as_object_mut()
+    {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name);
+    }
+    let spec = part(object, "spec");
+    if !is_deleted {
+        add(spec, "finalizers", json!(["kubernetes"]));
+    }
+    fill(part(object, "status"), "phase", "Active");
+}
+
+pub(super) fn secret(object: &mut Value) {
+    fill(object, "type", "Opaque");
+    let texts = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
+    for (key, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        let text = text.as_str().unwrap_or_default();
+        if let Some(data) = part(object, "data").as_object_mut() {
+            data.insert(key.clone(), base64(text.as_bytes()).into());
+        }
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let bits =
+            chunk.iter().enumerate().fold(0_usize, |bits, (idx, byte)| bits | usize::from(*byte) << (16 - 8 * idx));
+        for idx in 0..4 {
+            let digit = char::from(ALPHABET[bits >> (18 - 6 * idx) & 63]);
+            text.push(if idx <= chunk.len() { digit } else { '=' });
+        }
+    }
+    text
+}
+
+pub(super) fn persistent_volume_claim(object: &mut Value) {
+    add(part(object, "spec"), "volumeMode", "Filesystem");
+    fill(part(object, "status"), "phase", "Pending");
+}
+
+pub(super) fn persistent_volume(object: &mut Value) {
+    let spec = part(object, "spec");
+    fill(spec, "persistentVolumeReclaimPolicy", "Retain");
+    add(spec, "volumeMode", "Filesystem");
+    pod::volume_source(spec);
+    fill(part(object, "status"), "phase", "Pending");
+}
+
+pub(super) fn storage_class(object: &mut Value) {
+    add(object, "reclaimPolicy", "Delete");
+    add(object, "volumeBindingMode", "Immediate");
+}
+
+pub(super) fn csi_driver(object: &mut Value) {
+    let spec = part(object, "spec");
+    add(spec, "attachRequired", true);
+    add(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    add(spec, "volumeLifecycleModes", json!(["Persistent"]));
+    for flag in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+        add(spec, flag, false);
+    }
+}
+
+/// The bounds of containers: a default is the maximum, a request is the default or the minimum.
+pub(super) fn limit_range(object: &mut Value) {
+    for limit in items(part(object, "spec"), "limits").filter(|limit| is_text(limit, "type", "Container")) {
+        for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
+            let amounts = limit.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
+            amounts.into_iter().for_each(|(name, amount)| add(part(limit, to), &name, amount));
+        }
+    }
+}
+
+pub(super) fn event(object: &mut Value) {
+    part(object, "source");
+    for field in ["firstTimestamp", "lastTimestamp", "eventTime"] {
+        add(object, field, Value::Null);
+    }
+    for field in ["reportingComponent", "reportingInstance"] {
+        add(object, field, "");
+    }
+}
+
+pub(super) fn role_binding(object: &mut Value) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    fill(part(object, "roleRef"), "apiGroup", GROUP);
+    for subject in items(object, "subjects") {
+        if is_text(subject, "kind", "User") || is_text(subject, "kind", "Group") {
+            fill(subject, "apiGroup", GROUP);
+        }
+    }
+}
+
+pub(super) fn validating_webhooks(object: &mut Value) {
+    for webhook in items(object, "webhooks") {
+        add(webhook, "failurePolicy", "Fail");
+        add(webhook, "matchPolicy", "Equivalent");
+        add(webhook, "timeoutSeconds", 10);
+        add(webhook, "namespaceSelector", json!({}));
+        add(webhook, "objectSelector", json!({}));
+        items(webhook, "rules").for_each(|rule| add(rule, "scope", "*"));
+        if let Some(service) = webhook.pointer_mut("/clientConfig/service") {
+            add(service, "port", 443);
+        }
+    }
+}
+
+pub(super) fn mutating_webhooks(object: &mut Value) {
+    validating_webhooks(object);
+    items(object, "webhooks").for_each(|webhook| add(webhook, "reinvocationPolicy", "Never"));
+}

@@ -1,0 +1,212 @@
+//! Defaults of pods and of the templates of pods: reads what a client sent, leaves what the real server stores.
+
+use serde_json::{Value, json};
+
+use super::{add, fill, is_text, items, part};
+
+/// Seconds that a pod stays on a node that is not ready: flags of the `DefaultTolerationSeconds` plugin.
+const TOLERATION_SECONDS: u64 = 300;
+
+pub(super) fn pod(object: &mut Value) {
+    let spec = part(object, "spec");
+    let is_on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
+    for list in ["containers", "initContainers"] {
+        for container in items(spec, list) {
+            copy_limits(container);
+            let ports = items(container, "ports").filter(|_| is_on_host);
+            ports.for_each(|port| fill(port, "hostPort", port["containerPort"].clone()));
+        }
+    }
+    pod_spec(spec);
+    add(spec, "enableServiceLinks", true);
+    admit(spec);
+    let class = quality_of_service(spec);
+    let status = part(object, "status");
+    fill(status, "phase", "Pending");
+    fill(status, "qosClass", class);
+}
+
+/// A template in a field. Pods alone get requests from limits, ports of the host and links to services.
+pub(super) fn template(object: &mut Value, key: &str) {
+    let template = part(object, key);
+    part(template, "metadata");
+    pod_spec(part(template, "spec"));
+}
+
+fn pod_spec(spec: &mut Value) {
+    fill(spec, "restartPolicy", "Always");
+    fill(spec, "dnsPolicy", "ClusterFirst");
+    fill(spec, "schedulerName", "default-scheduler");
+    add(spec, "securityContext", json!({}));
+    add(spec, "terminationGracePeriodSeconds", 30);
+    // The deprecated alias follows the name, or gives it.
+    let account = ["serviceAccountName", "serviceAccount"].map(|key| spec.get(key).cloned());
+    if let Some(account) = account.into_iter().flatten().find(|name| name != "") {
+        spec["serviceAccountName"] = account.clone();
+        spec["serviceAccount"] = account;
+    }
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        items(spec, list).for_each(container);
+    }
+    for volume in items(spec, "volumes") {
+        if volume.as_object().is_some_and(|fields| fields.keys().all(|key| key == "name")) {
+            add(volume, "emptyDir", json!({}));
+        }
+        volume_source(volume);
+    }
+}
+
+/// Requests that are not there are those of the limits.
+fn copy_limits(container: &mut Value) {
+    let Some(limits) = container.pointer("/resources/limits").and_then(Value::as_object).cloned() else { return };
+    if !limits.is_empty() {
+        let requests = part(part(container, "resources"), "requests");
+        limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
+    }
+}
+
+fn container(container: &mut Value) {
+    let policy = if is_latest(container["image"].as_str().unwrap_or_default()) { "Always" } else { "IfNotPresent" };
+    fill(container, "imagePullPolicy", policy);
+    fill(container, "terminationMessagePath", "/dev/termination-log");
+    fill(container, "terminationMessagePolicy", "File");
+    add(container, "resources", json!({}));
+    items(container, "ports").for_each(|port| fill(port, "protocol", "TCP"));
+    for env in items(container, "env") {
+        if let Some(field) = env.pointer_mut("/valueFrom/fieldRef") {
+            fill(field, "apiVersion", "v1");
+        }
+    }
+    for key in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        container.get_mut(key).into_iter().for_each(probe);
+    }
+    for pointer in ["/lifecycle/preStop", "/lifecycle/postStart"] {
+        container.pointer_mut(pointer).into_iter().for_each(http_get);
+    }
+}
+
+/// Whether an image is pulled always: it has the tag `latest`, or neither a tag nor a digest. A text that is no
+/// reference of an image has no tag that could be read.
+fn is_latest(image: &str) -> bool {
+    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let last = name.rsplit('/').next().unwrap_or_default();
+    match last.split_once(':') {
+        _ if image.is_empty() || image.contains(char::is_whitespace) => false,
+        Some((_, tag)) => tag == "latest",
+        None => digest.is_none(),
+    }
+}
+
+fn probe(probe: &mut Value) {
+    fill(probe, "timeoutSeconds", 1);
+    fill(probe, "periodSeconds", 10);
+    fill(probe, "successThreshold", 1);
+    fill(probe, "failureThreshold", 3);
+    http_get(probe);
+    if let Some(grpc) = probe.get_mut("grpc") {
+        add(grpc, "service", "");
+    }
+}
+
+fn http_get(handler: &mut Value) {
+    if let Some(http) = handler.get_mut("httpGet") {
+        fill(http, "path", "/");
+        fill(http, "scheme", "HTTP");
+    }
+}
+
+/// Defaults of the sources of volumes, also those of a `PersistentVolume`.
+pub(super) fn volume_source(volume: &mut Value) {
+    let fixed: [(&str, &[(&str, Value)]); 8] = [
+        ("secret", &[("defaultMode", 420.into())]),
+        ("configMap", &[("defaultMode", 420.into())]),
+        ("downwardAPI", &[("defaultMode", 420.into())]),
+        ("projected", &[("defaultMode", 420.into())]),
+        ("hostPath", &[("type", "".into())]),
+        ("iscsi", &[("iscsiInterface", "default".into())]),
+        ("rbd", &[("pool", "rbd".into()), ("user", "admin".into()), ("keyring", "/etc/ceph/keyring".into())]),
+        ("scaleIO", &[("storageMode", "ThinProvisioned".into()), ("fsType", "xfs".into())]),
+    ];
+    for (key, fields) in fixed {
+        if let Some(source) = volume.get_mut(key) {
+            for (name, value) in fields {
+                fill(source, name, value.clone());
+            }
+        }
+    }
+    if let Some(disk) = volume.get_mut("azureDisk") {
+        add(disk, "cachingMode", "ReadWrite");
+        add(disk, "fsType", "ext4");
+        add(disk, "readOnly", false);
+        add(disk, "kind", "Shared");
+    }
+    volume.get_mut("downwardAPI").into_iter().for_each(downward_files);
+    for source in volume.get_mut("projected").into_iter().flat_map(|projected| items(projected, "sources")) {
+        source.get_mut("downwardAPI").into_iter().for_each(downward_files);
+        if let Some(token) = source.get_mut("serviceAccountToken") {
+            add(token, "expirationSeconds", 3600);
+        }
+    }
+    if let Some(claim) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+        part(claim, "metadata");
+        add(part(claim, "spec"), "volumeMode", "Filesystem");
+    }
+}
+
+fn downward_files(source: &mut Value) {
+    for file in items(source, "items") {
+        if let Some(field) = file.get_mut("fieldRef") {
+            fill(field, "apiVersion", "v1");
+        }
+    }
+}
+
+/// What the plugins `DefaultTolerationSeconds` and `Priority` add.
+fn admit(spec: &mut Value) {
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let is_tolerated = items(spec, "tolerations").any(|toleration| {
+            let is = |field: &str, text: &str| toleration.get(field).is_none() || is_text(toleration, field, text);
+            (is("key", key) || is_text(toleration, "key", ""))
+                && (is("effect", "NoExecute") || is_text(toleration, "effect", ""))
+        });
+        if !is_tolerated {
+            add(spec, "tolerations", json!([]));
+            let toleration = json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS});
+            spec.get_mut("tolerations")
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .for_each(|all| all.push(toleration.clone()));
+        }
+    }
+    let priority = match spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default() {
+        "" => 0,
+        "system-cluster-critical" => 2_000_000_000,
+        "system-node-critical" => 2_000_001_000,
+        // The class is an object of its own, which is not known here.
+        _ => return,
+    };
+    add(spec, "priority", priority);
+    add(spec, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+fn quality_of_service(spec: &mut Value) -> &'static str {
+    let (mut is_best_effort, mut is_guaranteed) = (true, true);
+    for list in ["containers", "initContainers"] {
+        for container in items(spec, list) {
+            for resource in ["cpu", "memory"] {
+                let amount = |kind: &str| {
+                    let amount = container.pointer(&format!("/resources/{kind}/{resource}"));
+                    amount.filter(|amount| **amount != "0" && **amount != 0)
+                };
+                let (request, limit) = (amount("requests"), amount("limits"));
+                is_best_effort &= request.is_none() && limit.is_none();
+                is_guaranteed &= limit.is_some() && request == limit;
+            }
+        }
+    }
+    match (is_best_effort, is_guaranteed) {
+        (true, _) => "BestEffort",
+        (false, true) => "Guaranteed",
+        (false, false) => "Burstable",
+    }
+}

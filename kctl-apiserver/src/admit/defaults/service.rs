@@ -1,0 +1,77 @@
+//! Defaults of services, endpoints and the kinds of networking: reads what a client sent, leaves what is stored.
+
+use serde_json::{Value, json};
+
+use super::{add, fill, is_text, items, part};
+
+pub(super) fn service(object: &mut Value) {
+    let spec = part(object, "spec");
+    fill(spec, "type", "ClusterIP");
+    fill(spec, "sessionAffinity", "None");
+    if is_text(spec, "sessionAffinity", "ClientIP") {
+        add(part(part(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10_800);
+    }
+    for port in items(spec, "ports") {
+        fill(port, "protocol", "TCP");
+        fill(port, "targetPort", port["port"].clone());
+    }
+    let is_external = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    let is_balancer = is_text(spec, "type", "LoadBalancer");
+    if is_balancer || is_text(spec, "type", "NodePort") || (is_external && is_text(spec, "type", "ClusterIP")) {
+        fill(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if is_balancer {
+        add(spec, "allocateLoadBalancerNodePorts", true);
+    }
+    if !is_text(spec, "type", "ExternalName") {
+        add(spec, "internalTrafficPolicy", "Cluster");
+        address_families(spec);
+    }
+    part(part(object, "status"), "loadBalancer");
+}
+
+/// The families of a cluster with IPv4 alone: a service that has neither an address nor a selector is of both.
+fn address_families(spec: &mut Value) {
+    if let Some(address) = spec.get("clusterIP").filter(|address| **address != "").cloned() {
+        add(spec, "clusterIPs", json!([address]));
+    }
+    let has_selector = spec.get("selector").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty());
+    let is_of_both = is_text(spec, "clusterIP", "None") && !has_selector && spec.get("ipFamilies").is_none();
+    add(spec, "ipFamilyPolicy", if is_of_both { "RequireDualStack" } else { "SingleStack" });
+    let is_single = is_text(spec, "ipFamilyPolicy", "SingleStack");
+    add(spec, "ipFamilies", if is_of_both && !is_single { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) });
+}
+
+pub(super) fn endpoints(object: &mut Value) {
+    for subset in items(object, "subsets") {
+        items(subset, "ports").for_each(|port| fill(port, "protocol", "TCP"));
+    }
+}
+
+pub(super) fn endpoint_slice(object: &mut Value) {
+    for port in items(object, "ports") {
+        add(port, "name", "");
+        add(port, "protocol", "TCP");
+    }
+    items(object, "endpoints").for_each(|endpoint| add(endpoint, "conditions", json!({})));
+    for list in ["endpoints", "ports"] {
+        add(object, list, Value::Null);
+    }
+}
+
+pub(super) fn network_policy(object: &mut Value) {
+    let spec = part(object, "spec");
+    part(spec, "podSelector");
+    for direction in ["ingress", "egress"] {
+        for rule in items(spec, direction) {
+            items(rule, "ports").for_each(|port| add(port, "protocol", "TCP"));
+        }
+    }
+    let has_egress = items(spec, "egress").next().is_some();
+    add(spec, "policyTypes", if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+}
+
+pub(super) fn ingress(object: &mut Value) {
+    part(object, "spec");
+    part(part(object, "status"), "loadBalancer");
+}

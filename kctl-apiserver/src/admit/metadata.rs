@@ -1,0 +1,200 @@
+//! Judges the metadata of an object: reads it as JSON, hands on the causes that the real server lists.
+//!
+//! Behaviour: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessor`.
+
+use serde_json::{Map, Value, json};
+
+pub use super::names::NameRule;
+use super::names::{check_label_value, check_qualified_name};
+
+/// Bytes of all keys and values of the annotations: `TotalAnnotationSizeLimitB`.
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+/// One thing that is wrong with an object: a cause in the details of a `Status`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// `FieldValueInvalid`, `FieldValueRequired`, `FieldValueForbidden` or `FieldValueTooLong`.
+    pub reason: &'static str,
+    /// What is wrong, with the value.
+    pub message: String,
+    /// The path of the field.
+    pub field: String,
+}
+
+impl FieldError {
+    /// A value that is not allowed, shown as JSON.
+    pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        let message = format!("Invalid value: {value}: {detail}");
+        Self { reason: "FieldValueInvalid", message, field: field.into() }
+    }
+
+    /// A value that is missing.
+    pub fn required(field: impl Into<String>, detail: &str) -> Self {
+        Self { reason: "FieldValueRequired", message: with_detail("Required value", detail), field: field.into() }
+    }
+
+    /// A field that must not be set.
+    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self { reason: "FieldValueForbidden", message: with_detail("Forbidden", detail), field: field.into() }
+    }
+}
+
+fn with_detail(what: &str, detail: &str) -> String {
+    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
+}
+
+/// Judges the metadata of an object that is to be stored, after its namespace has been set and its name generated.
+///
+/// Causes come in the order of the real server; those of labels and annotations, that it lists in random order, are
+/// sorted by key. A field of a wrong type, which no decoder lets through, counts as missing.
+pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate_name(meta, name_rule, &mut errors);
+    validate_namespace(text(meta, "namespace"), namespaced, &mut errors);
+    if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
+        let detail = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("metadata.generation", &generation.into(), detail));
+    }
+    validate_labels(meta, &mut errors);
+    validate_annotations(meta, &mut errors);
+    validate_owner_references(meta, &mut errors);
+    validate_finalizers(meta, &mut errors);
+    errors
+}
+
+fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object[key].as_str().unwrap_or_default()
+}
+
+fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, messages: Vec<String>) {
+    let value = Value::from(value);
+    errors.extend(messages.into_iter().map(|message| FieldError::invalid(field, &value, &message)));
+}
+
+fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
+    let (name, prefix) = (text(meta, "name"), text(meta, "generateName"));
+    if !prefix.is_empty() {
+        add_invalid(errors, "metadata.generateName", prefix, rule.check_prefix(prefix));
+    }
+    if !name.is_empty() {
+        add_invalid(errors, "metadata.name", name, rule.check(name));
+    } else if prefix.is_empty() {
+        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+    }
+}
+
+fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<FieldError>) {
+    let field = "metadata.namespace";
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => errors.push(FieldError::required(field, "")),
+        (true, false) => add_invalid(errors, field, namespace, NameRule::Label.check(namespace)),
+        (false, true) => {}
+        (false, false) => errors.push(FieldError::forbidden(field, "not allowed on this type")),
+    }
+}
+
+fn entries<'a>(meta: &'a Value, key: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let fields: Option<&Map<String, Value>> = meta[key].as_object();
+    fields.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+}
+
+fn validate_labels(meta: &Value, errors: &mut Vec<FieldError>) {
+    for (key, value) in entries(meta, "labels") {
+        add_invalid(errors, "metadata.labels", key, check_qualified_name(key));
+        add_invalid(errors, "metadata.labels", value, check_label_value(value));
+    }
+}
+
+fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
+    let field = "metadata.annotations";
+    let mut n_bytes = 0;
+    for (key, value) in entries(meta, "annotations") {
+        // Unlike those of labels, prefixes may have upper case letters.
+        add_invalid(errors, field, key, check_qualified_name(&key.to_lowercase()));
+        n_bytes += key.len() + value.len();
+    }
+    if n_bytes > ANNOTATIONS_BYTES_MAX {
+        let message = format!("Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes");
+        errors.push(FieldError { reason: "FieldValueTooLong", message, field: field.to_owned() });
+    }
+}
+
+fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
+    let field = "metadata.ownerReferences";
+    let references = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+    let shown = |reference: &Value| format!("{}/{}", text(reference, "kind"), text(reference, "name"));
+    let mut controller = None;
+    for reference in references {
+        validate_owner_reference(reference, errors);
+        if reference["controller"] != json!(true) {
+            continue;
+        }
+        let Some(first) = controller else {
+            controller = Some(shown(reference));
+            continue;
+        };
+        let all = references.iter().map(go_json).collect::<Vec<_>>().join(",");
+        let second = shown(reference);
+        let detail = "Only one reference can have Controller set to true. Found \"true\" in references for";
+        let message = format!("Invalid value: [{all}]: {detail} {first} and {second}");
+        errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.to_owned() });
+        controller = Some(first);
+    }
+}
+
+fn validate_owner_reference(reference: &Value, errors: &mut Vec<FieldError>) {
+    let field = "metadata.ownerReferences";
+    let api_version = text(reference, "apiVersion");
+    let (group, version) = match api_version.split_once('/') {
+        Some((_, version)) if version.contains('/') => ("", ""),
+        Some(parts) => parts,
+        None => ("", api_version),
+    };
+    if version.is_empty() {
+        errors.push(FieldError::invalid(
+            format!("{field}.apiVersion"),
+            &api_version.into(),
+            "version must not be empty",
+        ));
+    }
+    for key in ["kind", "name", "uid"] {
+        if text(reference, key).is_empty() {
+            errors.push(FieldError::invalid(format!("{field}.{key}"), &"".into(), "must not be empty"));
+        }
+    }
+    if (group, version, text(reference, "kind")) == ("", "v1", "Event") {
+        let shown = go_json(reference);
+        let message = format!("Invalid value: {shown}: /v1, Kind=Event is disallowed from being an owner");
+        errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.to_owned() });
+    }
+}
+
+/// An owner reference as Go writes it: fields in the order of the type, and the four required ones always.
+fn go_json(reference: &Value) -> String {
+    let required = ["apiVersion", "kind", "name", "uid"].map(|key| (key, Some(Value::from(text(reference, key)))));
+    let optional = ["controller", "blockOwnerDeletion"].map(|key| (key, reference.get(key).cloned()));
+    let fields = required.into_iter().chain(optional).filter_map(|(key, value)| Some((key, value?)));
+    let fields = fields.filter(|(_, value)| !value.is_null()).map(|(key, value)| format!("\"{key}\":{value}"));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
+fn validate_finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
+    let field = "metadata.finalizers";
+    let list = &meta["finalizers"];
+    let names: Vec<&str> =
+        list.as_array().into_iter().flatten().map(|name| name.as_str().unwrap_or_default()).collect();
+    for (idx, name) in names.iter().enumerate() {
+        add_invalid(errors, field, name, check_qualified_name(name));
+        if !name.contains('/') && !matches!(*name, "kubernetes" | "orphan" | "foregroundDeletion") {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(format!("{field}[{idx}]"), &(*name).into(), detail));
+        }
+    }
+    if names.contains(&"orphan") && names.contains(&"foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid(field, list, detail));
+    }
+}
+
+#[cfg(test)]
+mod tests;

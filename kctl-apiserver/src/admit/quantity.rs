@@ -1,0 +1,151 @@
+//! Quantities of resources: reads one as a client wrote it, hands on its canonical form.
+//!
+//! Behaviour: `k8s.io/apimachinery/pkg/api/resource/quantity.go`, `CanonicalizeBytes`.
+
+/// How an amount was written, and so is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// `1500m`, `1k`.
+    Decimal,
+    /// `1Ki`.
+    Binary,
+    /// `1e3`.
+    Exponent,
+}
+
+/// Decimal places that are kept; what is below is rounded up. `SetDefaults_ResourceList` keeps thousandths.
+const PLACES: u32 = 3;
+
+/// The canonical form of a quantity: without a fraction, and with the largest unit that fits.
+///
+/// Nothing for a text that is no quantity, and for an amount above about 10^35, which is too large to convert.
+pub fn canonical(text: &str) -> Option<String> {
+    let (digits, negative) = text.strip_prefix('-').map_or((text, false), |rest| (rest, true));
+    let end = digits.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(digits.len());
+    let (number, suffix) = digits.split_at_checked(end)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return None;
+    }
+    let (format, base, exponent) = unit(suffix)?;
+    let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let thousandths = thousandths(mantissa, u32::try_from(fraction.len()).ok()?, base, exponent)?;
+    let shown = match format {
+        Format::Binary if thousandths >= 1_024_000 && thousandths % 1000 == 0 => show_binary(thousandths / 1000),
+        Format::Exponent => show_decimal(thousandths, |exponent| format!("e{exponent}")),
+        _ => show_decimal(thousandths, |exponent| decimal_suffix(exponent).to_owned()),
+    };
+    Some(if negative && thousandths != 0 { format!("-{shown}") } else { shown })
+}
+
+fn unit(suffix: &str) -> Option<(Format, i128, i32)> {
+    const DECIMAL: [(&str, i32); 10] =
+        [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+    const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    if let Some((_, exponent)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
+        return Some((Format::Decimal, 10, *exponent));
+    }
+    if let Some(idx) = BINARY.iter().position(|name| *name == suffix) {
+        return Some((Format::Binary, 1024, i32::try_from(idx).ok()? + 1));
+    }
+    let exponent = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    Some((Format::Exponent, 10, exponent))
+}
+
+/// The amount in thousandths, rounded up.
+fn thousandths(mantissa: i128, n_places: u32, base: i128, exponent: i32) -> Option<i128> {
+    let power = |exponent: u32| base.checked_pow(exponent);
+    let mut above = mantissa.checked_mul(10_i128.pow(PLACES))?;
+    let mut below = 10_i128.checked_pow(n_places)?;
+    match u32::try_from(exponent) {
+        Ok(exponent) => above = above.checked_mul(power(exponent)?)?,
+        Err(_) => below = below.checked_mul(power(exponent.unsigned_abs())?)?,
+    }
+    Some(above / below + i128::from(above % below != 0))
+}
+
+fn show_binary(mut amount: i128) -> String {
+    let mut suffixes = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].into_iter();
+    let mut suffix = "";
+    while amount % 1024 == 0
+        && let Some(next) = suffixes.next()
+    {
+        amount /= 1024;
+        suffix = next;
+    }
+    format!("{amount}{suffix}")
+}
+
+fn show_decimal(mut amount: i128, suffix: impl Fn(i32) -> String) -> String {
+    let mut exponent = -3;
+    while amount != 0 && amount % 1000 == 0 && exponent < 18 {
+        amount /= 1000;
+        exponent += 3;
+    }
+    if amount == 0 || exponent == 0 { amount.to_string() } else { format!("{amount}{}", suffix(exponent)) }
+}
+
+fn decimal_suffix(exponent: i32) -> &'static str {
+    match exponent {
+        -3 => "m",
+        3 => "k",
+        6 => "M",
+        9 => "G",
+        12 => "T",
+        15 => "P",
+        18 => "E",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(sent: &str, stored: &str) {
+        assert_eq!(canonical(sent).as_deref(), Some(stored));
+        assert_eq!(canonical(stored).as_deref(), Some(stored), "a canonical form is its own");
+    }
+
+    #[test]
+    fn fractions_are_thousandths() {
+        for (sent, stored) in [("1.50", "1500m"), ("0.5", "500m"), (".5", "500m"), ("1.0", "1"), ("100000m", "100")] {
+            check(sent, stored);
+        }
+        for tiny in ["0.0001", "1u", "1n", "0.001"] {
+            check(tiny, "1m");
+        }
+    }
+
+    #[test]
+    fn the_largest_unit_is_shown() {
+        for (sent, stored) in [("1000000", "1M"), ("1000k", "1M"), ("1024", "1024"), ("1E", "1E"), ("0", "0")] {
+            check(sent, stored);
+        }
+        check("12345678901234567890", "12345678901234567890");
+        check("1000m", "1");
+    }
+
+    #[test]
+    fn binary_amounts_stay_binary_where_they_are_whole() {
+        for (sent, stored) in [("1024Mi", "1Gi"), ("1.5Gi", "1536Mi"), ("1025Ki", "1025Ki"), ("1000Ki", "1000Ki")] {
+            check(sent, stored);
+        }
+        check("0.1Gi", "107374182400m");
+    }
+
+    #[test]
+    fn exponents_stay_exponents() {
+        for (sent, stored) in [("1e3", "1e3"), ("1e4", "10e3"), ("10e3", "10e3"), ("1e-3", "1e-3")] {
+            check(sent, stored);
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_quantities() {
+        for text in ["", "-", ".", "1.2.3", "1x", "x", "1e", "é", "1é", "1e999", "1Kii", "--1"] {
+            assert_eq!(canonical(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! How a place of an object is merged: as one value, by field or by item. Reads the schema; validation, comparison and
+//! merging walk objects by it.
+
+use serde_json::Value;
+
+use super::field_set::PathElement;
+use crate::schema::{ListType, Schema};
+
+/// A place in an object, with what is known of its shape.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Place<'a> {
+    schema: Option<Schema<'a>>,
+    /// Whether `apiVersion`, `kind` and `metadata` are here without being in the schema.
+    is_object_root: bool,
+}
+
+/// What a field of an object is to its schema.
+#[derive(Clone, Copy, Debug)]
+pub enum FieldPlace<'a> {
+    /// The schema names the field.
+    Named(Place<'a>),
+    /// The field is the entry of a map.
+    Entry(Place<'a>),
+    /// The schema has no place for the field.
+    Undeclared,
+}
+
+/// How values at a place are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape<'a> {
+    /// As one value.
+    Scalar(Scalar),
+    /// As the list says.
+    List(ListType<'a>),
+    /// By field, unless the object is atomic.
+    Map {
+        /// Whether the object is one value.
+        is_atomic: bool,
+    },
+}
+
+/// The scalars that a place accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    /// Text.
+    String,
+    /// Whole numbers and fractions.
+    Numeric,
+    /// True and false.
+    Boolean,
+    /// Every scalar.
+    Any,
+}
+
+impl<'a> Place<'a> {
+    const UNKNOWN: Self = Self { schema: None, is_object_root: false };
+
+    /// The root of an object; without a schema shapes are deduced from values.
+    pub fn root(schema: Option<Schema<'a>>) -> Self {
+        Self { schema, is_object_root: true }
+    }
+
+    fn at(schema: Schema<'a>) -> Self {
+        Self { schema: Some(schema), is_object_root: schema.flag("x-kubernetes-embedded-resource") }
+    }
+
+    /// The shape that the schema asks for; nothing when it is deduced from the value.
+    fn declared(&self) -> Option<Shape<'a>> {
+        let schema = self.schema?;
+        // These two are text in the types, yet numbers are accepted.
+        let reference = schema.text("$ref").unwrap_or_default();
+        let is_number_or_text = schema.flag("x-kubernetes-int-or-string")
+            || schema.text("format") == Some("int-or-string")
+            || reference == "io.k8s.apimachinery.pkg.api.resource.Quantity";
+        if is_number_or_text {
+            return Some(Shape::Scalar(Scalar::Any));
+        }
+        match schema.type_name() {
+            Some("string") => Some(Shape::Scalar(Scalar::String)),
+            Some("integer" | "number") => Some(Shape::Scalar(Scalar::Numeric)),
+            Some("boolean") => Some(Shape::Scalar(Scalar::Boolean)),
+            Some("array") => Some(Shape::List(schema.list_type())),
+            Some("object") => Some(Shape::Map { is_atomic: schema.is_atomic_map() }),
+            _ if schema.properties().next().is_some() => Some(Shape::Map { is_atomic: schema.is_atomic_map() }),
+            _ => None,
+        }
+    }
+
+    /// The shape of a value at this place.
+    pub fn shape(&self, value: &Value) -> Shape<'a> {
+        self.declared().unwrap_or(match value {
+            Value::Null | Value::Object(_) => Shape::Map { is_atomic: false },
+            Value::Array(_) => Shape::List(ListType::Atomic),
+            _ => Shape::Scalar(Scalar::Any),
+        })
+    }
+
+    /// What a field is to the schema.
+    pub fn field(&self, name: &str) -> FieldPlace<'a> {
+        let Some(schema) = self.schema else { return FieldPlace::Entry(Self::UNKNOWN) };
+        let property = schema.property(name);
+        if self.is_object_root && name == "metadata" {
+            // Custom resources say nothing of their metadata, or little.
+            let metadata = property.filter(|metadata| metadata.text("$ref").is_some());
+            let metadata = metadata.or_else(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
+            return FieldPlace::Named(metadata.map_or(Self::UNKNOWN, Self::at));
+        }
+        if let Some(property) = property {
+            return FieldPlace::Named(Self::at(property));
+        }
+        if self.is_object_root && (name == "apiVersion" || name == "kind") {
+            return FieldPlace::Named(Self::UNKNOWN);
+        }
+        if let Some(entry) = schema.additional_properties() {
+            return FieldPlace::Entry(Self::at(entry));
+        }
+        let accepts_all = schema.preserves_unknown_fields() || schema.flag("additionalProperties");
+        if accepts_all || schema.properties().next().is_none() {
+            return FieldPlace::Entry(Self::UNKNOWN);
+        }
+        FieldPlace::Undeclared
+    }
+
+    /// The place of a field, whatever it is to the schema.
+    pub fn field_place(&self, name: &str) -> Self {
+        match self.field(name) {
+            FieldPlace::Named(place) | FieldPlace::Entry(place) => place,
+            FieldPlace::Undeclared => Self::UNKNOWN,
+        }
+    }
+
+    /// Whether the schema names the field.
+    pub fn names_field(&self, name: &str) -> bool {
+        matches!(self.field(name), FieldPlace::Named(_))
+    }
+
+    /// The place of the items of a list.
+    pub fn items(&self) -> Self {
+        self.schema.and_then(|schema| schema.items()).map_or(Self::UNKNOWN, Self::at)
+    }
+
+    /// The place that a step of a path leads to.
+    pub fn step(&self, element: &PathElement) -> Self {
+        match element.field_name() {
+            Some(name) => self.field_place(name),
+            None if element.is_key() => self.items(),
+            None => Self::UNKNOWN,
+        }
+    }
+
+    /// The value that a key field has in items that do not say it.
+    ///
+    /// The API server gives required fields of its own types the zero value as default, so that such an item is told
+    /// apart from the others; whether it is valid is found out later.
+    fn key_default(&self, name: &str) -> Option<Value> {
+        let schema = self.schema?;
+        let key = schema.property(name)?;
+        if let Some(default) = key.json().get("default") {
+            return Some(default.clone());
+        }
+        // The types of the built-in kinds are kept without defaults; they are the only ones that are referred to.
+        schema.text("$ref")?;
+        if name == "protocol" {
+            return Some("TCP".into());
+        }
+        let required = schema.json().get("required")?.as_array()?;
+        required.iter().any(|one| one == name).then(|| match key.type_name() {
+            Some("integer" | "number") => 0.into(),
+            _ => "".into(),
+        })
+    }
+
+    /// The step from a list to one of its items, which are told apart by place in atomic lists.
+    ///
+    /// # Errors
+    /// The text says why the item cannot be told apart from others.
+    pub fn element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<PathElement, String> {
+        match list {
+            ListType::Atomic => Ok(PathElement::index(index)),
+            ListType::Set => match item {
+                Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
+                Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
+                Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
+                _ => Ok(PathElement::value(item)),
+            },
+            ListType::Map(keys) => self.keyed_element(keys, item),
+        }
+    }
+
+    fn keyed_element(&self, keys: &[Value], item: &Value) -> Result<PathElement, String> {
+        if item.is_null() {
+            return Err("associative list with keys may not have a null element".into());
+        }
+        let Some(fields) = item.as_object() else {
+            return Err("associative list with keys may not have non-map elements".into());
+        };
+        let names = keys.iter().filter_map(Value::as_str);
+        let values = names.filter_map(|name| {
+            let value = fields.get(name).cloned().or_else(|| self.items().key_default(name))?;
+            Some((name, value))
+        });
+        let values: Vec<(&str, Value)> = values.collect();
+        if values.is_empty() {
+            let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+            return Err(format!(
+                "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
+                 values for any key fields)",
+                names.join(" ")
+            ));
+        }
+        Ok(PathElement::key(values.iter().map(|(name, value)| (*name, value))))
+    }
+}

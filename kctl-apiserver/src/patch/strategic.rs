@@ -1,0 +1,270 @@
+//! Strategic merge patch: reads an object, the schema of its kind and a patch, and leaves the patched object.
+//!
+//! Behaviour: `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`, `StrategicMergeMapPatchUsingLookupPatchMeta`.
+
+use std::mem;
+
+use serde_json::{Map, Value};
+
+use super::{
+    go_text,
+    order::{self, Identity},
+};
+use crate::schema::Schema;
+
+type Fields = Map<String, Value>;
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const SET_ORDER: &str = "$setElementOrder/";
+const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
+
+/// The error text for a `$retainKeys` that is not a list or does not name a field of the patch. The real server answers
+/// it with 400, every other error of a patch with 500.
+pub const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
+
+/// Merges a patch into an object.
+///
+/// Without a schema, maps are merged and lists are replaced. Nulls of the patch delete, and nulls that meet nothing are
+/// dropped. Where the real server walks a Go map in random order, deletions from a list come before additions to it.
+///
+/// # Errors
+/// The text that the real server answers with. The object is then half patched, and should be dropped.
+pub fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: &Value) -> Result<(), String> {
+    let Value::Object(patch) = patch else { return Err(not_an_object(patch)) };
+    let fields = match original.take() {
+        Value::Object(fields) => fields,
+        _ => Fields::new(),
+    };
+    *original = Value::Object(merge_map(schema, fields, patch)?);
+    Ok(())
+}
+
+fn not_an_object(patch: &Value) -> String {
+    let found = match patch {
+        Value::Null => return "unexpected end of JSON input".to_owned(),
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) | Value::Object(_) => "array",
+    };
+    format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
+}
+
+fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -> Result<Fields, String> {
+    if let Some(directive) = patch.get(DIRECTIVE) {
+        return follow_directive(directive, patch);
+    }
+    retain_keys(&mut original, patch)?;
+    for (key, order) in patch {
+        if let Some(name) = key.strip_prefix(SET_ORDER) {
+            merge_ordered_list(schema, &mut original, name, order, patch.get(name))?;
+        }
+    }
+    for (key, value) in patch {
+        let is_done = patch.contains_key(&format!("{SET_ORDER}{key}"));
+        if is_done || key == RETAIN_KEYS || key.starts_with(SET_ORDER) {
+            continue;
+        }
+        match key.strip_prefix(DELETE_FROM_LIST) {
+            Some(name) => delete_from_list(&mut original, name, value),
+            None => merge_field(schema, &mut original, key, value)?,
+        }
+    }
+    Ok(original)
+}
+
+fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String> {
+    match directive.as_str() {
+        Some("replace") => Ok(plain_fields(patch)),
+        Some("delete") => Ok(Fields::new()),
+        _ => Err(unknown_directive(directive, patch)),
+    }
+}
+
+fn unknown_directive(directive: &Value, patch: &Fields) -> String {
+    let shown = match directive {
+        Value::String(text) => text.clone(),
+        other => format!("%!s({}={})", go_text::type_name(other), go_text::value(other)),
+    };
+    format!("unknown patch type: {shown} in map: {}", go_text::map(patch))
+}
+
+fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
+    let Some(keys) = patch.get(RETAIN_KEYS) else { return Ok(()) };
+    let keys = keys.as_array().ok_or(BAD_RETAIN_KEYS)?;
+    let is_kept = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
+    for (name, value) in patch {
+        if !value.is_null() && !is_directive(name) && !is_kept(name) {
+            return Err(BAD_RETAIN_KEYS.to_owned());
+        }
+    }
+    original.retain(|name, _| is_kept(name));
+    Ok(())
+}
+
+fn is_directive(name: &str) -> bool {
+    name == DIRECTIVE || name == RETAIN_KEYS || name.starts_with(SET_ORDER) || name.starts_with(DELETE_FROM_LIST)
+}
+
+fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, patch: &Value) -> Result<(), String> {
+    let schema = schema.and_then(|schema| schema.field(name));
+    match (original.get_mut(name), patch) {
+        (_, Value::Null) => {
+            original.remove(name);
+        }
+        (Some(Value::Object(old)), Value::Object(new)) => {
+            let is_replaced = schema.is_some_and(|schema| schema.has_patch_strategy("replace"));
+            *old = if is_replaced { plain_fields(new) } else { merge_map(schema, mem::take(old), new)? };
+        }
+        (Some(Value::Array(old)), Value::Array(new)) => *old = merge_list(schema, mem::take(old), new)?,
+        (Some(Value::Null) | None, _) => original.extend(additions(patch).map(|value| (name.to_owned(), value))),
+        // Where there was something of another type, a patch of nothing but a directive changes nothing.
+        (Some(old), _) => additions(patch).into_iter().for_each(|value| *old = value),
+    }
+    Ok(())
+}
+
+/// What a patch adds where there was nothing: an object with `$patch` is not added, whatever the directive.
+fn additions(patch: &Value) -> Option<Value> {
+    match patch {
+        Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(name, value)| !is_directive(name) && !value.is_null());
+            Some(Value::Object(kept.filter_map(|(name, value)| Some((name.clone(), additions(value)?))).collect()))
+        }
+        Value::Array(items) => Some(items.iter().filter_map(additions).collect()),
+        scalar => Some(scalar.clone()),
+    }
+}
+
+/// The value without directives and nulls. The real server loses them when it decodes the patched object.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(plain_fields(fields)),
+        Value::Array(items) => items.iter().map(plain).collect(),
+        scalar => scalar.clone(),
+    }
+}
+
+fn plain_fields(fields: &Fields) -> Fields {
+    let kept = fields.iter().filter(|(name, value)| !is_directive(name) && !value.is_null());
+    kept.map(|(name, value)| (name.clone(), plain(value))).collect()
+}
+
+fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Result<Vec<Value>, String> {
+    let Some(list) = schema.filter(|schema| schema.has_patch_strategy("merge")) else {
+        return Ok(new.iter().map(plain).collect());
+    };
+    let Some(first) = old.first().or(new.first()) else { return Ok(old) };
+    let is_same = |item: &Value| go_text::type_name(item) == go_text::type_name(first);
+    if !old.iter().chain(new).all(is_same) {
+        return Err(format!("list element types are not identical: [{} {}]", go_text::list(&old), go_text::list(new)));
+    }
+    if first.is_object() {
+        let key = list.patch_merge_key().ok_or("cannot merge lists without merge key")?;
+        return merge_objects(list.items(), key, old, new);
+    }
+    let mut united: Vec<Value> = Vec::with_capacity(old.len() + new.len());
+    for item in old.iter().chain(new) {
+        if !united.contains(item) {
+            united.push(item.clone());
+        }
+    }
+    Ok(order::arrange(united, new, &old, Identity::Itself))
+}
+
+fn merge_objects(
+    schema: Option<Schema<'_>>,
+    key: &str,
+    mut old: Vec<Value>,
+    new: &[Value],
+) -> Result<Vec<Value>, String> {
+    let by = Identity::Key(key);
+    let mut changes = Vec::new();
+    let mut is_replaced = false;
+    for item in new {
+        let Value::Object(fields) = item else { continue };
+        match fields.get(DIRECTIVE).map(|directive| (directive.as_str(), directive)) {
+            None => changes.push(item.clone()),
+            Some((Some("delete"), _)) => {
+                let deleted = by.of(item).ok_or_else(|| order::no_merge_key(fields, key))?;
+                old.retain(|item| by.of(item) != Some(deleted));
+            }
+            Some((Some("replace"), _)) => is_replaced = true,
+            Some((Some("merge"), _)) => return Err("merging lists cannot yet be specified in the patch".to_owned()),
+            Some((_, directive)) => return Err(unknown_directive(directive, fields)),
+        }
+    }
+    if is_replaced {
+        return Ok(changes.iter().map(plain).collect());
+    }
+    by.check(&changes)?;
+    let server_order = old.clone();
+    for change in &changes {
+        let Value::Object(fields) = change else { continue };
+        match by.position(change, &old).and_then(|idx| old.get_mut(idx)) {
+            Some(Value::Object(found)) => *found = merge_map(schema, mem::take(found), fields)?,
+            _ => old.push(plain(change)),
+        }
+    }
+    Ok(order::arrange(old, &changes, &server_order, by))
+}
+
+fn merge_ordered_list(
+    schema: Option<Schema<'_>>,
+    original: &mut Fields,
+    name: &str,
+    order: &Value,
+    patch: Option<&Value>,
+) -> Result<(), String> {
+    let order = as_list(order)?;
+    let old = original.get(name).map(as_list).transpose()?;
+    let new = patch.map(as_list).transpose()?;
+    let Some(schema) = schema.and_then(|schema| schema.property(name)) else {
+        return Err(format!("unable to find api field for the json field {name:?}"));
+    };
+    let by = schema.patch_merge_key().map_or(Identity::Itself, Identity::Key);
+    check_order(new.map_or(&[], Vec::as_slice), order, by)?;
+    let merged = match (old, new) {
+        (None, None) => return Ok(()),
+        (Some(old), None) => old.clone(),
+        (None, Some(new)) => new.iter().filter_map(additions).collect(),
+        (Some(old), Some(new)) => merge_list(Some(schema), old.clone(), new)?,
+    };
+    by.check(order)?;
+    let arranged = order::arrange(merged, order, old.map_or(&[], Vec::as_slice), by);
+    original.insert(name.to_owned(), Value::Array(arranged));
+    Ok(())
+}
+
+fn as_list(value: &Value) -> Result<&Vec<Value>, String> {
+    let found = if value.is_null() { "%!s(<nil>)" } else { go_text::type_name(value) };
+    value.as_array().ok_or_else(|| format!("expected a []interface {{}}, but received a {found}"))
+}
+
+/// Checks that the items of a patch stand in the order that goes with it.
+fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), String> {
+    by.check(new)?;
+    let mut rest = order.iter();
+    for item in new.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        if !rest.any(|other| by.of(other) == by.of(item)) {
+            let (new, order) = (go_text::list(new), go_text::list(order));
+            return Err(format!("The order in patch list:\n{new}\n doesn't match $setElementOrder list:\n{order}\n"));
+        }
+    }
+    Ok(())
+}
+
+fn delete_from_list(original: &mut Fields, name: &str, patch: &Value) {
+    match (original.get_mut(name), patch) {
+        (_, Value::Null) => {
+            original.remove(name);
+        }
+        (Some(Value::Array(old)), Value::Array(deleted)) => old.retain(|item| !deleted.contains(item)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

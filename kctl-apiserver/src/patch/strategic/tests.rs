@@ -1,0 +1,308 @@
+//! Answers of kube-apiserver 1.36 to strategic merge patches of a Deployment.
+
+use serde_json::json;
+
+use super::*;
+
+fn deployment() -> Value {
+    let pod = json!({
+        "containers": [
+            {"name": "a", "image": "i", "args": ["1", "2"],
+             "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "C", "value": "3"}],
+             "ports": [{"containerPort": 80, "name": "x"}, {"containerPort": 81, "name": "y", "protocol": "UDP"}]},
+            {"name": "b", "image": "i"},
+            {"name": "c", "image": "i"}
+        ],
+        "tolerations": [{"key": "a"}, {"key": "b"}],
+        "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "configMap": {"name": "cm"}}],
+    });
+    json!({
+        "metadata": {"name": "d", "finalizers": ["a/a", "a/b", "a/c"], "labels": {"k": "v", "l": "w"}},
+        "spec": {"replicas": 0, "template": {"spec": pod},
+                 "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}}
+    })
+}
+
+fn patched(patch: &Value) -> Result<Value, String> {
+    let mut object = deployment();
+    strategic_merge(Schema::built_in("apps/v1", "Deployment"), &mut object, patch).map(|()| object)
+}
+
+#[track_caller]
+fn check(pointer: &str, patch: &Value, expected: &Value) {
+    let object = patched(patch).unwrap();
+    assert_eq!(object.pointer(pointer).unwrap_or(&Value::Null), expected);
+}
+
+fn pod(spec: &Value) -> Value {
+    json!({"spec": {"template": {"spec": spec}}})
+}
+
+#[track_caller]
+fn check_pod(field: &str, patch: &Value, expected: &Value) {
+    check(&format!("/spec/template/spec/{field}"), &pod(patch), expected);
+}
+
+#[track_caller]
+fn check_names(patch: &Value, expected: &[&str]) {
+    let object = patched(&pod(patch)).unwrap();
+    let containers = object.pointer("/spec/template/spec/containers").unwrap();
+    let names: Vec<_> = containers.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect();
+    assert_eq!(names, expected);
+}
+
+#[track_caller]
+fn check_finalizers(patch: &Value, expected: &[&str]) {
+    check("/metadata/finalizers", &json!({"metadata": patch}), &json!(expected));
+}
+
+#[track_caller]
+fn check_error(patch: &Value, expected: &str) {
+    assert_eq!(patched(patch).unwrap_err(), expected);
+}
+
+#[test]
+fn null_deletes_a_field() {
+    check("/metadata/labels", &json!({"metadata": {"labels": {"k": null, "z": "1"}}}), &json!({"l": "w", "z": "1"}));
+    check("/spec/replicas", &json!({"spec": {"replicas": null}}), &Value::Null);
+}
+
+#[test]
+fn null_that_meets_nothing_is_dropped() {
+    check_pod("nodeSelector", &json!({"nodeSelector": {"a": null, "b": "c"}}), &json!({"b": "c"}));
+    check_pod("affinity", &json!({"affinity": {"nodeAffinity": null}}), &json!({}));
+}
+
+#[test]
+fn empty_patch_list_changes_nothing() {
+    check_names(&json!({"containers": []}), &["a", "b", "c"]);
+}
+
+#[test]
+fn new_items_go_first() {
+    check_names(&json!({"containers": [{"name": "d"}]}), &["d", "a", "b", "c"]);
+    check_names(&json!({"containers": [{"name": "d"}, {"name": "b"}, {"name": "e"}]}), &["d", "a", "b", "e", "c"]);
+}
+
+#[test]
+fn items_of_the_patch_keep_its_order() {
+    check_names(&json!({"containers": [{"name": "c"}, {"name": "a"}]}), &["b", "c", "a"]);
+}
+
+#[test]
+fn items_of_the_same_key_are_merged_with_each_other() {
+    let patch = json!({"containers": [
+        {"name": "z", "ports": [{"containerPort": 1}, {"containerPort": 2}]},
+        {"name": "z", "image": "j", "ports": [{"containerPort": 3}]}
+    ]});
+    let object = patched(&pod(&patch)).unwrap();
+    assert_eq!(
+        object.pointer("/spec/template/spec/containers/0").unwrap(),
+        &json!({"name": "z", "image": "j", "ports": [{"containerPort": 3}, {"containerPort": 1}, {"containerPort": 2}]})
+    );
+}
+
+#[test]
+fn nested_lists_are_merged_by_their_own_key() {
+    let patch = json!({"containers": [{"name": "a", "env": [{"name": "B", "value": null}]}]});
+    let env = json!([{"name": "A", "value": "1"}, {"name": "B"}, {"name": "C", "value": "3"}]);
+    check_pod("containers/0/env", &patch, &env);
+    // The merge key of ports is containerPort alone, unlike that of server-side apply.
+    let patch = json!({"containers": [{"name": "a", "ports": [{"containerPort": 81, "protocol": "TCP"}]}]});
+    let ports = json!([{"containerPort": 80, "name": "x"}, {"containerPort": 81, "name": "y", "protocol": "TCP"}]);
+    check_pod("containers/0/ports", &patch, &ports);
+}
+
+#[test]
+fn lists_without_strategy_are_replaced() {
+    check_pod("containers/0/args", &json!({"containers": [{"name": "a", "args": ["9"]}]}), &json!(["9"]));
+    check_pod("tolerations", &json!({"tolerations": [{"key": "c"}]}), &json!([{"key": "c"}]));
+}
+
+#[test]
+fn directives_in_replaced_lists_are_dropped() {
+    check_pod("tolerations", &json!({"tolerations": [{"key": "c", "$patch": "delete"}]}), &json!([{"key": "c"}]));
+    let patch = json!({"tolerations": [{"$patch": "replace"}, {"key": "c"}]});
+    check_pod("tolerations", &patch, &json!([{}, {"key": "c"}]));
+}
+
+#[test]
+fn delete_directive_removes_an_item() {
+    check_names(&json!({"containers": [{"name": "b", "$patch": "delete"}]}), &["a", "c"]);
+    check_names(&json!({"containers": [{"name": "zzz", "$patch": "delete"}]}), &["a", "b", "c"]);
+}
+
+#[test]
+fn replace_directive_in_a_list_replaces_it_wherever_it_stands() {
+    check_names(&json!({"containers": [{"$patch": "replace"}, {"name": "n"}]}), &["n"]);
+    check_names(&json!({"containers": [{"name": "n"}, {"$patch": "replace"}]}), &["n"]);
+    // The item that holds the directive is lost.
+    check_names(&json!({"containers": [{"name": "b", "$patch": "replace", "image": "r"}]}), &[]);
+}
+
+#[test]
+fn unusable_directives_in_lists_are_errors() {
+    let list = |item: Value| pod(&json!({"containers": [item]}));
+    check_error(
+        &list(json!({"$patch": "delete"})),
+        "map: map[$patch:delete] does not contain declared merge key: name",
+    );
+    let text = "merging lists cannot yet be specified in the patch";
+    check_error(&list(json!({"name": "b", "$patch": "merge"})), text);
+    let text = "unknown patch type: bogus in map: map[$patch:bogus image:r name:b]";
+    check_error(&list(json!({"name": "b", "$patch": "bogus", "image": "r"})), text);
+}
+
+#[test]
+fn item_without_merge_key_is_an_error() {
+    let text = "map: map[image:r] does not contain declared merge key: name";
+    check_error(&pod(&json!({"containers": [{"image": "r"}]})), text);
+    check_error(&pod(&json!({"$setElementOrder/containers": [{"name": "c"}], "containers": [{"image": "r"}]})), text);
+}
+
+#[test]
+fn items_of_different_types_are_an_error() {
+    let text = "list element types are not identical: [[a/a a/b a/c] [<nil>]]";
+    check_error(&json!({"metadata": {"finalizers": [null]}}), text);
+    let text = "list element types are not identical: [[a/a a/b a/c] [1]]";
+    check_error(&json!({"metadata": {"finalizers": [1]}}), text);
+}
+
+#[test]
+fn element_order_arranges_the_list() {
+    let order = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect::<Value>();
+    check_names(&json!({"$setElementOrder/containers": order(&["c", "b", "a"])}), &["c", "b", "a"]);
+    let patch = json!({"$setElementOrder/containers": order(&["c", "d", "a"]), "containers": [{"name": "d"}]});
+    check_names(&patch, &["b", "c", "d", "a"]);
+    let deletion = json!([{"name": "b", "$patch": "delete"}]);
+    check_names(&json!({"$setElementOrder/containers": order(&["b"]), "containers": deletion}), &["a", "c"]);
+    check_names(&json!({"$setElementOrder/containers": order(&["a"]), "containers": deletion}), &["a", "c"]);
+}
+
+#[test]
+fn element_order_arranges_replaced_scalars() {
+    let args = |mut fields: Value| {
+        fields["name"] = "a".into();
+        json!({"containers": [fields]})
+    };
+    check_pod("containers/0/args", &args(json!({"$setElementOrder/args": ["2", "1"]})), &json!(["2", "1"]));
+    let patch = args(json!({"$setElementOrder/args": ["3", "1"], "args": ["3"]}));
+    check_pod("containers/0/args", &patch, &json!(["3"]));
+}
+
+#[test]
+fn element_order_that_contradicts_the_patch_is_an_error() {
+    check_error(
+        &pod(
+            &json!({"$setElementOrder/containers": [{"name": "d"}, {"name": "e"}], "containers": [{"name": "e"}, {"name": "d"}]}),
+        ),
+        "The order in patch list:\n[map[name:e] map[name:d]]\n doesn't match $setElementOrder list:\n[map[name:d] map[name:e]]\n",
+    );
+    check_error(
+        &json!({"metadata": {"$setElementOrder/finalizers": ["a/c"], "finalizers": ["a/d"]}}),
+        "The order in patch list:\n[a/d]\n doesn't match $setElementOrder list:\n[a/c]\n",
+    );
+}
+
+#[test]
+fn element_order_of_a_wrong_type_is_an_error() {
+    let order = |order: Value| pod(&json!({"$setElementOrder/containers": order}));
+    check_error(&order(json!("a")), "expected a []interface {}, but received a string");
+    check_error(&order(json!(null)), "expected a []interface {}, but received a %!s(<nil>)");
+    check_error(&order(json!(["a"])), "value for key 0 is not a map");
+    check_error(&order(json!([{"x": "a"}])), "map: map[x:a] does not contain declared merge key: name");
+    let text = "expected a []interface {}, but received a map[string]interface {}";
+    check_error(&json!({"metadata": {"$setElementOrder/labels": [1]}}), text);
+}
+
+#[test]
+fn scalars_with_merge_strategy_are_united() {
+    check_finalizers(&json!({"finalizers": ["a/c", "a/d"]}), &["a/a", "a/b", "a/c", "a/d"]);
+    check_finalizers(&json!({"finalizers": ["a/d", "a/a"]}), &["a/d", "a/a", "a/b", "a/c"]);
+    check_finalizers(&json!({"finalizers": ["a/d", "a/d"]}), &["a/d", "a/a", "a/b", "a/c"]);
+    check_finalizers(&json!({"finalizers": []}), &["a/a", "a/b", "a/c"]);
+}
+
+#[test]
+fn scalars_are_deleted_by_directive() {
+    check_finalizers(&json!({"$deleteFromPrimitiveList/finalizers": ["a/b", "zz"]}), &["a/a", "a/c"]);
+    check_finalizers(
+        &json!({"$deleteFromPrimitiveList/finalizers": ["a/b"], "finalizers": ["a/d"]}),
+        &["a/d", "a/a", "a/c"],
+    );
+    let patch = json!({"containers": [{"name": "a", "$deleteFromPrimitiveList/args": ["1"]}]});
+    check_pod("containers/0/args", &patch, &json!(["2"]));
+}
+
+#[test]
+fn deletion_list_of_a_wrong_type_changes_nothing() {
+    check_finalizers(&json!({"$deleteFromPrimitiveList/finalizers": "a/a"}), &["a/a", "a/b", "a/c"]);
+    let patch = json!({"metadata": {"$deleteFromPrimitiveList/labels": ["k"]}});
+    check("/metadata/labels", &patch, &json!({"k": "v", "l": "w"}));
+    check("/metadata/finalizers", &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": null}}), &Value::Null);
+}
+
+#[test]
+fn element_order_arranges_united_scalars() {
+    check_finalizers(&json!({"$setElementOrder/finalizers": ["a/c", "a/b"]}), &["a/a", "a/c", "a/b"]);
+    check_finalizers(&json!({"$setElementOrder/finalizers": ["a/c", "a/b", "a/a"]}), &["a/c", "a/b", "a/a"]);
+    let patch = json!({"$setElementOrder/finalizers": ["a/c", "a/d", "a/a"], "finalizers": ["a/d"]});
+    check_finalizers(&patch, &["a/b", "a/c", "a/d", "a/a"]);
+}
+
+#[test]
+fn maps_are_replaced_and_emptied_by_directive() {
+    let labels = |directive: &str| json!({"metadata": {"labels": {"$patch": directive, "z": "1"}}});
+    check("/metadata/labels", &labels("replace"), &json!({"z": "1"}));
+    check("/metadata/labels", &labels("delete"), &json!({}));
+    check_error(&labels("merge"), "unknown patch type: merge in map: map[$patch:merge z:1]");
+    let patch = json!({"metadata": {"labels": {"$patch": 1, "z": "1"}}});
+    check_error(&patch, "unknown patch type: %!s(int64=1) in map: map[$patch:1 z:1]");
+}
+
+#[test]
+fn maps_with_a_directive_are_not_added_where_nothing_was() {
+    check_pod("affinity", &json!({"affinity": {"$patch": "replace", "nodeAffinity": {}}}), &Value::Null);
+    check_pod("initContainers", &json!({"initContainers": [{"$patch": "merge", "name": "i"}]}), &json!([]));
+    let patch = json!({"initContainers": [{"$patch": "replace"}, {"name": "i"}]});
+    check_pod("initContainers", &patch, &json!([{"name": "i"}]));
+}
+
+#[test]
+fn directives_in_a_new_item_of_a_list_are_dropped_without_effect() {
+    let env = json!([{"name": "A", "value": "1"}, {"name": "Q", "$patch": "delete"}]);
+    let patch = json!({"containers": [{"name": "z", "env": env, "$setElementOrder/env": [{"name": "A"}]}]});
+    check_pod("containers/0", &patch, &json!({"name": "z", "env": [{"name": "A", "value": "1"}, {"name": "Q"}]}));
+}
+
+#[test]
+fn retained_keys_clear_the_others() {
+    let patch = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
+    check("/spec/strategy", &patch, &json!({"type": "Recreate"}));
+    let patch = json!({"volumes": [{"name": "v", "$retainKeys": ["name", "configMap"], "configMap": {"name": "q"}}]});
+    check_pod("volumes/0", &patch, &json!({"name": "v", "configMap": {"name": "q"}}));
+    check("/metadata/labels", &json!({"metadata": {"labels": {"$retainKeys": ["k"]}}}), &json!({"k": "v"}));
+}
+
+#[test]
+fn retained_keys_must_name_the_fields_of_the_patch() {
+    let strategy = |strategy: Value| json!({"spec": {"strategy": strategy}});
+    check_error(&strategy(json!({"$retainKeys": ["type"], "rollingUpdate": {}})), BAD_RETAIN_KEYS);
+    check_error(&strategy(json!({"$retainKeys": "type"})), BAD_RETAIN_KEYS);
+    let patch = strategy(json!({"$retainKeys": ["type"], "type": "Recreate", "rollingUpdate": null}));
+    check("/spec/strategy", &patch, &json!({"type": "Recreate"}));
+}
+
+#[test]
+fn patch_that_is_not_an_object_is_an_error() {
+    check_error(&json!([]), "json: cannot unmarshal array into Go value of type map[string]interface {}");
+    check_error(&json!("x"), "json: cannot unmarshal string into Go value of type map[string]interface {}");
+    check_error(&json!(null), "unexpected end of JSON input");
+}
+
+#[test]
+fn lists_are_replaced_where_nothing_is_known() {
+    let mut object = json!({"a": {"b": 1}, "l": [{"name": "x"}]});
+    strategic_merge(None, &mut object, &json!({"a": {"c": 2}, "l": [{"name": "y"}]})).unwrap();
+    assert_eq!(object, json!({"a": {"b": 1, "c": 2}, "l": [{"name": "y"}]}));
+}

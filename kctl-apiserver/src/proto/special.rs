@@ -1,0 +1,86 @@
+//! Messages that are something else in JSON than their fields: times, quantities, raw JSON, one of two shapes.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    fields, short,
+    table::Message,
+    wire::{Reader, Wire},
+};
+
+/// A message in JSON: as the `MarshalJSON` of its Go type writes it, if there is one.
+pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
+    let raw = |text: &str| json(bytes, text).map_err(|why| format!("{}: {why}", short(name)));
+    // Names of types are unique within what is special.
+    match short(name) {
+        "FieldsV1" => raw("fieldsV1"),
+        "RawExtension" | "JSON" => raw("raw"),
+        "Time" | "MicroTime" if bytes.is_empty() => Ok(Value::Null),
+        "Time" => time(name, bytes, depth, "%Y-%m-%dT%H:%M:%SZ"),
+        "MicroTime" => time(name, bytes, depth, "%Y-%m-%dT%H:%M:%S%.6fZ"),
+        "Quantity" => Ok(fields(name, bytes, depth)?.remove("string").unwrap_or_else(|| "0".into())),
+        "IntOrString" => fields(name, bytes, depth).map(int_or_string),
+        "JSONSchemaPropsOrArray" => fields(name, bytes, depth).map(|map| either(map, "jSONSchemas", "schema")),
+        "JSONSchemaPropsOrStringArray" => fields(name, bytes, depth).map(|map| either(map, "property", "schema")),
+        "JSONSchemaPropsOrBool" => {
+            let mut map = fields(name, bytes, depth)?;
+            map.entry("allows").or_insert(Value::Bool(false));
+            Ok(either(map, "schema", "allows"))
+        }
+        _ => match Message::named(name).and_then(|message| message.items) {
+            Some(number) => texts(name, number, bytes),
+            None => fields(name, bytes, depth).map(Value::Object),
+        },
+    }
+}
+
+fn either(mut map: Map<String, Value>, one: &str, other: &str) -> Value {
+    map.remove(one).or_else(|| map.remove(other)).unwrap_or_default()
+}
+
+/// `Type` is 1 for a text (`k8s.io/apimachinery/pkg/util/intstr`).
+fn int_or_string(mut map: Map<String, Value>) -> Value {
+    if map.get("type").and_then(Value::as_i64) == Some(1) {
+        return map.remove("strVal").unwrap_or_else(|| "".into());
+    }
+    map.remove("intVal").unwrap_or_else(|| 0.into())
+}
+
+/// Field 1 is JSON itself; nothing is null.
+fn json(bytes: &[u8], field: &str) -> Result<Value, String> {
+    let (mut reader, mut raw) = (Reader(bytes), &[][..]);
+    while let Some(tag) = reader.tag()? {
+        match (tag.number, reader.value(tag)?) {
+            (1, Wire::Bytes(bytes)) => raw = bytes,
+            (1, other) => return Err(super::wrong(&other)),
+            _ => {}
+        }
+    }
+    if raw.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(raw).map_err(|error| format!("{field} is not JSON: {error}"))
+}
+
+fn time(name: &str, bytes: &[u8], depth: usize, format: &str) -> Result<Value, String> {
+    let map = fields(name, bytes, depth)?;
+    let part = |key: &str| map.get(key).and_then(Value::as_i64).unwrap_or_default();
+    let nanos = i32::try_from(part("nanos")).unwrap_or_default();
+    let time = Timestamp::new(part("seconds"), nanos).map_err(|error| format!("{}: {error}", short(name)))?;
+    Ok(time.strftime(format).to_string().into())
+}
+
+/// A message that stands for a list of texts.
+fn texts(name: &str, number: u32, bytes: &[u8]) -> Result<Value, String> {
+    let (mut reader, mut texts) = (Reader(bytes), Vec::new());
+    let named = |why: String| format!("{}.items: {why}", short(name));
+    while let Some(tag) = reader.tag().map_err(named)? {
+        match reader.value(tag).map_err(named)? {
+            Wire::Bytes(text) if tag.number == number => texts.push(Value::from(String::from_utf8_lossy(text))),
+            other if tag.number == number => return Err(named(super::wrong(&other))),
+            _ => {}
+        }
+    }
+    Ok(texts.into())
+}

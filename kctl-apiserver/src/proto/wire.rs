@@ -1,0 +1,136 @@
+//! The wire format of protocol buffers: from bytes to numbered fields, which messages give names to.
+
+/// The value of one field as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wire<'a> {
+    Varint(u64),
+    Fixed64([u8; 8]),
+    Bytes(&'a [u8]),
+    Fixed32([u8; 4]),
+}
+
+impl Wire<'_> {
+    /// The number of its wire type, for errors.
+    pub(super) fn type_number(&self) -> u8 {
+        match self {
+            Self::Varint(_) => 0,
+            Self::Fixed64(_) => 1,
+            Self::Bytes(_) => 2,
+            Self::Fixed32(_) => 5,
+        }
+    }
+}
+
+/// Number and wire type of a field whose value comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub(super) number: u32,
+    wire_type: u8,
+}
+
+const EOF: &str = "unexpected EOF";
+
+/// What is left to read.
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The next tag; nothing at the end.
+    pub(super) fn tag(&mut self) -> Result<Option<Tag>, String> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.varint()?;
+        let wire_type = u8::try_from(tag & 7).unwrap_or_default();
+        match u32::try_from(tag >> 3) {
+            Ok(number) if number > 0 => Ok(Some(Tag { number, wire_type })),
+            _ => Err(format!("proto: illegal tag {} (wire type {wire_type})", tag >> 3)),
+        }
+    }
+
+    /// The value behind a tag. Groups are refused: no message has them.
+    pub(super) fn value(&mut self, tag: Tag) -> Result<Wire<'a>, String> {
+        match tag.wire_type {
+            0 => self.varint().map(Wire::Varint),
+            1 => self.array().map(Wire::Fixed64),
+            2 => {
+                let len = usize::try_from(self.varint()?).map_err(|_| EOF)?;
+                self.take(len).map(Wire::Bytes)
+            }
+            5 => self.array().map(Wire::Fixed32),
+            other => Err(format!("proto: illegal wireType {other}")),
+        }
+    }
+
+    /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+    pub(super) fn varint(&mut self) -> Result<u64, String> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.array()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err("proto: integer overflow".into())
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(EOF)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(EOF)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], expected: Result<(u32, Wire<'_>), &str>) {
+        let mut reader = Reader(bytes);
+        let read = reader.tag().and_then(|tag| {
+            let tag = tag.unwrap();
+            Ok((tag.number, reader.value(tag)?))
+        });
+        assert_eq!(read, expected.map_err(str::to_owned), "{bytes:x?}");
+    }
+
+    #[test]
+    fn each_wire_type_is_read() {
+        check(&[0x08, 0x96, 0x01], Ok((1, Wire::Varint(150))));
+        check(&[0x12, 2, b'a', b'b', b'c'], Ok((2, Wire::Bytes(b"ab"))));
+        check(&[0x19, 1, 2, 3, 4, 5, 6, 7, 8], Ok((3, Wire::Fixed64([1, 2, 3, 4, 5, 6, 7, 8]))));
+        check(&[0x25, 1, 2, 3, 4], Ok((4, Wire::Fixed32([1, 2, 3, 4]))));
+        assert_eq!(Reader(&[]).tag(), Ok(None));
+    }
+
+    #[test]
+    fn the_largest_integer_is_read_and_one_more_is_refused() {
+        let max = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(Reader(&max).varint(), Ok(u64::MAX));
+        let over = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02];
+        assert_eq!(Reader(&over).varint(), Err("proto: integer overflow".into()));
+        assert_eq!(Reader(&[0x80; 11]).varint(), Err("proto: integer overflow".into()));
+    }
+
+    #[test]
+    fn broken_input_is_refused() {
+        check(&[0x80], Err(EOF));
+        check(&[0x08], Err(EOF));
+        check(&[0x12, 3, b'a', b'b'], Err(EOF));
+        check(&[0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01], Err(EOF));
+        check(&[0x19, 1], Err(EOF));
+        check(&[0x25, 1], Err(EOF));
+        check(&[0x02, 0], Err("proto: illegal tag 0 (wire type 2)"));
+        check(&[0x0b], Err("proto: illegal wireType 3"));
+    }
+}
