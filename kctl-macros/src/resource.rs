@@ -23,7 +23,7 @@ pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> Toke
 
 pub(crate) fn expand_schema(options: &TokenStream, item: &TokenStream) -> TokenStream {
     if !options.is_empty() {
-        let error = Error::new_spanned(options, "`#[schema]` takes no options\nhelp: write `#[schema]`\ncode: K0020");
+        let error = Error::new_spanned(options, "`#[schema]` takes no options\nhelp: write `#[schema]`\ncode: K0029");
         let error = error.to_compile_error();
         return quote! { #error #item };
     }

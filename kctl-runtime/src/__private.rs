@@ -12,16 +12,81 @@ pub use serde;
 pub use serde_json;
 
 pub use crate::{
+    allows, owns_nothing,
     reconcile::{
-        Action, Allows, Caches, Context, Controller, Declares, Finalize, FinalizeFn, FunctionController, ReadsLive,
-        Reconcile, Result, Writes, verb,
+        Action, Allows, Caches, Context, Controller, Declares, DeclaresFinalizer, Finalize, FinalizeFn,
+        FunctionController, ReadsLive, Reconcile, Result, Writes, verb,
     },
     spec::{ControllerSpec, Relation, SpecBuilder},
+    spec_of, writes_nothing,
 };
 
 /// Stands in every permission, so that only generated code can grant one.
 #[derive(Debug)]
 pub struct Seal;
+
+/// No kind. Without an implementation of `Declares`, rustc says that `cx.owned` does not exist for this controller; with one,
+/// it takes that one's kind for granted; with two, it says which kind is not declared.
+pub struct NoKind;
+/// The second one.
+pub struct NorThis;
+
+/// For controllers that own nothing.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! owns_nothing {
+    ($name:ident) => {
+        $crate::no_kinds!(Declares, $name, NoKind);
+        $crate::no_kinds!(Declares, $name, NorThis);
+    };
+}
+
+/// For controllers that declare nothing that they do not own.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! writes_nothing {
+    ($name:ident) => {
+        $crate::no_kinds!(Writes, $name, NoKind);
+        $crate::no_kinds!(Writes, $name, NorThis);
+    };
+}
+
+/// The verbs of a grant.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! allows {
+    ($grant:ident, $name:ident, $kind:ident: $($verb:ident)*) => { $(
+        impl $crate::__private::Allows<$crate::__private::verb::$verb, $name, $kind> for $grant {
+            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+        }
+    )* };
+}
+
+/// The start of a declaration, with what the primary's type says of itself.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! spec_of {
+    ($primary:ident, $name:literal) => {{
+        #[allow(unused_imports, reason = "which one is used depends on the kind")]
+        use $crate::__private::{HasCrd as _, HasSchema as _, NoCrd as _, WithStatus as _, WithoutStatus as _};
+        let probe = $crate::__private::CrdProbe::<$primary>::NEW;
+        $crate::__private::SpecBuilder::<Self>::new($name, ::core::file!(), ::core::line!())
+            .crd((&&probe).crd(), (&&probe).has_status())
+            .schema((&&probe).schema())
+    }};
+}
+
+/// A permission of nothing.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! no_kinds {
+    ($permission:ident, $name:ident, $kind:ident) => {
+        impl $crate::__private::$permission<$crate::__private::$kind> for $name {
+            type Grant = $crate::__private::$kind;
+            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+        }
+    };
+}
 
 /// Finds the definition of a kind that may or may not be a custom resource. Method lookup on `&&CrdProbe` tries
 /// `HasSchema`, then `HasCrd`, then `NoCrd`: the first whose bounds hold is called.

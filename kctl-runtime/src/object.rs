@@ -7,26 +7,61 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use kube::Resource;
+use kube::{
+    Resource,
+    core::{ClusterResourceScope, NamespaceResourceScope},
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::key::ObjectKey;
+use crate::{key::ObjectKey, reconcile::Controller};
 
 /// What a kind must be to be watched, stored and written: every k8s-openapi kind and every `CustomResource`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
-    note = "use a kind of `kctl::k8s` or a struct with `#[resource(group = …, version = …, kind = …)]`"
+    note = "help: use a kind of `kctl::k8s`, or what `#[resource(group = …, version = …, kind = …)]` makes",
+    note = "code: K0030"
 )]
 pub trait Object:
     Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'static
 {
 }
+#[diagnostic::do_not_recommend]
 impl<K> Object for K where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'static
 {
 }
+
+/// A kind whose objects the primary of the controller `C` can own: an owner in a namespace is looked for in that namespace
+/// only, so what it owns elsewhere is taken for an orphan and collected ("Owners and Dependents" in the Kubernetes manual).
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes kind",
+    label = "not a kind",
+    note = "help: use a kind of `kctl::k8s`, or what `#[resource(group = …, version = …, kind = …)]` makes",
+    note = "code: K0030"
+)]
+pub trait OwnedBy<C>: Object {}
+impl<C, K> OwnedBy<C> for K
+where
+    C: Controller,
+    K: Object,
+    <C::Primary as Resource>::Scope: MayOwn<K::Scope, C::Primary, K>,
+{
+}
+
+/// A scope whose objects can own objects of the scope `S`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{P}` lives in a namespace and can't own `{K}`, which does not",
+    label = "not in a namespace",
+    note = "help: write `watches = {K}(map = f)` or `reads = {K}`, and clean up in `finalize`",
+    note = "code: K0031"
+)]
+pub trait MayOwn<S, P, K> {}
+impl<S, P, K> MayOwn<S, P, K> for ClusterResourceScope {}
+impl<P, K> MayOwn<NamespaceResourceScope, P, K> for NamespaceResourceScope {}
 
 /// A kind as data: how it is named on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

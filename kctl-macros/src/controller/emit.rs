@@ -1,8 +1,8 @@
 //! `Model` → tokens: one function for each emitted item; nothing can fail here.
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
-use syn::Ident;
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::{Ident, Type, spanned::Spanned};
 
 use super::check::{Form, Model, Relation};
 
@@ -12,13 +12,12 @@ const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let krate = &model.krate;
     let marker = (model.form == Form::Function).then(|| marker(model));
-    let primary = &model.primary;
+    let primary = primary_kind(model);
+    let primary_type = kind(&primary, &model.primary);
     let controller = controller(model);
     let reconcile = reconcile(model);
-    let kinds = model.relations.iter().enumerate().map(|(index, relation)| {
-        let (alias, kind) = (format_ident!("__K{index}"), &relation.kind);
-        quote!(type #alias = #kind;)
-    });
+    let kinds =
+        model.relations.iter().enumerate().map(|(index, relation)| kind(&alias(index, relation), &relation.kind));
     let grants = model.relations.iter().enumerate().map(|(index, relation)| grants(model, index, relation));
     let primary_grant = primary_grant(model);
     let allows = (model.form == Form::Function).then(
@@ -30,7 +29,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
         #marker
         const _: () = {
             use #krate::__private as __p;
-            type __Primary = #primary;
+            #primary_type
             #(#kinds)*
             #controller
             #reconcile
@@ -38,6 +37,20 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
             #(#grants)*
         };
     }
+}
+
+fn kind(alias: &Ident, ty: &Type) -> TokenStream {
+    quote_spanned!(ty.span()=> type #alias = #ty;)
+}
+
+/// The primary, with the place where the user names it.
+fn primary_kind(model: &Model) -> Ident {
+    format_ident!("__Primary", span = model.primary.span())
+}
+
+/// A related kind, with the place where the user names it.
+fn alias(index: usize, relation: &Relation) -> Ident {
+    format_ident!("__K{index}", span = relation.kind.span())
 }
 
 /// The type that stands for a function: it lives in the type namespace only, so the function stays callable.
@@ -53,35 +66,37 @@ fn marker(model: &Model) -> TokenStream {
 fn controller(model: &Model) -> TokenStream {
     let name = &model.name;
     let text = name.to_string();
-    let calls = &model.calls;
+    let (primary, calls) = (primary_kind(model), &model.calls);
     let relations = model.relations.iter().enumerate().map(|(index, relation)| {
-        let (alias, role, text, calls) = (format_ident!("__K{index}"), &relation.role, &relation.text, &relation.calls);
-        quote!(.relation(__p::Relation::<__Primary, #alias>::#role(#text)#(#calls)*))
+        let (alias, text, calls) = (alias(index, relation), &relation.text, &relation.calls);
+        let role = Ident::new(&relation.role.to_string(), relation.kind.span());
+        let mut text = Literal::string(text);
+        text.set_span(relation.kind.span());
+        let new = quote_spanned!(relation.kind.span()=> __p::Relation::<Self, #alias>::#role(#text));
+        quote!(.relation(#new #(#calls)*))
     });
-    let finalize = model.finalizer.then(|| {
+    let finalize = model.finalizer.as_ref().map(|word| {
+        let finalize = quote_spanned!(word.span()=> __p::finalize_fn::<Self>);
         quote! {
             fn finalize_fn() -> ::core::option::Option<__p::FinalizeFn<Self>> {
-                ::core::option::Option::Some(__p::finalize_fn::<Self>())
+                ::core::option::Option::Some(#finalize())
             }
         }
     });
+    let declares_finalizer = finalize.is_some().then(|| quote!(impl __p::DeclaresFinalizer for #name {}));
     quote! {
         impl __p::Controller for #name {
-            type Primary = __Primary;
+            type Primary = #primary;
             type Grant = __Grant;
             fn spec() -> __p::ControllerSpec {
-                #[allow(unused_imports, reason = "which one is used depends on the kind")]
-                use __p::{HasCrd as _, HasSchema as _, NoCrd as _, WithStatus as _, WithoutStatus as _};
-                let probe = __p::CrdProbe::<__Primary>::NEW;
-                __p::SpecBuilder::<__Primary>::new(#text, ::core::file!(), ::core::line!())
-                    .crd((&&probe).crd(), (&&probe).has_status())
-                    .schema((&&probe).schema())
+                __p::spec_of!(#primary, #text)
                     #(#calls)*
                     #(#relations)*
                     .build()
             }
             #finalize
         }
+        #declares_finalizer
     }
 }
 
@@ -95,10 +110,15 @@ fn reconcile(model: &Model) -> TokenStream {
             };
         };
     }
+    let primary = primary_kind(model);
+    let (cx_span, result_span) = model.signature.unwrap_or((name.span(), name.span()));
+    let (cx, callee) = (Ident::new("cx", cx_span), Ident::new(&name.to_string(), result_span));
+    let call = quote_spanned!(result_span=> #callee(object, #cx).await);
+    let object = Ident::new("object", result_span);
     quote! {
         impl __p::Reconcile for #name {
-            async fn reconcile(&self, object: __p::Arc<__Primary>, cx: __p::Context<Self>) -> __p::Result<__p::Action> {
-                #name(object, cx).await
+            async fn reconcile(&self, #object: __p::Arc<#primary>, #cx: __p::Context<Self>) -> __p::Result<__p::Action> {
+                #call
             }
         }
         impl __p::FunctionController for #name {
@@ -108,18 +128,24 @@ fn reconcile(model: &Model) -> TokenStream {
 }
 
 fn primary_grant(model: &Model) -> TokenStream {
-    let name = &model.name;
+    let (name, primary) = (&model.name, primary_kind(model));
     let verbs = with_contained(model.primary_verbs.clone());
+    let owns = model.relations.iter().any(|relation| relation.role == "owns");
+    let undeclared = (!owns).then(|| quote!(__p::owns_nothing!(#name);));
+    let writes = model.relations.iter().any(|relation| relation.role != "owns");
+    let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
     quote! {
         pub struct __Grant;
-        impl __p::Caches<__Primary> for #name { const SEAL: __p::Seal = __p::Seal; }
-        #(impl __p::Allows<__p::verb::#verbs, #name, __Primary> for __Grant { const SEAL: __p::Seal = __p::Seal; })*
+        impl __p::Caches<#primary> for #name { const SEAL: __p::Seal = __p::Seal; }
+        __p::allows!(__Grant, #name, #primary: #(#verbs)*);
+        #undeclared
+        #unwritten
     }
 }
 
 fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let name = &model.name;
-    let (kind, grant) = (format_ident!("__K{index}"), format_ident!("__G{index}"));
+    let (kind, grant) = (alias(index, relation), format_ident!("__G{index}"));
     let seal = quote!(
         const SEAL: __p::Seal = __p::Seal;
     );
@@ -138,7 +164,7 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
         pub struct #grant;
         impl __p::#reads<#kind> for #name { #seal }
         impl __p::#declares<#kind> for #name { type Grant = #grant; #seal }
-        #(impl __p::Allows<__p::verb::#verbs, #name, #kind> for #grant { #seal })*
+        __p::allows!(#grant, #name, #kind: #(#verbs)*);
     }
 }
 

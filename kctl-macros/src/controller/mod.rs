@@ -2,28 +2,27 @@
 
 mod check;
 mod emit;
+#[cfg(test)]
+mod golden;
 mod parse;
+mod recover;
+mod relation;
+mod values;
 
 use proc_macro2::TokenStream;
-use quote::quote;
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
-    let expanded = parse::parse(options, item.clone()).and_then(|input| check::check(&input));
-    match expanded {
+    let input = parse::parse(options, item);
+    match check::check(&input) {
         Ok(model) => emit::emit(&model, item),
-        Err(error) => recover(&error, item),
+        Err(errors) => recover::recover(&errors, &input, item),
     }
-}
-
-/// The item stays, and so does the name that it would have got: one mistake is one error.
-fn recover(error: &syn::Error, item: &TokenStream) -> TokenStream {
-    let errors = error.to_compile_error();
-    let stub = parse::function_name(item).map(|name| quote!(#[allow(non_camel_case_types, dead_code)] struct #name {}));
-    quote! { #item #stub #errors }
 }
 
 #[cfg(test)]
 mod tests {
+    use quote::quote;
+
     use super::*;
 
     fn check(options: TokenStream, item: &TokenStream, expected: &str) {

@@ -1,23 +1,39 @@
-//! Tokens → `Input`: what was written, without rules.
+//! Tokens → `Input`: what was written, without rules. Nothing here stops at a mistake: it is kept beside what could be read.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use syn::{
-    Expr, Ident, Item, Path, Result, Token, Type, parenthesized,
-    parse::{Parse, ParseStream},
-    punctuated::Punctuated,
+    Attribute, Error, Expr, Ident, Item, Path, Result, Signature, Token, Type, Visibility, parenthesized,
+    parse::{Parse, ParseStream, Parser},
 };
 
 /// The attribute and the item.
 pub(super) struct Input {
     pub(super) options: Vec<Entry>,
-    pub(super) item: Item,
+    pub(super) item: Annotated,
+    pub(super) mistakes: Vec<Error>,
+}
+
+/// What the attribute stands on.
+pub(super) enum Annotated {
+    Function(Function),
+    Struct(syn::ItemStruct),
+    Other(TokenStream),
+}
+
+/// The head of a function. Its body is not read: a function that is half typed still has a name.
+pub(super) struct Function {
+    pub(super) attrs: Vec<Attribute>,
+    pub(super) vis: Visibility,
+    pub(super) sig: Signature,
 }
 
 /// `name = value(arguments)`, or `name(arguments)`.
 pub(super) struct Entry {
     pub(super) name: Ident,
     pub(super) value: Option<Value>,
+    pub(super) parentheses: Option<syn::token::Paren>,
     pub(super) arguments: Vec<Argument>,
+    mistakes: Vec<Error>,
 }
 
 pub(super) enum Value {
@@ -36,17 +52,53 @@ pub(super) enum Argument {
 /// Options whose value is a kind.
 const KINDS: [&str; 4] = ["owns", "watches", "reads", "of"];
 
-pub(super) fn parse(options: TokenStream, item: TokenStream) -> Result<Input> {
-    let entries = |input: ParseStream<'_>| Punctuated::<Entry, Token![,]>::parse_terminated(input);
-    let options = syn::parse::Parser::parse2(entries, options)?;
-    Ok(Input { options: options.into_iter().collect(), item: syn::parse2(item)? })
+pub(super) fn parse(options: TokenStream, item: &TokenStream) -> Input {
+    let mut mistakes = Vec::new();
+    let entries = |input: ParseStream<'_>| Ok(list::<Entry>(input, &mut mistakes));
+    let parsed = entries.parse2(options);
+    let mut options = parsed.unwrap_or_else(|error| {
+        mistakes.push(error);
+        Vec::new()
+    });
+    mistakes.extend(options.iter_mut().flat_map(|entry| entry.mistakes.drain(..)));
+    Input { options, item: annotated(item), mistakes }
 }
 
-/// The name of the function, if the tokens have one: also where nothing else parses.
-pub(super) fn function_name(item: &TokenStream) -> Option<Ident> {
+fn annotated(item: &TokenStream) -> Annotated {
+    if let Ok(function) = syn::parse2::<Function>(item.clone()) {
+        return Annotated::Function(function);
+    }
     match syn::parse2::<Item>(item.clone()) {
-        Ok(Item::Fn(function)) => Some(function.sig.ident),
-        _ => None,
+        Ok(Item::Struct(item)) => Annotated::Struct(item),
+        _ => Annotated::Other(item.clone()),
+    }
+}
+
+/// What stands between commas. After a mistake it goes on behind the next comma.
+fn list<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Error>) -> Vec<T> {
+    let mut found = Vec::new();
+    while !input.is_empty() {
+        match input.parse::<T>() {
+            Ok(one) if input.is_empty() || input.peek(Token![,]) => found.push(one),
+            Ok(one) => {
+                found.push(one);
+                mistakes.push(input.error("expected `,`"));
+            }
+            Err(error) => mistakes.push(error),
+        }
+        while !input.is_empty() && !input.peek(Token![,]) {
+            let _skipped = input.parse::<TokenTree>();
+        }
+        let _comma = input.parse::<Option<Token![,]>>();
+    }
+    found
+}
+
+impl Parse for Function {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let function = Self { attrs: input.call(Attribute::parse_outer)?, vis: input.parse()?, sig: input.parse()? };
+        let _body = input.parse::<TokenStream>()?;
+        Ok(function)
     }
 }
 
@@ -57,27 +109,27 @@ impl Parse for Entry {
         } else {
             input.parse::<Ident>()?
         };
-        let mut value = None;
-        if input.peek(Token![=]) {
-            input.parse::<Token![=]>()?;
-            value = Some(if KINDS.contains(&name.to_string().as_str()) {
-                Value::Kind(Type::Path(syn::TypePath {
-                    attrs: Vec::new(),
-                    qself: None,
-                    path: input.call(Path::parse_mod_style)?,
-                }))
-            } else {
-                Value::Expr(input.parse()?)
-            });
-        }
-        let mut arguments = Vec::new();
+        let value = if input.parse::<Option<Token![=]>>()?.is_some() { value(&name, input)? } else { None };
+        let (mut mistakes, mut arguments, mut parentheses) = (Vec::new(), Vec::new(), None);
         if input.peek(syn::token::Paren) {
             let content;
-            parenthesized!(content in input);
-            arguments = Punctuated::<Argument, Token![,]>::parse_terminated(&content)?.into_iter().collect();
+            parentheses = Some(parenthesized!(content in input));
+            arguments = list(&content, &mut mistakes);
         }
-        Ok(Self { name, value, arguments })
+        Ok(Self { name, value, parentheses, arguments, mistakes })
     }
+}
+
+/// What stands behind `=`; nothing, where it is not typed yet or is no kind: the rules ask for it.
+fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
+    if input.is_empty() || input.peek(Token![,]) {
+        return Ok(None);
+    }
+    if !KINDS.contains(&name.to_string().as_str()) {
+        return Ok(Some(Value::Expr(input.parse()?)));
+    }
+    let path = input.call(Path::parse_mod_style)?;
+    Ok(Some(Value::Kind(Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path }))))
 }
 
 impl Parse for Argument {

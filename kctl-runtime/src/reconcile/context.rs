@@ -27,12 +27,14 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no status",
     label = "no status is declared",
-    note = "write `#[resource(…, status = \"…\")]` on its spec"
+    note = "help: write `#[resource(…, status = \"…\")]` on its spec",
+    note = "code: K0032"
 )]
 pub trait HasStatus {
     /// The type of `.status`.
     type Status: Serialize + Send + 'static;
 }
+#[diagnostic::do_not_recommend]
 impl<K: kube::core::object::HasStatus<Status: Serialize + Send + 'static>> HasStatus for K {
     type Status = K::Status;
 }
@@ -267,9 +269,9 @@ impl<C: Controller> Context<C> {
 
     /// Sets the status of the primary: sends a JSON merge patch from the status that this reconcile was given to `status`,
     /// and nothing when they are equal. Fields that `status` leaves out are removed.
-    pub fn patch_status(&self, status: <C::Primary as HasStatus>::Status) -> Request<()>
+    pub fn patch_status<S: Serialize + Send + 'static>(&self, status: S) -> Request<()>
     where
-        C::Primary: HasStatus,
+        C::Primary: HasStatus<Status = S>,
     {
         let inner = self.inner.clone();
         Request::new(async move {

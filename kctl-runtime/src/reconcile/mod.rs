@@ -25,7 +25,8 @@ use crate::{object::Object, spec::ControllerSpec};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a controller",
     label = "not a controller",
-    note = "annotate it with `#[controller(…)]`"
+    note = "help: annotate it with `#[controller(…)]`",
+    note = "code: K0033"
 )]
 pub trait Controller: Sized + Send + Sync + 'static {
     /// The kind that is reconciled.
@@ -47,7 +48,8 @@ pub trait Controller: Sized + Send + Sync + 'static {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no `reconcile`",
     label = "`impl Reconcile` is missing",
-    note = "write `impl Reconcile for {Self} {{ async fn reconcile(&self, object: Arc<…>, cx: Context<Self>) -> Result<Action> {{ … }} }}`"
+    note = "help: write `impl Reconcile for {Self} {{ async fn reconcile(&self, object: Arc<…>, cx: Context<Self>) -> Result<Action> {{ … }} }}`",
+    note = "code: K0034"
 )]
 pub trait Reconcile: Controller {
     /// Called with the newest cached state whenever the object, or something related to it, may have changed. It is called
@@ -62,15 +64,25 @@ pub trait Reconcile: Controller {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` declares a finalizer but has no `finalize`",
     label = "`impl Finalize` is missing",
-    note = "write `impl Finalize for {Self} {{ async fn finalize(&self, object: Arc<…>, cx: Context<Self>) -> Result<()> {{ … }} }}`"
+    note = "help: write `impl Finalize for {Self} {{ async fn finalize(&self, object: Arc<…>, cx: Context<Self>) -> Result<()> {{ … }} }}`",
+    note = "code: K0035"
 )]
-pub trait Finalize: Controller {
+pub trait Finalize: Controller + DeclaresFinalizer {
     /// Called while the object is being deleted and holds the finalizer; the finalizer goes when it returns `Ok`.
     ///
     /// # Errors
     /// Any error keeps the finalizer and is tried again.
     fn finalize(&self, object: Arc<Self::Primary>, cx: Context<Self>) -> impl Future<Output = Result<()>> + Send;
 }
+
+/// A controller that declares `finalizer = "…"`: without it, `finalize` would never be called.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has a `finalize` but declares no finalizer",
+    label = "no finalizer is declared",
+    note = "help: write `finalizer = \"example.com/name\"` in `#[controller(…)]` of `{Self}`",
+    note = "code: K0036"
+)]
+pub trait DeclaresFinalizer {}
 
 /// A `finalize` as a value.
 pub type FinalizeFn<C> = for<'a> fn(
@@ -80,6 +92,12 @@ pub type FinalizeFn<C> = for<'a> fn(
 ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// Controllers without state: those made from functions.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a controller made from a function",
+    label = "not a function with `#[controller]`",
+    note = "help: register a struct by `App::controller_with(|env| async {{ Ok({Self} {{ … }}) }})`",
+    note = "code: K0037"
+)]
 pub trait FunctionController: Reconcile {
     /// The controller.
     fn instance() -> Self;

@@ -1,5 +1,6 @@
 //! The declaration as types: which operations a controller may ask for. `#[controller]` implements these traits.
 
+use super::Controller;
 use crate::__private::Seal;
 
 /// The verbs, as types.
@@ -19,7 +20,8 @@ pub mod verb {
 #[diagnostic::on_unimplemented(
     message = "`{C}` may not {V} `{K}`",
     label = "`{V}` on `{K}` is not declared",
-    note = "add `{V}` to the verbs of `{K}` in `#[controller(…)]` of `{C}`"
+    note = "help: add `{V}` to the verbs of `{K}` in `#[controller(…)]` of `{C}`, or to the bound of a helper function",
+    note = "code: K0038"
 )]
 pub trait Allows<V, C: ?Sized, K> {
     #[doc(hidden)]
@@ -30,9 +32,10 @@ pub trait Allows<V, C: ?Sized, K> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared",
-    note = "write `#[controller(owns = {K})]`"
+    note = "help: write `#[controller(owns = {K})]`",
+    note = "code: K0039"
 )]
-pub trait Declares<K> {
+pub trait Declares<K>: Controller {
     /// What it may do.
     type Grant;
     #[doc(hidden)]
@@ -43,9 +46,10 @@ pub trait Declares<K> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared",
-    note = "write `#[controller(owns = {K})]`, `reads = {K}` or `watches = {K}(map = …)`"
+    note = "help: write `#[controller(owns = {K})]`, `reads = {K}` or `watches = {K}(map = …)`",
+    note = "code: K0039"
 )]
-pub trait Caches<K> {
+pub trait Caches<K>: Controller {
     #[doc(hidden)]
     const SEAL: Seal;
 }
@@ -54,9 +58,10 @@ pub trait Caches<K> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared as `watches` or `reads`",
-    note = "write `#[controller(reads = {K}(verb))]` with the verbs that are used"
+    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used",
+    note = "code: K0039"
 )]
-pub trait Writes<K> {
+pub trait Writes<K>: Controller {
     /// What it may do.
     type Grant;
     #[doc(hidden)]
@@ -67,15 +72,23 @@ pub trait Writes<K> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not read `{K}` live",
     label = "`{K}` is not declared as `live`",
-    note = "write `#[controller(reads = {K}(live))]`"
+    note = "help: write `#[controller(reads = {K}(live))]`",
+    note = "code: K0040"
 )]
-pub trait ReadsLive<K> {
+pub trait ReadsLive<K>: Controller {
     #[doc(hidden)]
     const SEAL: Seal;
 }
 
 /// What `reads = K` grants: the bound of helper functions that read `K`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not declare `{K}`",
+    label = "`{K}` is not declared",
+    note = "help: write `#[controller(owns = {K})]`, `reads = {K}` or `watches = {K}(map = …)`",
+    note = "code: K0039"
+)]
 pub trait Reads<K>: Caches<K> {}
+#[diagnostic::do_not_recommend]
 impl<C: Caches<K>, K> Reads<K> for C {}
 
 macro_rules! alias {

@@ -6,24 +6,26 @@ use k8s_openapi::{
     api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 
+use kube::Resource;
+
 use super::{ControllerSpec, Relation};
-use crate::{object::Object, store::Change};
+use crate::{reconcile::Controller, store::Change};
 
 /// Collects the options of a `#[controller]`.
-pub struct SpecBuilder<P> {
+pub struct SpecBuilder<C: Controller> {
     spec: ControllerSpec,
-    primary: Relation<P, P>,
+    primary: Relation<C, C::Primary>,
 }
 
-impl<P: Object> SpecBuilder<P> {
+impl<C: Controller> SpecBuilder<C> {
     /// The defaults: the name is the kind in lower case.
     pub fn new(item: &str, file: &str, line: u32) -> Self {
-        let primary = Relation::<P, P>::primary();
+        let primary = Relation::<C, C::Primary>::primary();
         Self {
             spec: ControllerSpec {
-                name: P::kind(&()).to_lowercase(),
+                name: C::Primary::kind(&()).to_lowercase(),
                 location: format!("{item} at {file}:{line}"),
-                primary: Relation::<P, P>::primary().erase(),
+                primary: Relation::<C, C::Primary>::primary().erase(),
                 relations: Vec::new(),
                 crd: None,
                 schema: None,
@@ -72,14 +74,14 @@ impl<P: Object> SpecBuilder<P> {
 
     /// `primary(when = f)`.
     #[must_use]
-    pub fn primary_when(mut self, f: impl Fn(&Change<Arc<P>>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn primary_when(mut self, f: impl Fn(&Change<Arc<C::Primary>>) -> bool + Send + Sync + 'static) -> Self {
         self.primary = self.primary.when(f);
         self
     }
 
     /// `primary(index = f)`.
     #[must_use]
-    pub fn primary_index(mut self, f: impl Fn(&P) -> Vec<String> + Send + Sync + 'static, text: &str) -> Self {
+    pub fn primary_index(mut self, f: impl Fn(&C::Primary) -> Vec<String> + Send + Sync + 'static, text: &str) -> Self {
         self.primary = self.primary.index(f, text);
         self
     }
@@ -107,7 +109,7 @@ impl<P: Object> SpecBuilder<P> {
 
     /// `owns`, `watches` or `reads`.
     #[must_use]
-    pub fn relation<K: Object>(mut self, relation: Relation<P, K>) -> Self {
+    pub fn relation<K>(mut self, relation: Relation<C, K>) -> Self {
         self.spec.relations.push(relation.erase());
         self
     }

@@ -7,15 +7,16 @@ use kube::Resource;
 use super::{RelationSpec, Role};
 use crate::{
     key::Key,
-    object::{Kind, Object},
+    object::{Kind, Object, OwnedBy},
+    reconcile::Controller,
     source::fits,
     store::{Change, SharedStore, Store, index_values, view},
 };
 
-/// A relation of a controller of `P` to the kind `K`.
-pub struct Relation<P, K> {
+/// A relation of the controller `C` to the kind `K`.
+pub struct Relation<C, K> {
     spec: RelationSpec,
-    kinds: PhantomData<fn() -> (P, K)>,
+    kinds: PhantomData<fn() -> (C, K)>,
 }
 
 /// A relation as data.
@@ -24,8 +25,12 @@ pub type Erased = RelationSpec;
 /// Verbs of `owns = T` without parentheses.
 const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
 
-impl<P: Object, K: Object> Relation<P, K> {
-    fn new(role: Role, text: &str) -> Self {
+/// The bounds stand on the methods: a type that is no kind is one error, where the declaration names it.
+impl<C: Controller, K> Relation<C, K> {
+    fn new(role: Role, text: &str) -> Self
+    where
+        K: Object,
+    {
         let api = kube::core::ApiResource::erase::<K>(&());
         let scope = namespaced::<K>(&api);
         Self {
@@ -48,32 +53,50 @@ impl<P: Object, K: Object> Relation<P, K> {
     }
 
     /// The primary.
-    pub(crate) fn primary() -> Self {
+    pub(crate) fn primary() -> Self
+    where
+        K: Object,
+    {
         Self::new(Role::Primary, "")
     }
 
     /// `owns = K`.
-    pub fn owns(text: &str) -> Self {
+    pub fn owns(text: &str) -> Self
+    where
+        K: OwnedBy<C>,
+    {
         Self::new(Role::Owned, text).verbs(&OWNED_VERBS)
     }
 
     /// `watches = K(map = f)`.
-    pub fn watches(text: &str) -> Self {
+    pub fn watches(text: &str) -> Self
+    where
+        K: Object,
+    {
         Self::new(Role::Watched, text)
     }
 
     /// `reads = K`.
-    pub fn reads(text: &str) -> Self {
+    pub fn reads(text: &str) -> Self
+    where
+        K: Object,
+    {
         Self::new(Role::Read, text)
     }
 
     /// `reads = K(live)`.
-    pub fn live(text: &str) -> Self {
+    pub fn live(text: &str) -> Self
+    where
+        K: Object,
+    {
         Self::new(Role::Live, text)
     }
 
     /// `reads = K(live(cluster))`.
-    pub fn live_cluster(text: &str) -> Self {
+    pub fn live_cluster(text: &str) -> Self
+    where
+        K: Object,
+    {
         Self::new(Role::LiveCluster, text)
     }
 
@@ -86,7 +109,10 @@ impl<P: Object, K: Object> Relation<P, K> {
 
     /// `map = f`: which primaries an object concerns. Called for the old and the new state of an update.
     #[must_use]
-    pub fn map(mut self, f: impl Fn(&K, &Store<P>) -> Vec<Key<P>> + Send + Sync + 'static) -> Self {
+    pub fn map(mut self, f: impl Fn(&K, &Store<C::Primary>) -> Vec<Key<C::Primary>> + Send + Sync + 'static) -> Self
+    where
+        K: Object,
+    {
         self.spec.map = Some(Arc::new(move |object, primaries: &Arc<SharedStore>| {
             let Ok(object) = object.decode::<K>() else { return Vec::new() };
             let keys = f(&object, &Store::new(primaries.clone()));
@@ -97,7 +123,10 @@ impl<P: Object, K: Object> Relation<P, K> {
 
     /// `when = f`: which changes are worth a reconcile.
     #[must_use]
-    pub fn when(mut self, f: impl Fn(&Change<Arc<K>>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn when(mut self, f: impl Fn(&Change<Arc<K>>) -> bool + Send + Sync + 'static) -> Self
+    where
+        K: Object,
+    {
         self.spec.when = Some(Arc::new(move |change| {
             let typed = change.try_map(|object| view::<K>(object).ok_or(()));
             typed.is_ok_and(|change| f(&change))
@@ -107,7 +136,10 @@ impl<P: Object, K: Object> Relation<P, K> {
 
     /// `index = f`: read back by `store.by(f, value)`. The function's path names the index.
     #[must_use]
-    pub fn index(mut self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static, _text: &str) -> Self {
+    pub fn index(mut self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static, _text: &str) -> Self
+    where
+        K: Object,
+    {
         let name = type_name_of_val(&f);
         self.spec.indexes.push((name, index_values(f)));
         self

@@ -40,7 +40,7 @@ impl Controller for Test {
     type Grant = ();
 
     fn spec() -> ControllerSpec {
-        SpecBuilder::<ConfigMap>::new("Test", file!(), line!()).build()
+        SpecBuilder::<Test>::new("Test", file!(), line!()).build()
     }
 }
 
@@ -199,8 +199,8 @@ async fn writes_of_a_reconcile_that_was_cut_are_not_certain() {
         let world = World::new(
             |spec| {
                 spec.timeout = timeout;
-                spec.relations.push(Relation::<ConfigMap, ConfigMap>::owns("").erase());
-                spec.relations.push(Relation::<ConfigMap, ConfigMap>::reads("").erase());
+                spec.relations.push(Relation::<Test, ConfigMap>::owns("").erase());
+                spec.relations.push(Relation::<Test, ConfigMap>::reads("").erase());
             },
             act(|_, _| async {
                 sleep(10 * SECOND).await;

@@ -1,0 +1,65 @@
+//! What `#[controller]` expands to: `tests/expand/NAME.rs` becomes `NAME.expanded.rs`, and stays short enough to be read.
+
+use std::{fs, path::Path};
+
+use quote::ToTokens;
+use syn::{Item, Meta};
+
+use super::expand;
+
+/// A function with one relation. Longer, it would hold what belongs into the runtime.
+const LINES_MAX: usize = 60;
+
+/// Expands the one controller of a file.
+fn expanded(text: &str) -> String {
+    let file = syn::parse_file(text).unwrap();
+    let (options, item) = file.items.into_iter().find_map(controller).expect("a controller");
+    let tokens = expand(options, &item);
+    prettyplease::unparse(&syn::parse2(tokens).unwrap())
+}
+
+/// The options of the attribute, and the item without it.
+fn controller(mut item: Item) -> Option<(proc_macro2::TokenStream, proc_macro2::TokenStream)> {
+    let attrs = match &mut item {
+        Item::Fn(item) => &mut item.attrs,
+        Item::Struct(item) => &mut item.attrs,
+        _ => return None,
+    };
+    let index = attrs.iter().position(|attribute| attribute.path().is_ident("controller"))?;
+    let options = match attrs.remove(index).meta {
+        Meta::List(list) => list.tokens,
+        _ => proc_macro2::TokenStream::new(),
+    };
+    Some((options, item.into_token_stream()))
+}
+
+/// Compares an expansion with its golden file; `TRYBUILD=overwrite` writes it anew, as it does for messages.
+fn check(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/expand");
+    let golden = folder.join(format!("{name}.expanded.rs"));
+    let text = expanded(&fs::read_to_string(folder.join(format!("{name}.rs"))).unwrap());
+    let text = format!("//! What `{name}.rs` expands to.\n{text}");
+    if std::env::var("TRYBUILD").is_ok_and(|mode| mode == "overwrite") {
+        fs::write(&golden, &text).unwrap();
+    }
+    let known = fs::read_to_string(&golden).unwrap_or_default();
+    assert_eq!(text, known, "{name}.expanded.rs is not what it was: read the difference");
+    text
+}
+
+#[test]
+fn function_expands_to_a_page() {
+    let n_lines = check("function").lines().count();
+    assert!(n_lines < LINES_MAX, "{n_lines} lines: move what is the same for all controllers into the runtime");
+}
+
+#[test]
+fn struct_keeps_its_own_reconcile() {
+    let text = check("structure");
+    assert!(!text.contains("impl __p::Reconcile for"), "{text}");
+}
+
+#[test]
+fn every_option_is_a_call() {
+    check("options");
+}

@@ -1,0 +1,186 @@
+//! Relations to kinds, and what stands in their parentheses: verbs, flags and options.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Expr, ExprLit, Ident, Lit};
+
+use super::{
+    check::{Errors, Model, Relation},
+    parse::{Argument, Entry, Value},
+};
+
+const VERBS: [&str; 14] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "apply",
+    "delete",
+    "deletecollection",
+    "status",
+    "scale",
+    "eviction",
+    "binding",
+    "token",
+];
+const RELATION_OPTIONS: [&str; 6] = ["map", "when", "index", "selector", "fields", "on"];
+
+pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
+    let name = entry.name.to_string();
+    let Some(Value::Kind(kind)) = &entry.value else {
+        errors.push(&entry.name, 12, &format!("`{name}` names a kind"), &format!("write `{name} = Kind`"));
+        return;
+    };
+    let mut relation = Relation {
+        role: entry.name.clone(),
+        kind: kind.clone(),
+        text: format!("{name} = {}", kind.to_token_stream()),
+        verbs: Vec::new(),
+        calls: Vec::new(),
+    };
+    let mut given = Vec::new();
+    for argument in &entry.arguments {
+        match argument {
+            Argument::Word(word) if word == "live" && name == "reads" => relation.role = word.clone(),
+            Argument::Nested(word, scope) if word == "live" && scope == "cluster" && name == "reads" => {
+                relation.role = Ident::new("live_cluster", word.span());
+            }
+            Argument::Word(word) if word == "live" => {
+                errors.push(word, 13, "only `reads` can be live", "write `reads = Kind(live)`");
+            }
+            Argument::Word(word) => verb(word, &mut relation.verbs, errors),
+            Argument::Option(option, value) => {
+                relation.calls.extend(relation_option(option, value, "", &mut given, errors));
+            }
+            Argument::Nested(word, _) => {
+                errors.push(word, 13, &format!("`{word}` takes no parentheses"), "write `live` or `live(cluster)`");
+            }
+            Argument::Expr(expr) => {
+                errors.push(expr, 13, "neither a verb nor an option", "write for example `Pod(create)`");
+            }
+        }
+    }
+    options_fit_the_role(&relation, &given, errors);
+    if name == "watches" && !given.iter().any(|option| option == "map") {
+        let help = format!(
+            "write `watches = {}(map = f)` with a function that says which primaries an object concerns",
+            kind.to_token_stream()
+        );
+        errors.push(kind, 14, "a watched kind needs a mapper: nothing else says whom a change concerns", &help);
+    }
+    if !relation.verbs.is_empty() {
+        let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
+        relation.text += &format!("({})", verbs.join(", "));
+        relation.calls.insert(0, quote!(.verbs(&[#(#verbs),*])));
+    }
+    model.relations.push(relation);
+}
+
+pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
+    if entry.value.is_some() {
+        errors.push(&entry.name, 25, "`primary` takes its verbs in parentheses", "write for example `primary(patch)`");
+        return;
+    }
+    let mut given = Vec::new();
+    for argument in &entry.arguments {
+        match argument {
+            Argument::Word(word) => verb(word, &mut model.primary_verbs, errors),
+            Argument::Option(option, value) => {
+                model.calls.extend(relation_option(option, value, "primary_", &mut given, errors));
+            }
+            Argument::Nested(word, _) => errors.push(word, 13, "not a verb", "write for example `patch`"),
+            Argument::Expr(expr) => errors.push(expr, 13, "neither a verb nor an option", "write for example `patch`"),
+        }
+    }
+    let verbs: Vec<_> = model.primary_verbs.iter().map(ToString::to_string).collect();
+    model.calls.push(quote!(.primary(&[#(#verbs),*])));
+}
+
+fn verb(word: &Ident, verbs: &mut Vec<Ident>, errors: &mut Errors) {
+    let text = word.to_string();
+    if verbs.contains(word) {
+        errors.push(word, 22, &format!("`{text}` is given twice"), "remove one of them");
+        return;
+    }
+    if VERBS.contains(&text.as_str()) {
+        verbs.push(word.clone());
+        return;
+    }
+    let help = nearest(&text, &VERBS)
+        .map_or_else(|| format!("the verbs are {}", VERBS.join(", ")), |known| format!("did you mean `{known}`?"));
+    errors.push(word, 15, &format!("`{text}` is not a verb"), &help);
+}
+
+/// A kind that triggers nothing needs no mapper and no predicate; one that is not cached has nothing to select or index.
+fn options_fit_the_role(relation: &Relation, given: &[Ident], errors: &mut Errors) {
+    let (role, kind) = (relation.role.to_string(), relation.kind.to_token_stream());
+    for option in given {
+        let text = option.to_string();
+        let triggers = text == "map" || text == "when";
+        if triggers && role != "owns" && role != "watches" {
+            let what = format!("`reads` triggers nothing: `{text}` would never be called");
+            errors.push(option, 28, &what, &format!("write `watches = {kind}(map = f)`, or remove `{text}`"));
+        } else if role.starts_with("live") && text != "on" {
+            let what = format!("`{kind}` is read live and has no cache: `{text}` has no effect");
+            errors.push(option, 28, &what, &format!("remove `live` or `{text}`"));
+        }
+    }
+}
+
+fn relation_option(
+    option: &Ident,
+    value: &Expr,
+    prefix: &str,
+    given: &mut Vec<Ident>,
+    errors: &mut Errors,
+) -> Option<TokenStream> {
+    let text = option.to_string();
+    if !RELATION_OPTIONS.contains(&text.as_str()) {
+        let help = nearest(&text, &RELATION_OPTIONS).map_or_else(
+            || format!("the options are {}", RELATION_OPTIONS.join(", ")),
+            |known| format!("did you mean `{known}`?"),
+        );
+        errors.push(option, 16, &format!("a relation has no option `{text}`"), &help);
+        return None;
+    }
+    if given.contains(option) && text != "index" {
+        errors.push(option, 22, &format!("`{text}` is given twice"), "remove one of them");
+        return None;
+    }
+    given.push(option.clone());
+    if let Expr::Lit(ExprLit { lit, .. }) = value {
+        let is_text = matches!(lit, Lit::Str(_));
+        let wants_text = ["selector", "fields", "on"].contains(&text.as_str());
+        if is_text != wants_text {
+            let (what, form) = if wants_text { ("a text", "\"…\"") } else { ("a function", "f") };
+            errors.push(lit, 26, &format!("`{text}` is {what}"), &format!("write `{text} = {form}`"));
+            return None;
+        }
+    }
+    let call = Ident::new(&format!("{prefix}{text}"), option.span());
+    let path = value.to_token_stream().to_string();
+    Some(if text == "index" { quote!(.#call(#value, #path)) } else { quote!(.#call(#value)) })
+}
+
+/// The known word that is one or two keystrokes away.
+pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let close = known.iter().map(|candidate| (distance(word, candidate), *candidate)).min()?;
+    (close.0 <= 2).then_some(close.1)
+}
+
+/// Levenshtein.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, right) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(left != right);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,146 @@
+//! Values of options: texts, numbers, durations and lists.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Expr, Lit};
+
+use super::{
+    check::{Errors, Model, no_parentheses},
+    parse::{Argument, Entry, Value},
+};
+
+pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
+    let name = &entry.name;
+    if let Some(Value::Expr(value)) = &entry.value {
+        no_parentheses(entry, &format!("write `{name} = …`"), errors);
+        return Some(value);
+    }
+    errors.push(name, 10, &format!("`{name}` needs a value"), &format!("write `{name} = …`"));
+    None
+}
+
+pub(super) fn text(entry: &Entry, name: &str, model: &mut Model, errors: &mut Errors) {
+    let Some(value) = entry_value(entry, errors) else { return };
+    if let Expr::Lit(literal) = value
+        && !matches!(literal.lit, Lit::Str(_))
+    {
+        errors.push(literal, 26, &format!("`{name}` is a text"), &format!("write `{name} = \"…\"`"));
+        return;
+    }
+    if let Expr::Lit(literal) = value
+        && let Lit::Str(text) = &literal.lit
+        && name == "finalizer"
+        && !text.value().split_once('/').is_some_and(|(domain, rest)| domain.contains('.') && !rest.is_empty())
+    {
+        let what = format!("the finalizer `{}` has no domain", text.value());
+        errors.push(text, 17, &what, "write `finalizer = \"example.com/name\"`");
+        return;
+    }
+    if name == "finalizer" {
+        model.finalizer = Some(entry.name.clone());
+        model.calls.push(quote!(.finalizer(#value)));
+    } else {
+        model.calls.push(quote!(.named(#value)));
+    }
+}
+
+pub(super) fn number(entry: &Entry, name: &str, model: &mut Model, errors: &mut Errors) {
+    let Some(value) = entry_value(entry, errors) else { return };
+    if let Expr::Lit(literal) = value {
+        match &literal.lit {
+            Lit::Int(number) if name == "concurrency" && number.base10_digits() == "0" => {
+                errors.push(
+                    number,
+                    18,
+                    "`concurrency` is at least 1: nothing would be reconciled",
+                    "write `concurrency = 1`",
+                );
+            }
+            Lit::Int(_) => {}
+            other => errors.push(other, 18, &format!("`{name}` is a number"), &format!("write `{name} = 4`")),
+        }
+    }
+    if matches!(value, Expr::Unary(_)) {
+        errors.push(value, 18, &format!("`{name}` is not negative"), &format!("write `{name} = 4`"));
+        return;
+    }
+    let call = &entry.name;
+    model.calls.push(quote!(.#call(#value)));
+}
+
+pub(super) fn namespaces(entry: &Entry, model: &mut Model, errors: &mut Errors) {
+    let Some(value) = entry_value(entry, errors) else { return };
+    if let Expr::Lit(literal) = value {
+        let help = format!("write `namespaces = [{}]`", literal.to_token_stream());
+        errors.push(literal, 27, "`namespaces` is a list", &help);
+        return;
+    }
+    model.calls.push(quote!(.namespaces(#value)));
+}
+
+pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
+    let form = "write `backoff(\"5ms\", max = \"1000s\")`";
+    if entry.value.is_some() {
+        errors.push(&entry.name, 19, "`backoff` takes its waits in parentheses", form);
+        return;
+    }
+    let mut is_given = false;
+    let (mut base, mut max) = (None, quote!(__p::Duration::from_secs(1000)));
+    for argument in &entry.arguments {
+        match argument {
+            Argument::Expr(expr) => {
+                is_given = true;
+                base = duration(expr, errors);
+            }
+            Argument::Option(name, value) if name == "max" => max = duration(value, errors).unwrap_or(max),
+            Argument::Option(name, _) | Argument::Word(name) | Argument::Nested(name, _) => {
+                errors.push(name, 19, "not an option of `backoff`", form);
+            }
+        }
+    }
+    match base {
+        Some(base) => model.calls.push(quote!(.backoff(#base, #max))),
+        None if is_given => {}
+        None => errors.push(&entry.name, 19, "`backoff` needs its first wait", form),
+    }
+}
+
+/// A literal like `"1m30s"` as a number of milliseconds; any other expression is a `Duration` as it stands.
+pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<TokenStream> {
+    let Expr::Lit(literal) = value else { return Some(value.to_token_stream()) };
+    let Lit::Str(text) = &literal.lit else {
+        errors.push(value, 20, "a duration is a text with units", "write for example `\"30s\"`");
+        return None;
+    };
+    if let Some(millis) = milliseconds(&text.value()) {
+        return Some(quote!(__p::Duration::from_millis(#millis)));
+    }
+    errors.push(
+        text,
+        20,
+        &format!("`{}` is not a duration", text.value()),
+        "write for example `\"500ms\"`, `\"30s\"`, `\"1h30m\"`",
+    );
+    None
+}
+
+fn milliseconds(text: &str) -> Option<u64> {
+    let mut rest = text;
+    let mut total = 0_u64;
+    while !rest.is_empty() {
+        let digits = rest.find(|character: char| !character.is_ascii_digit())?;
+        let number: u64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let end = rest.find(|character: char| character.is_ascii_digit()).unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return None,
+        };
+        total = total.checked_add(number.checked_mul(unit)?)?;
+        rest = &rest[end..];
+    }
+    (!text.is_empty()).then_some(total)
+}

@@ -1,0 +1,103 @@
+//! What misuse prints: each file of `ui/fail` breaks one rule, and its `.stderr` is what the user reads.
+//!
+//! `TRYBUILD=overwrite cargo test -p kctl-tests --test ui` writes the messages anew: read each one as a newcomer would. The files of
+//! `ui/pass` are modules of this test: right use compiles.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+#[path = "ui/pass/crate_path.rs"]
+mod crate_path;
+#[path = "ui/pass/helpers.rs"]
+mod helpers;
+#[path = "ui/pass/inside_a_function.rs"]
+mod inside_a_function;
+#[path = "ui/pass/options.rs"]
+mod options;
+#[path = "ui/pass/structure.rs"]
+mod structure;
+#[path = "ui/pass/verbs.rs"]
+mod verbs;
+
+#[test]
+fn misuse_teaches() {
+    trybuild::TestCases::new().compile_fail("ui/fail/*.rs");
+}
+
+#[test]
+fn right_use_compiles() {
+    let apps = [
+        (crate_path::app(), vec!["configmap", "secret"]),
+        (helpers::app(), vec!["configmap", "adder"]),
+        (inside_a_function::app(), vec!["note", "cluster-scoped"]),
+        (options::app(), vec!["configs"]),
+        (structure::app(), vec!["greeting"]),
+        (verbs::app(), vec!["deployment"]),
+    ];
+    for (app, names) in apps {
+        let specs = app.specs();
+        let found: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(found, names);
+    }
+}
+
+/// The files below a folder of this crate with this ending.
+fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let mut found: Vec<_> = paths.filter(|path| name(path).ends_with(ending)).collect();
+    found.sort();
+    found.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Misuse that takes more than one error to say, with the reason.
+const SEVERAL: [(&str, usize); 3] = [
+    ("several_mistakes", 3),
+    // rustc reports a bound of an `async fn` at its argument, at its call and at its `.await`.
+    ("helper_needs_more", 3),
+    // The methods of the trait are checked as well as its `impl`.
+    ("reconcile_without_controller", 3),
+];
+
+#[test]
+fn one_mistake_is_one_error() {
+    let messages = files("ui/fail", ".stderr");
+    assert!(messages.len() >= 45, "{} cases", messages.len());
+    for (name, text) in messages {
+        let expected = SEVERAL.iter().find(|(several, _)| name.starts_with(several)).map_or(1, |(_, n)| *n);
+        let n_errors = text.lines().filter(|line| line.starts_with("error")).count();
+        assert_eq!(n_errors, expected, "{name}");
+        assert!(!text.lines().any(|line| line.starts_with("warning")), "{name} has a warning");
+    }
+}
+
+/// All `K0000` in a text.
+fn codes(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("K0").filter_map(|(at, _)| text.get(at..at + 5)).filter(|code| code[1..].parse::<u16>().is_ok())
+}
+
+#[test]
+fn every_code_has_its_section() {
+    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide/errors.md")).unwrap();
+    let sections: BTreeSet<_> = guide.lines().filter_map(|line| line.strip_prefix("## ")).flat_map(codes).collect();
+    let mut sources = files("../kctl-macros/src/controller", ".rs");
+    sources.extend(files("../kctl-macros/src", ".rs"));
+    sources.extend(files("../kctl-runtime/src/reconcile", ".rs"));
+    sources.extend(files("../kctl-runtime/src", ".rs"));
+    let mut emitted: BTreeSet<String> = BTreeSet::new();
+    for (_, text) in &sources {
+        emitted.extend(codes(text).map(str::to_owned));
+        emitted.extend(pushed(text).map(|code| format!("K{code:04}")));
+    }
+    assert!(emitted.len() > 30, "{emitted:?}");
+    let emitted: BTreeSet<_> = emitted.iter().map(String::as_str).collect();
+    assert_eq!(emitted, sections, "each code that is emitted has a section in guide/errors.md, and no other has one");
+}
+
+/// The codes of `errors.push(span, code, …)`.
+fn pushed(text: &str) -> impl Iterator<Item = u16> {
+    text.split("errors.push(").skip(1).filter_map(|call| {
+        let arguments = call.split(',').skip(1).map(str::trim);
+        arguments.take(3).find_map(|argument| argument.parse().ok())
+    })
+}

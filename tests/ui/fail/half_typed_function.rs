@@ -1,0 +1,11 @@
+//! While a function is being written, its names are still known.
+use kctl::prelude::*;
+
+#[controller(owns = Pod)]
+async fn configs(config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    let _pods = cx.owned::<Pod>();
+    let _name = config.;
+    Ok(Action::await_change())
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+//! A helper that needs more than is declared.
+use kctl::prelude::*;
+
+async fn remove_all<C: Deletes<Pod>>(cx: &Context<C>) -> Result<()> {
+    let pods = cx.owned::<Pod>();
+    for pod in pods.iter() {
+        pods.delete(&pod).await?;
+    }
+    Ok(())
+}
+
+#[controller(owns = Pod(create))]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    remove_all(&cx).await?;
+    Ok(Action::await_change())
+}
+
+fn main() {}

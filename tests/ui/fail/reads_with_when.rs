@@ -1,0 +1,13 @@
+//! What only is read triggers nothing.
+use kctl::prelude::*;
+
+fn always(_change: &Change<Arc<Secret>>) -> bool {
+    true
+}
+
+#[controller(reads = Secret(when = always))]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}

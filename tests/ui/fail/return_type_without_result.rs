@@ -1,0 +1,9 @@
+//! A reconcile may fail.
+use kctl::prelude::*;
+
+#[controller]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Action {
+    Action::await_change()
+}
+
+fn main() {}

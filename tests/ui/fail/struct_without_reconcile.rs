@@ -1,0 +1,7 @@
+//! A controller reconciles.
+use kctl::prelude::*;
+
+#[controller(of = ConfigMap)]
+struct Configs;
+
+fn main() {}

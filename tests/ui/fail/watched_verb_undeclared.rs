@@ -1,0 +1,16 @@
+//! What is watched is read only, unless a verb says otherwise.
+use kctl::prelude::*;
+
+fn users_of(_secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    Vec::new()
+}
+
+#[controller(watches = Secret(map = users_of))]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    for secret in cx.store::<Secret>().iter() {
+        cx.objects::<Secret>().delete(&secret).await?;
+    }
+    Ok(Action::await_change())
+}
+
+fn main() {}

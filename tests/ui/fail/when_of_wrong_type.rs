@@ -1,0 +1,13 @@
+//! A predicate of another kind.
+use kctl::prelude::*;
+
+fn always(_change: &Change<Arc<Secret>>) -> bool {
+    true
+}
+
+#[controller(owns = Pod(when = always))]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}
