@@ -1,0 +1,1 @@
+//! How replicas are divided over weighted clusters.

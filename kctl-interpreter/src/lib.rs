@@ -1,0 +1,6 @@
+//! Karmada's Resource Interpreter Framework: operations on objects of any kind, answered by the first layer that has a rule.
+
+pub mod division;
+#[cfg(feature = "lua")]
+pub mod lua;
+pub mod native;

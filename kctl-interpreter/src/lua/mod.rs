@@ -1,0 +1,1 @@
+//! The configurable layer: the Lua scripts of `ResourceInterpreterCustomization`s.

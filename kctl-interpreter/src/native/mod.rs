@@ -1,0 +1,1 @@
+//! The interpreters of the built-in kinds, one file a kind.
