@@ -34,6 +34,7 @@ pub struct Manager {
     name: String,
     observer: Observer,
     clock: Clock,
+    namespaces: Vec<String>,
     stopping: watch::Sender<bool>,
     background: Vec<Task>,
     sources: BTreeMap<Identity, Arc<Source>>,
@@ -62,6 +63,7 @@ impl Manager {
             name: name.into(),
             observer,
             clock: Arc::new(Timestamp::now),
+            namespaces: Vec::new(),
             stopping: watch::Sender::new(false),
             background: Vec::new(),
             sources: BTreeMap::new(),
@@ -83,9 +85,20 @@ impl Manager {
         self
     }
 
+    /// Caches and reconciles only what is in these namespaces, instead of those that controllers declare; none is no change.
+    /// Kinds without a namespace are not concerned. Counts for controllers that are added later.
+    #[must_use]
+    pub fn namespaces(mut self, namespaces: Vec<String>) -> Self {
+        self.namespaces = namespaces;
+        self
+    }
+
     /// Adds a controller.
     pub fn add<C: Reconcile>(&mut self, controller: C) {
-        let spec = C::spec();
+        let mut spec = C::spec();
+        if !self.namespaces.is_empty() {
+            spec.namespaces.clone_from(&self.namespaces);
+        }
         let primary = self.source(&spec, &spec.primary);
         let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
         let sources = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
