@@ -1,5 +1,6 @@
 //! Karmada's Resource Interpreter Framework: operations on objects of any kind, answered by the first layer that has a rule.
 
+pub mod chain;
 pub mod division;
 pub mod kind;
 #[cfg(feature = "lua")]
