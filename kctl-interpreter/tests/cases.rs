@@ -60,7 +60,7 @@ fn class(error: &NativeError) -> &'static str {
         NativeError::ObjectInvalid { .. } => "object invalid",
         NativeError::FieldOfOtherType { .. } => "field of another type",
         NativeError::AnnotationNotNumber { .. } => "annotation invalid",
-        NativeError::DependencyUnnamed { .. } => "dependency invalid",
+        NativeError::DependenciesInvalid(_) => "dependency invalid",
         _ => "other",
     }
 }

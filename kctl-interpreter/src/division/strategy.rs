@@ -114,7 +114,7 @@ fn by_room(
     // What clusters have that are no candidates any more is to be divided again.
     let is_candidate = |cluster: &&TargetCluster| candidates.iter().any(|candidate| candidate.name == cluster.name);
     let scheduled: Vec<_> = previous.iter().filter(is_candidate).cloned().collect();
-    let assigned: i32 = scheduled.iter().map(|cluster| cluster.replicas).sum();
+    let assigned = scheduled.iter().fold(0i32, |sum, cluster| sum.saturating_add(cluster.replicas));
     let had = |name: &str| scheduled.iter().find(|cluster| cluster.name == name).map_or(0, |cluster| cluster.replicas);
     let room = |plus: &dyn Fn(&str) -> i32| -> Vec<TargetCluster> {
         let of = |candidate: &Candidate| TargetCluster {

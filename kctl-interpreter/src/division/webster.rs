@@ -21,7 +21,7 @@ pub fn divide(
 ) -> Vec<TargetCluster> {
     let owned = |(name, replicas): (&String, &i32)| TargetCluster { name: name.clone(), replicas: *replicas };
     let is_done = replicas == 0 && !initial.is_empty();
-    if is_done || weights.values().sum::<i64>() == 0 {
+    if is_done || weights.values().all(|weight| *weight == 0) {
         return initial.iter().map(owned).collect();
     }
     let is_reversed = !uid.is_empty() && fnv1a(uid) % 2 == 1;
@@ -34,7 +34,7 @@ pub fn divide(
     let mut queue: BinaryHeap<_> = parties.into_values().collect();
     for _ in 0..replicas {
         if let Some(mut next) = queue.peek_mut() {
-            next.seats += 1;
+            next.seats = next.seats.saturating_add(1);
         }
     }
     let mut divided: Vec<_> = queue.into_iter().map(|party| owned((&party.name.to_owned(), &party.seats))).collect();
@@ -53,7 +53,7 @@ struct Party<'a> {
 impl Party<'_> {
     #[expect(clippy::cast_precision_loss, reason = "Karmada compares 64 bit floats, and ties depend on it")]
     fn priority(&self) -> f64 {
-        self.weight as f64 / f64::from(2 * self.seats + 1)
+        self.weight as f64 / (2.0 * f64::from(self.seats) + 1.0)
     }
 }
 

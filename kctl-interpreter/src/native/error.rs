@@ -1,6 +1,6 @@
 //! Why a built-in interpreter has no answer.
 
-use crate::{operation::Operation, typed::DecodeError};
+use crate::{dependency::DependenciesInvalid, operation::Operation, typed::DecodeError};
 
 /// Why a built-in interpreter has no answer. The texts are those of Karmada, or lead with them, so that its users find
 /// what they know.
@@ -83,16 +83,9 @@ pub enum NativeError {
         /// Kind, namespace and name.
         object: String,
     },
-    /// A dependency points to nothing.
-    #[error(
-        "dependencies[{index}]: Invalid value: {reference}: dependency can not leave name and labelSelector all empty"
-    )]
-    DependencyUnnamed {
-        /// The position in the list.
-        index: usize,
-        /// The reference as JSON.
-        reference: String,
-    },
+    /// A dependency points to nothing, or has a selector that cannot select.
+    #[error(transparent)]
+    DependenciesInvalid(#[from] DependenciesInvalid),
     /// An answer has no form in JSON.
     #[error("the answer cannot be written as JSON")]
     AnswerUnwritable(#[from] serde_json::Error),

@@ -33,6 +33,7 @@ pub use self::{
     pod_template::{dependencies as pod_dependencies, requirements as pod_requirements},
 };
 use crate::{
+    dependency,
     kind::Gvk,
     operation::{self, AggregatedStatusItem, DependentReference, Inputs, Operation, Replicas},
 };
@@ -233,7 +234,7 @@ pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
             let dependencies = rules.and_then(|rules| rules.dependencies);
             let unknown = || NativeError::DependencyInterpreterNotFound { kind: kind.to_string() };
             let found = dependencies.ok_or_else(unknown)?(object)?;
-            verify(&found)?;
+            dependency::verify(&found)?;
             // Go's list is nil when nothing was appended.
             if found.is_empty() { Value::Null } else { serde_json::to_value(found)? }
         }
@@ -241,16 +242,4 @@ pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
         Operation::InterpretComponent => return Err(not_found()),
     };
     Ok(operation::field(operation, output))
-}
-
-/// Refuses a dependency that points to nothing; the other rules of `VerifyDependencies` hold for what is made here.
-fn verify(dependencies: &[DependentReference]) -> Result<()> {
-    let unnamed = |reference: &DependentReference| reference.name.is_empty() && reference.label_selector.is_none();
-    match dependencies.iter().position(unnamed) {
-        None => Ok(()),
-        Some(index) => {
-            let reference = serde_json::to_string(&dependencies[index])?;
-            Err(NativeError::DependencyUnnamed { index, reference })
-        }
-    }
 }

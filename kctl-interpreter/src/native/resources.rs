@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::quantity::{Format, Quantity};
+use crate::{
+    name,
+    quantity::{Format, Quantity},
+};
 
-/// The longest name and prefix of a resource (`IsQualifiedName` in `k8s.io/apimachinery/pkg/util/validation`).
-const NAME_LEN_MAX: usize = 63;
-const PREFIX_LEN_MAX: usize = 253;
 /// What quota puts before the name of a resource; the name must still be a name with it.
 const QUOTA_PREFIX: &str = "requests.";
 
@@ -77,20 +77,5 @@ fn is_extended(name: &str) -> bool {
     if !name.contains('/') || name.starts_with(QUOTA_PREFIX) {
         return false;
     }
-    let quota = format!("{QUOTA_PREFIX}{name}");
-    quota.split_once('/').is_some_and(|(prefix, name)| is_subdomain(prefix) && is_name(name))
-}
-
-fn is_subdomain(prefix: &str) -> bool {
-    let is_label = |label: &str| {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        label.bytes().all(inner) && !label.is_empty() && !label.starts_with('-') && !label.ends_with('-')
-    };
-    prefix.len() <= PREFIX_LEN_MAX && prefix.split('.').all(is_label)
-}
-
-fn is_name(name: &str) -> bool {
-    let ends = |c: char| c.is_ascii_alphanumeric();
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    name.len() <= NAME_LEN_MAX && name.starts_with(ends) && name.ends_with(ends) && name.bytes().all(inner)
+    name::is_qualified(&format!("{QUOTA_PREFIX}{name}"))
 }

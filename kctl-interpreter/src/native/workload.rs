@@ -56,7 +56,9 @@ pub(super) fn status(counters: &Counters, object: &Value) -> Result<Value> {
 }
 
 fn template_generation(object: &Value) -> Result<i64> {
-    let annotations = nested::string_map(object, &["metadata", "annotations"]).ok().flatten();
+    let annotations = nested::map(object, &["metadata", "annotations"]).ok().flatten();
+    // One annotation of another type hides all of them (`GetAnnotations` upstream); a null is as good as an empty text.
+    let annotations = annotations.filter(|map| map.values().all(|value| value.is_string() || value.is_null()));
     let text = annotations.and_then(|annotations| annotations.get(TEMPLATE_GENERATION)?.as_str()).unwrap_or_default();
     text.parse().map_err(|_| NativeError::AnnotationNotNumber {
         text: text.to_owned(),
