@@ -118,7 +118,11 @@ fn a_failure_has_status_1_and_says_why_on_standard_error() {
             "default InterpretHealth interpreter for \"/v1, Kind=ConfigMap\" not found",
         ),
         ("InterpretComponent", &["--object", &file(DEPLOYMENT)], "\"apps/v1, Kind=Deployment\" not found"),
-        ("InterpretReplica", &["--object", broken], "spec.replicas: cannot convert string to int32"),
+        (
+            "InterpretReplica",
+            &["--object", broken],
+            "spec.replicas: unrecognized type: int32, and the field has a string",
+        ),
         ("InterpretReplica", &["--object", "/no/such/file"], "/no/such/file: cannot be read"),
         ("InterpretReplica", &["--object", "@[1, 2"], "neither JSON nor YAML of an object"),
         ("InterpretReplica", &["--object", "@kind: X"], "not an object with apiVersion and kind"),

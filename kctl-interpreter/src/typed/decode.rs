@@ -21,8 +21,10 @@ pub(crate) struct DecodeError {
 pub(super) enum Problem {
     #[error("cannot convert {found} to {wanted}")]
     NotConvertible { found: &'static str, wanted: &'static str },
-    #[error("cannot restore {wanted} from {found}")]
+    #[error("cannot restore {wanted} from: {found}")]
     NotRestorable { found: &'static str, wanted: &'static str },
+    #[error("unrecognized type: {wanted}, and the field has a {found}")]
+    NotRecognized { found: &'static str, wanted: &'static str },
     #[error("json: cannot unmarshal {found} into a field of type {wanted}")]
     NotOfType { found: String, wanted: &'static str },
     #[error("{0}")]
@@ -148,7 +150,9 @@ fn mismatch(rules: Rules, r#type: &Type, value: &Value) -> Problem {
     match r#type {
         _ if json => Problem::NotOfType { found: found.to_owned(), wanted },
         Type::Struct(_) | Type::List(_) | Type::Map(_) => Problem::NotRestorable { found, wanted },
-        _ => Problem::NotConvertible { found, wanted },
+        // Go can convert a number to a text, so that there the converter gives up later, with another message.
+        Type::String if found == "int64" => Problem::NotConvertible { found, wanted },
+        _ => Problem::NotRecognized { found, wanted },
     }
 }
 
