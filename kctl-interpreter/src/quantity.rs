@@ -16,6 +16,9 @@ const EXPONENT_MAX: i64 = 40;
 /// Digits that can matter between a nano unit and the largest quantity; more of them only round.
 const DIGITS_MAX: usize = 36;
 
+/// Digits that upstream handles as a 64 bit number (`maxInt64Factors`).
+const FAST_DIGITS_MAX: usize = 18;
+
 /// How a quantity is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -41,6 +44,9 @@ pub enum QuantityError {
     /// The text has a character that no quantity has, or is empty.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     FormatWrong,
+    /// There is no digit, and the suffix is too large or too small for that to pass as 0.
+    #[error("unable to parse numeric part of quantity")]
+    NumberMissing,
     /// What comes after the number is not a suffix.
     #[error("unable to parse quantity's suffix")]
     SuffixUnknown,
@@ -57,14 +63,14 @@ impl Quantity {
         Self { nanos: i128::from(millis) * (NANOS / 1000), format }
     }
 
-    /// Returns the number of units, rounded up.
+    /// Returns the number of units, rounded up; 0 when it does not fit, as in Kubernetes.
     pub fn value(self) -> i64 {
-        clamped(ceil_div(self.nanos, NANOS))
+        i64::try_from(ceil_div(self.nanos, NANOS)).unwrap_or_default()
     }
 
-    /// Returns the number of thousandths, rounded up; 2^63-1 when there are more.
+    /// Returns the number of thousandths, rounded up; 0 when it does not fit, as in Kubernetes.
     pub fn milli_value(self) -> i64 {
-        clamped(ceil_div(self.nanos, NANOS / 1000))
+        i64::try_from(ceil_div(self.nanos, NANOS / 1000)).unwrap_or_default()
     }
 
     /// Returns the nearest floating point number of units.
@@ -98,10 +104,6 @@ impl PartialEq for Quantity {
     }
 }
 
-fn clamped(number: i128) -> i64 {
-    i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
-}
-
 fn ceil_div(number: i128, by: i128) -> i128 {
     number.div_euclid(by) + i128::from(number.rem_euclid(by) != 0)
 }
@@ -124,10 +126,53 @@ impl FromStr for Quantity {
             None => ("", rest),
         };
         let (base, exponent, format) = suffix_of(suffix)?;
+        // Upstream reads a number of no digits as 0 where it takes its fast path, and else refuses it.
+        let is_fast = if format == Format::BinarySi { exponent < 50 } else { exponent >= -9 };
+        if whole.is_empty() && fraction.is_empty() && !is_fast {
+            return Err(QuantityError::NumberMissing);
+        }
         let magnitude = nanos(whole, fraction, base, exponent);
         let magnitude = if format == Format::BinarySi { magnitude.min(NANOS_MAX_BINARY) } else { magnitude };
         Ok(Self { nanos: if negative { -magnitude } else { magnitude }, format })
     }
+}
+
+/// Returns a quantity as Kubernetes writes it back: in canonical form, or as it was where that is found fast.
+///
+/// `ParseQuantity` upstream keeps the text of a number of few digits whose power of ten or two has a suffix of its own. It
+/// so keeps signs and leading zeros that the canonical form does not have.
+///
+/// # Errors
+/// The text is no quantity.
+pub fn rewritten(text: &str) -> Result<String, QuantityError> {
+    let quantity: Quantity = text.parse()?;
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text).trim_start_matches('0');
+    let number = unsigned.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let is_kept = match quantity.format {
+        // Exponents have digits of their own, so that the number must be cut before them.
+        Format::DecimalExponent => {
+            let (number, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, ""));
+            let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+            is_decimal_kept(whole, fraction, exponent.parse().unwrap_or_default())
+        }
+        Format::DecimalSi => is_decimal_kept(whole, fraction, suffix_of(&unsigned[number.len()..])?.1),
+        Format::BinarySi => is_binary_kept(whole, fraction, suffix_of(&unsigned[number.len()..])?.1),
+    };
+    Ok(if is_kept { text.to_owned() } else { quantity.to_string() })
+}
+
+fn is_decimal_kept(whole: &str, fraction: &str, exponent: i64) -> bool {
+    let scale = exponent - i64::try_from(fraction.len()).unwrap_or(i64::MAX);
+    let digits = format!("{whole}{fraction}");
+    let is_exact = !whole.is_empty() && digits.len() <= FAST_DIGITS_MAX && scale >= -9;
+    is_exact && scale % 3 == 0 && !digits.ends_with("000")
+}
+
+fn is_binary_kept(whole: &str, fraction: &str, exponent: i64) -> bool {
+    let digits = 15 - i64::try_from(whole.len().max(1)).unwrap_or(i64::MAX) - exponent * 3 / 10 - 1;
+    let is_odd = whole.parse::<i64>().is_ok_and(|number| number % 8 != 0);
+    fraction.is_empty() && digits >= 0 && is_odd
 }
 
 /// Reads a suffix as a power of 2 or 10 and the format that it stands for.
@@ -305,10 +350,41 @@ mod tests {
     }
 
     #[test]
+    fn a_quantity_is_written_back_as_it_was_where_kubernetes_does() {
+        let cases = [
+            ("+0055e3", "+0055e3"),
+            ("0077", "0077"),
+            ("566.", "566."),
+            ("1203.123456789e3", "1203.123456789e3"),
+            ("30.1234567891e10", "30.1234567891e10"),
+            ("1.5", "1500m"),
+            ("1000", "1k"),
+            ("1e2", "100"),
+            ("0.125", "125m"),
+            ("+3Gi", "+3Gi"),
+            ("+8Gi", "8Gi"),
+            ("3.Gi", "3.Gi"),
+            ("1234567890123456789", "1234567890123456789"),
+            ("+1234567890123456789", "1234567890123456789"),
+            ("0", "0"),
+            ("00", "0"),
+        ];
+        for (written, back) in cases {
+            assert_eq!(rewritten(written).as_deref(), Ok(back), "{written}");
+        }
+    }
+
+    #[test]
     fn rounding_is_up() {
-        for (written, units, millis) in
-            [("1m", 1, 1), ("1001m", 2, 1001), ("1500u", 1, 2), ("-1500m", -1, -1500), ("2", 2, 2000)]
-        {
+        for (written, units, millis) in [
+            ("1m", 1, 1),
+            ("1001m", 2, 1001),
+            ("1500u", 1, 2),
+            ("-1500m", -1, -1500),
+            ("2", 2, 2000),
+            ("8Ei", i64::MAX, 0),
+            ("10E", 0, 0),
+        ] {
             let quantity: Quantity = written.parse().unwrap();
             assert_eq!((quantity.value(), quantity.milli_value()), (units, millis), "{written}");
         }
@@ -325,6 +401,8 @@ mod tests {
             ("1K", QuantityError::SuffixUnknown),
             ("1mi", QuantityError::SuffixUnknown),
             ("1e", QuantityError::SuffixUnknown),
+            ("Pi", QuantityError::NumberMissing),
+            ("e-12", QuantityError::NumberMissing),
         ];
         for (written, error) in cases {
             assert_eq!(written.parse::<Quantity>(), Err(error), "{written}");

@@ -1,12 +1,12 @@
 //! From JSON to a value of a Go type, by the rules of the two decoders that Karmada uses.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{
     table::{self, Type},
     time,
 };
-use crate::quantity::{Quantity, QuantityError};
+use crate::quantity::{self, QuantityError};
 
 /// A value that is not of its type. The texts are close to those of the Go decoders, which do not name the field.
 #[derive(Debug, thiserror::Error)]
@@ -104,21 +104,36 @@ fn decode_scalar(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, Pr
         (Type::Any, value) => Ok(value.clone()),
         (Type::Bool, Value::Bool(_)) | (Type::String | Type::IntOrString, Value::String(_)) => Ok(value.clone()),
         (Type::Int32 | Type::Int64, Value::Number(number)) => integer(rules, r#type, number),
-        (Type::IntOrString, Value::Number(number)) => integer(Rules::Json, &Type::Int32, number),
+        (Type::IntOrString, Value::Number(number)) => integer(Rules::Json, &Type::Int32, &written(rules, number)),
         (Type::Time, Value::String(text)) => {
             let time = time::parse(text).map_err(Problem::TimeInvalid)?;
             Ok(time.map_or(Value::Null, |time| time.to_string().into()))
         }
-        (Type::Quantity, Value::String(text)) => Ok(text.trim().parse::<Quantity>()?.to_string().into()),
-        (Type::Quantity, Value::Number(number)) => Ok(number.to_string().parse::<Quantity>()?.to_string().into()),
+        (Type::Quantity, Value::String(text)) => Ok(quantity::rewritten(text.trim())?.into()),
+        (Type::Quantity, Value::Number(number)) => Ok(quantity::rewritten(&written(rules, number).to_string())?.into()),
         (Type::Quantity, _) => Err(QuantityError::FormatWrong.into()),
         _ => Err(mismatch(rules, r#type, value)),
     }
 }
 
+/// Returns a number as a decoder of its own gets it. The converter has only the value, and Go writes 4.0 as 4; JSON has
+/// the text.
+#[expect(clippy::cast_possible_truncation, reason = "only numbers that fit are converted")]
+fn written(rules: Rules, number: &Number) -> Number {
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0; // 2^53: up to here every whole float is that number
+    match number.as_f64() {
+        Some(float)
+            if rules == Rules::Converter && number.is_f64() && float.fract() == 0.0 && float.abs() <= EXACT_MAX =>
+        {
+            Number::from(float as i64)
+        }
+        _ => number.clone(),
+    }
+}
+
 /// Reads a whole number. The converter wraps what is too large, as a Go conversion does; JSON refuses it.
 #[expect(clippy::cast_possible_truncation, reason = "that is what Go does, too")]
-fn integer(rules: Rules, r#type: &Type, number: &serde_json::Number) -> Result<Value, Problem> {
+fn integer(rules: Rules, r#type: &Type, number: &Number) -> Result<Value, Problem> {
     let wanted = type_name(r#type);
     let narrow = |number: i64| if *r#type == Type::Int32 { i64::from(number as i32) } else { number };
     match (number.as_i64(), rules) {
