@@ -1,6 +1,7 @@
 //! The `kctl` tool.
 
 mod apiserver;
+mod interpret;
 mod kubelet;
 
 use std::process::ExitCode;
@@ -21,6 +22,8 @@ enum Command {
     Apiserver(apiserver::Options),
     /// Schedule and "run" the pods of an API server, embedded or real
     Kubelet(kubelet::Options),
+    /// Run one operation of the resource interpreters on files
+    Interpret(interpret::Options),
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -34,14 +37,21 @@ async fn main() -> ExitCode {
     let done = match cli.command {
         Command::Apiserver(options) => apiserver::run(options).await,
         Command::Kubelet(options) => kubelet::run(options).await,
+        Command::Interpret(options) => interpret::run(options).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("kctl: {error}");
+            eprintln!("kctl: {}", with_causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Returns the text of an error and of what caused it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Returns at Ctrl-C or SIGTERM.
