@@ -1,1 +1,41 @@
 //! The configurable layer: the Lua scripts of `ResourceInterpreterCustomization`s.
+//!
+//! A [`Script`] is compiled once; a [`Pool`] runs it on JSON values with the library, the conversions and the results
+//! of Karmada (`pkg/resourceinterpreter/customized/declarative/luavm`), within [`Limits`] that no script escapes.
+//!
+//! Differences from Karmada: globals do not live on between runs; `goto` is a syntax error, since the interpreter is
+//! PUC Lua 5.1 and not gopher-lua; `a, b = b, a` swaps; messages of the interpreter name variables instead of keys;
+//! `..` writes a number with up to 14 digits, `tostring` with all of them.
+//!
+//! ```
+//! use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
+//! use serde_json::json;
+//!
+//! let source = "function InterpretHealth(o) return o.status.ready == o.spec.replicas end";
+//! let script = Script::compile(source, "InterpretHealth")?;
+//! let object = json!({"kind": "Widget", "spec": {"replicas": 2}, "status": {"ready": 2}});
+//! let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+//! let pool = Pool::new(Limits::default());
+//! assert_eq!(pool.interpret("InterpretHealth", &script, &inputs)?, json!({"healthy": true}));
+//! # Ok::<(), kctl_interpreter::lua::ScriptError>(())
+//! ```
+
+mod convert;
+mod error;
+mod interpret;
+mod library;
+mod limits;
+mod number;
+mod pod;
+mod pool;
+mod quantity;
+mod repair;
+mod script;
+mod typed;
+mod vm;
+
+pub use error::{ErrorClass, ScriptError};
+pub use interpret::{Inputs, OPERATIONS, Operation};
+pub use limits::Limits;
+pub use pool::Pool;
+pub use script::{SOURCE_BYTES_MAX, Script};

@@ -1,0 +1,174 @@
+//! One state of Lua with one compiled script: calls a function on JSON values, within limits, and leaves nothing behind.
+
+use std::sync::Arc;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value as LuaValue, VmState};
+use serde_json::Value;
+
+use super::convert::{self, EncodeError};
+use super::error::{ScriptError, split_position};
+use super::library;
+use super::limits::{Budget, HOOK_INTERVAL, Limits};
+use super::script::Script;
+
+/// One value that a function returned.
+pub(super) enum Returned {
+    Bool(bool),
+    Number(f64),
+    Table(Value),
+    Other(&'static str),
+}
+
+impl Returned {
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Bool(_) => "boolean",
+            Self::Number(_) => "number",
+            Self::Table(_) => "table",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// A state that belongs to one script, so that two customizations never share one.
+pub(super) struct State {
+    lua: Lua,
+    budget: Arc<Budget>,
+    /// Returns the globals of a run.
+    fresh: Function,
+    chunk: Function,
+}
+
+/// Bytes of garbage that a state may keep until it is used again.
+const GARBAGE_BYTES_MAX: usize = 1 << 20;
+
+impl State {
+    /// Builds a state and compiles the script.
+    ///
+    /// # Errors
+    /// The source does not compile, or the limit of memory is too small for it.
+    pub(super) fn new(script: &Script, limits: &Limits) -> Result<Self, ScriptError> {
+        let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::default())
+            .map_err(|error| describe(&error, script, limits, None))?;
+        let budget = Arc::new(Budget::new());
+        let state = Self::build(lua, budget, script, limits);
+        state.map_err(|error| describe(&error, script, limits, None))
+    }
+
+    fn build(lua: Lua, budget: Arc<Budget>, script: &Script, limits: &Limits) -> mlua::Result<Self> {
+        let fresh = library::install(&lua, &budget)?;
+        lua.set_memory_limit(limits.memory_bytes)?;
+        let chunk = lua.load(script.source()).set_name("=<string>").set_mode(ChunkMode::Text).into_function()?;
+        let hook_budget = Arc::clone(&budget);
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |_, debug| {
+            let charged = hook_budget.charge(u64::from(HOOK_INTERVAL));
+            if charged.is_err()
+                && let Some(line) = debug.current_line()
+            {
+                hook_budget.set_line(line);
+            }
+            charged.map(|()| VmState::Continue)
+        })?;
+        Ok(Self { lua, budget, fresh, chunk })
+    }
+
+    /// Loads the script into fresh globals and calls its function; returns the first `n_results` values.
+    ///
+    /// # Errors
+    /// What the script did wrong. After an error of class timeout or memory the state should not be used again.
+    pub(super) fn call(
+        &self,
+        script: &Script,
+        limits: &Limits,
+        args: &[&Value],
+        n_results: usize,
+    ) -> Result<Vec<Returned>, ScriptError> {
+        self.budget.start(limits);
+        let values = self.run(script, args).map_err(|failure| match failure {
+            Failure::Lua(error) => describe(&error, script, limits, Some(&self.budget)),
+            Failure::Script(error) => error,
+        })?;
+        let mut values = values.into_iter();
+        let results = (0..n_results)
+            .map(|_| returned(values.next().unwrap_or(LuaValue::Nil), limits))
+            .collect::<Result<Vec<_>, _>>();
+        results.map_err(|error| match error {
+            EncodeError::Lua(error) => describe(&error, script, limits, Some(&self.budget)),
+            EncodeError::TooLarge(_) => ScriptError::Memory {
+                function: script.function().to_owned(),
+                line: None,
+                limit_bytes: limits.memory_bytes,
+            },
+            error => ScriptError::WrongResult {
+                function: script.function().to_owned(),
+                message: format!("encode lua result to json failed: {error}"),
+            },
+        })
+    }
+
+    fn run(&self, script: &Script, args: &[&Value]) -> Result<MultiValue, Failure> {
+        let (env, strings): (mlua::Table, mlua::Table) = self.fresh.call(())?;
+        // The methods of strings are those of this run: a script may replace them for itself.
+        self.lua.set_type_metatable::<mlua::LuaString>(Some(strings));
+        self.chunk.set_environment(env.clone())?;
+        self.chunk.call::<()>(())?;
+        let name = script.function();
+        let missing =
+            |message: String| Failure::Script(ScriptError::Runtime { function: name.to_owned(), line: None, message });
+        let function = match env.raw_get::<LuaValue>(name)? {
+            LuaValue::Function(function) => function,
+            LuaValue::Nil => return Err(missing(format!("not found function {name}: define it, as a global"))),
+            value => return Err(missing(format!("{name} is not a function: {}", value.type_name()))),
+        };
+        let args = args.iter().map(|arg| convert::to_lua(&self.lua, arg, 0)).collect::<mlua::Result<MultiValue>>()?;
+        Ok(function.call(args)?)
+    }
+
+    /// Returns whether the state can serve another run, and frees what the last one left.
+    pub(super) fn reset(&self) -> bool {
+        if self.budget.is_exceeded() || self.budget.is_out_of_memory() {
+            return false;
+        }
+        self.lua.used_memory() < GARBAGE_BYTES_MAX || self.lua.gc_collect().is_ok()
+    }
+}
+
+enum Failure {
+    Lua(mlua::Error),
+    Script(ScriptError),
+}
+
+impl From<mlua::Error> for Failure {
+    fn from(error: mlua::Error) -> Self {
+        Self::Lua(error)
+    }
+}
+
+fn returned(value: LuaValue, limits: &Limits) -> Result<Returned, EncodeError> {
+    Ok(match value {
+        LuaValue::Boolean(value) => Returned::Bool(value),
+        LuaValue::Number(value) => Returned::Number(value),
+        #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
+        LuaValue::Integer(value) => Returned::Number(value as f64),
+        LuaValue::Table(table) => Returned::Table(convert::to_json(&table, limits.memory_bytes)?),
+        value => Returned::Other(value.type_name()),
+    })
+}
+
+fn describe(error: &mlua::Error, script: &Script, limits: &Limits, budget: Option<&Budget>) -> ScriptError {
+    let function = script.function().to_owned();
+    let (line, message) = split_position(&library::message(error));
+    if budget.is_some_and(Budget::is_exceeded) {
+        let line = budget.and_then(Budget::line).or(line);
+        return ScriptError::Timeout { function, line, limit: limits.time };
+    }
+    match library::root_cause(error) {
+        mlua::Error::SyntaxError { .. } => ScriptError::Syntax { function, line, message },
+        mlua::Error::MemoryError(_) => ScriptError::Memory { function, line, limit_bytes: limits.memory_bytes },
+        _ if budget.is_some_and(Budget::is_out_of_memory) => {
+            ScriptError::Memory { function, line, limit_bytes: limits.memory_bytes }
+        }
+        _ => ScriptError::Runtime { function, line, message },
+    }
+}
