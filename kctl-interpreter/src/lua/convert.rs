@@ -104,7 +104,7 @@ impl Encoder {
     fn string(&mut self, string: &mlua::LuaString) -> Result<String, EncodeError> {
         let bytes = string.as_bytes();
         self.spend(bytes.len())?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(text(&bytes))
     }
 
     fn table(&mut self, table: &Table, depth: usize) -> Result<Value, EncodeError> {
@@ -160,10 +160,85 @@ impl Encoder {
     }
 }
 
+/// Reads bytes as text; each byte that is no part of UTF-8 becomes a replacement character, as in Go.
+fn text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
 /// Writes an integer that fits without a point, as Go prints doubles.
 fn number_to_json(value: f64) -> Result<Value, EncodeError> {
     if let Some(int) = number::as_int(value) {
         return Ok(Value::from(int));
     }
     Number::from_f64(value).map(Value::Number).ok_or_else(|| EncodeError::NotFinite(number::text(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use mlua::Lua;
+    use serde_json::{Value, json};
+
+    use super::{DEPTH_MAX, EncodeError, text, to_json, to_lua};
+
+    fn encode(source: &str) -> Result<Value, EncodeError> {
+        to_json(&Lua::new().load(source).eval()?, 1 << 20)
+    }
+
+    #[test]
+    fn tables_become_lists_or_objects() {
+        for (source, expected) in [
+            ("{}", json!([])),
+            ("{1, 'x', true}", json!([1, "x", true])),
+            ("{a = 1.5, b = {c = {}}}", json!({"a": 1.5, "b": {"c": []}})),
+            ("{[1] = 'a', [2] = 'b'}", json!(["a", "b"])),
+            ("{['1'] = 'a'}", json!({"1": "a"})),
+            ("{a = nil, b = 1}", json!({"b": 1})),
+            ("{2^53, 1e21, -0.0}", json!([9_007_199_254_740_992_i64, 1e21, 0])),
+            ("{'\\255a\\226\\130'}", json!(["\u{fffd}a\u{fffd}\u{fffd}"])),
+        ] {
+            assert_eq!(encode(source).unwrap(), expected, "{source}");
+        }
+        assert_eq!(text("é".as_bytes()), "é");
+    }
+
+    #[test]
+    fn tables_without_a_json_form_are_errors() {
+        for (source, expected) in [
+            ("{1, 2, nil, 4}", "cannot encode sparse array"),
+            ("{[2] = 1}", "cannot encode sparse array"),
+            ("{[1.5] = 1}", "cannot encode sparse array"),
+            ("{1, x = 2}", "cannot encode mixed or invalid key types"),
+            ("{[true] = 1}", "cannot encode mixed or invalid key types"),
+            ("{f = print}", "cannot encode function to JSON"),
+            ("{1/0}", "cannot encode +Inf to JSON: a number must be finite"),
+            ("{0/0}", "cannot encode NaN to JSON: a number must be finite"),
+            ("(function() local t = {} return {t, t} end)()", "cannot encode recursively nested tables"),
+            ("(function() local t = {} t[1] = t return t end)()", "cannot encode recursively nested tables"),
+            ("(function() local t = {} for i = 1, 200 do t = {t} end return t end)()", "nested more than 128"),
+            (
+                "(function() local s, t = ('x'):rep(1e5), {} for i = 1, 20 do t[i] = s end return t end)()",
+                "more than 1048576 bytes",
+            ),
+        ] {
+            let error = encode(source).unwrap_err().to_string();
+            assert!(error.contains(expected), "{source}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_value_survives_but_for_nulls_and_digits() {
+        let value =
+            json!({"a": [1, null, 2.5], "n": null, "s": "x", "t": {"b": true}, "big": 9_007_199_254_740_993_i64});
+        let lua = Lua::new();
+        let table = to_lua(&lua, &value, 0).unwrap();
+        let expected = json!({"a": [1, 2.5], "s": "x", "t": {"b": true}, "big": 9_007_199_254_740_992_i64});
+        assert_eq!(to_json(table.as_table().unwrap(), 1 << 20).unwrap(), expected);
+        let deep = (0..=DEPTH_MAX).fold(json!(1), |value, _| json!([value]));
+        assert!(to_lua(&lua, &deep, 0).is_err());
+    }
 }

@@ -104,8 +104,8 @@ impl Budget {
     }
 
     /// Keeps the first line that is reported.
-    pub(super) fn set_line(&self, line: usize) {
-        let _ = self.line.compare_exchange(0, line, Ordering::Relaxed, Ordering::Relaxed);
+    pub(super) fn set_line(&self, line: Option<usize>) {
+        let _ = self.line.compare_exchange(0, line.unwrap_or(0), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     pub(super) fn line(&self) -> Option<usize> {

@@ -61,12 +61,10 @@ impl State {
         lua.set_memory_limit(limits.memory_bytes)?;
         let chunk = lua.load(script.source()).set_name("=<string>").set_mode(ChunkMode::Text).into_function()?;
         let hook_budget = Arc::clone(&budget);
-        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |_, debug| {
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |lua, _| {
             let charged = hook_budget.charge(u64::from(HOOK_INTERVAL));
-            if charged.is_err()
-                && let Some(line) = debug.current_line()
-            {
-                hook_budget.set_line(line);
+            if charged.is_err() {
+                hook_budget.set_line(library::script_line(lua));
             }
             charged.map(|()| VmState::Continue)
         })?;

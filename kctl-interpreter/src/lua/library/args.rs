@@ -23,19 +23,13 @@ pub(super) struct Args<'a> {
 impl Args<'_> {
     /// Returns an error of the script's line that called.
     pub(super) fn raise(&self, message: impl std::fmt::Display) -> mlua::Error {
-        let line = (0..LEVELS_MAX).find_map(|level| {
-            self.lua.inspect_stack(level, |debug| {
-                let is_script = debug.source().short_src.is_some_and(|source| source == "<string>");
-                is_script.then(|| debug.current_line()).flatten()
-            })?
-        });
+        let line = script_line(self.lua);
         let position = line.map(|line| format!("<string>:{line}: ")).unwrap_or_default();
         mlua::Error::RuntimeError(format!("{position}{message}"))
     }
 
     pub(super) fn type_error(&self, n: usize, expected: &str) -> mlua::Error {
-        let (name, got) = (self.name, self.value(n).type_name());
-        // The library gives errors to scripts only as strings, so none sees a name of mlua's here.
+        let (name, got) = (self.name, type_name(self.value(n)));
         self.raise(format_args!("bad argument #{n} to {name} ({expected} expected, got {got})"))
     }
 
@@ -53,9 +47,10 @@ impl Args<'_> {
     pub(super) fn string(&self, n: usize) -> mlua::Result<mlua::LuaString> {
         match self.value(n) {
             Value::String(string) => Ok(string.clone()),
-            Value::Number(value) => self.lua.create_string(number::text(*value)),
-            Value::Integer(value) => self.lua.create_string(value.to_string()),
-            _ => Err(self.type_error(n, "string")),
+            value => match as_number(value) {
+                Some(number) => self.lua.create_string(number::text(number)),
+                None => Err(self.type_error(n, "string")),
+            },
         }
     }
 
@@ -74,23 +69,16 @@ impl Args<'_> {
     }
 
     pub(super) fn number(&self, n: usize) -> mlua::Result<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
         let number = match self.value(n) {
-            Value::Number(value) => Some(*value),
-            Value::Integer(value) => Some(*value as f64),
             Value::String(text) => text.to_str().ok().and_then(|text| number::parse(&text)),
-            _ => None,
+            value => as_number(value),
         };
         number.ok_or_else(|| self.type_error(n, "number"))
     }
 
     /// Returns a number, cut to an integer; strings are not read.
     pub(super) fn int(&self, n: usize) -> mlua::Result<i64> {
-        match self.value(n) {
-            Value::Number(value) => Ok(number::truncate(*value)),
-            Value::Integer(value) => Ok(*value),
-            _ => Err(self.type_error(n, "number")),
-        }
+        as_number(self.value(n)).map(number::truncate).ok_or_else(|| self.type_error(n, "number"))
     }
 
     pub(super) fn opt_int(&self, n: usize) -> mlua::Result<Option<i64>> {
@@ -107,15 +95,40 @@ impl Args<'_> {
     }
 }
 
+/// Returns the script's line that runs, if the script is near the top of the stack.
+pub(in crate::lua) fn script_line(lua: &Lua) -> Option<usize> {
+    (0..LEVELS_MAX).find_map(|level| {
+        lua.inspect_stack(level, |debug| {
+            let is_script = debug.source().short_src.is_some_and(|source| source == "<string>");
+            is_script.then(|| debug.current_line()).flatten()
+        })?
+    })
+}
+
+/// Returns a number; mlua hands integral ones over as integers.
+pub(super) fn as_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(value) => Some(*value),
+        #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
+        Value::Integer(value) => Some(*value as f64),
+        _ => None,
+    }
+}
+
+/// Returns the name of `type`.
+pub(super) fn type_name(value: &Value) -> &'static str {
+    if value.is_integer() { "number" } else { value.type_name() }
+}
+
 /// Returns the text of any value, as `tostring`.
 pub(super) fn display(value: &Value) -> String {
     match value {
         Value::Nil => "nil".to_owned(),
         Value::Boolean(value) => value.to_string(),
-        Value::Number(value) => number::text(*value),
-        Value::Integer(value) => value.to_string(),
         Value::String(value) => value.to_string_lossy(),
-        value => format!("{}: {:p}", value.type_name(), value.to_pointer()),
+        value => {
+            as_number(value).map_or_else(|| format!("{}: {:p}", value.type_name(), value.to_pointer()), number::text)
+        }
     }
 }
 

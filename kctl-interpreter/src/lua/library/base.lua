@@ -1,6 +1,6 @@
 -- Builds the globals of a run. `rust` holds the functions of this folder's files, `lua` the globals of the state.
 local rust, lua = ...
-local type, select, error = lua.type, lua.select, lua.error
+local type, select, error, unpack = lua.type, lua.select, lua.error, lua.unpack
 local caught, charge, raise, number_text = rust.caught, rust.charge, rust.raise, rust.number_text
 local native_pcall, native_xpcall, native_tostring = lua.pcall, lua.xpcall, lua.tostring
 
@@ -8,21 +8,36 @@ local base = {
   _VERSION = "Lua 5.1",
   _GOPHER_LUA_VERSION = "GopherLua 0.1",
   error = error, ipairs = lua.ipairs, next = lua.next, pairs = lua.pairs, select = select,
-  type = type, unpack = lua.unpack, print = rust.print, tonumber = rust.tonumber,
+  type = type, unpack = unpack, print = rust.print, tonumber = rust.tonumber,
+  -- gopher-lua's, a print for its own debugging.
+  _printregs = rust.print,
 }
 
+-- Results go through `pcall` in one table: the C function has room for about twenty, and a debug build of Lua aborts
+-- the process at the next.
+local function pack(...)
+  return { n = select("#", ...), ... }
+end
+
+local function call_packed(f, ...)
+  return pack(f(...))
+end
+
 -- `caught` raises again what must end the run.
-local function finish(ok, ...)
-  if ok then return true, ... end
-  return false, caught((...))
+local function finish(ok, result)
+  if ok then return true, unpack(result, 1, result.n) end
+  return false, caught(result)
 end
 
 function base.pcall(...)
-  return finish(native_pcall(...))
+  if select("#", ...) == 0 then raise("bad argument #1 to pcall (value expected)") end
+  local f = ...
+  if type(f) ~= "function" then return false, "attempt to call a " .. type(f) .. " value" end
+  return finish(native_pcall(call_packed, ...))
 end
 
 function base.xpcall(f, handler)
-  return finish(native_xpcall(f, function(e) return handler(caught(e)) end))
+  return finish(native_xpcall(function() return call_packed(f) end, function(e) return (handler(caught(e))) end))
 end
 
 function base.assert(...)

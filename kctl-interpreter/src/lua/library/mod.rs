@@ -16,6 +16,7 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 
 use super::limits::Budget;
 use super::number;
+pub(super) use args::script_line;
 use args::{Args, one};
 
 /// Builds `fresh`, the function that returns the globals and the string library of a run.
@@ -28,6 +29,9 @@ pub(super) fn install(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<Function>
     kube::register(&library)?;
     lua.load(include_str!("base.lua")).set_name("=[kctl]").call((library.table, lua.globals()))
 }
+
+/// What a call of the library costs before it does anything, in instructions of the virtual machine.
+const CALL_STEPS: u64 = 20;
 
 /// The functions of Rust that `base.lua` arranges, by name.
 struct Library<'a> {
@@ -45,7 +49,12 @@ impl Library<'_> {
         let budget = Arc::clone(self.budget);
         let short = name.rsplit('.').next().unwrap_or(name);
         let function = self.lua.create_function(move |lua, values: MultiValue| {
-            function(&Args { lua, budget: &budget, name: short, values })
+            let charged = budget.charge(CALL_STEPS);
+            let result = charged.and_then(|()| function(&Args { lua, budget: &budget, name: short, values }));
+            if budget.is_exceeded() {
+                budget.set_line(script_line(lua));
+            }
+            result
         })?;
         self.table.raw_set(name, function)
     }

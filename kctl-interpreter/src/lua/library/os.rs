@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mlua::{MultiValue, Value};
 
 use super::Library;
-use super::args::{Args, one};
+use super::args::{Args, as_number, one};
+use crate::lua::number;
 
 pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("os.time", time)?;
@@ -31,11 +32,8 @@ fn time(args: &Args<'_>) -> mlua::Result<MultiValue> {
     } else {
         let table = args.table(1)?;
         let field = |name: &str, default: i64| -> mlua::Result<i64> {
-            Ok(match table.raw_get::<Value>(name)? {
-                #[expect(clippy::cast_possible_truncation, reason = "clamped on the next line")]
-                Value::Number(value) => (value as i64).clamp(-FIELD_MAX, FIELD_MAX),
-                _ => default,
-            })
+            let number = as_number(&table.raw_get(name)?);
+            Ok(number.map_or(default, |number| number::truncate(number).clamp(-FIELD_MAX, FIELD_MAX)))
         };
         let days = days_from_civil(field("year", -1)?, field("month", -1)?, field("day", -1)?);
         days * SECONDS_PER_DAY + field("hour", 12)? * 3600 + field("min", 0)? * 60 + field("sec", 0)?

@@ -3,7 +3,7 @@
 use mlua::{MultiValue, Value};
 
 use super::Library;
-use super::args::Args;
+use super::args::{Args, as_number};
 use crate::lua::number;
 
 /// Bytes of a string that the library builds. Karmada has no bound here; the memory of the run is four times it.
@@ -27,10 +27,10 @@ fn concat(args: &Args<'_>) -> mlua::Result<MultiValue> {
     for idx in from..=to {
         let value = table.raw_get::<Value>(idx)?;
         let before = text.len();
-        match &value {
-            Value::String(string) => text.extend_from_slice(&string.as_bytes()),
-            Value::Number(value) => text.extend_from_slice(number::text(*value).as_bytes()),
-            value => {
+        match (&value, as_number(&value)) {
+            (Value::String(string), _) => text.extend_from_slice(&string.as_bytes()),
+            (_, Some(number)) => text.extend_from_slice(number::text(number).as_bytes()),
+            (value, None) => {
                 let kind = value.type_name();
                 return Err(args.raise(format_args!("invalid value ({kind}) at index {idx} in table for concat")));
             }
