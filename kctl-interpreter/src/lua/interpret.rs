@@ -41,6 +41,11 @@ impl Operation {
     pub fn named(name: &str) -> Option<Self> {
         OPERATIONS.into_iter().find(|operation| operation.name == name)
     }
+
+    /// Returns whether the answers of several customizations for one kind are put together.
+    pub(super) fn is_additive(self) -> bool {
+        self.name == "InterpretDependency"
+    }
 }
 
 /// What an operation reads. Operations on one object take the desired one, or the observed where there is no desired;

@@ -1,6 +1,6 @@
 //! The configurable layer: the Lua scripts of `ResourceInterpreterCustomization`s.
 //!
-//! A [`Script`] is compiled once; a [`Pool`] runs it on JSON values with the library, the conversions and the results
+//! [`Scripts`] holds those of all kinds. A [`Script`] is compiled once; a [`Pool`] runs it on JSON values with the library, the conversions and the results
 //! of Karmada (`pkg/resourceinterpreter/customized/declarative/luavm`), within [`Limits`] that no script escapes.
 //!
 //! Differences from Karmada: globals do not live on between runs; `goto` is a syntax error, since the interpreter is
@@ -21,6 +21,7 @@
 //! ```
 
 mod convert;
+mod customization;
 mod error;
 mod interpret;
 mod library;
@@ -34,6 +35,7 @@ mod script;
 mod typed;
 mod vm;
 
+pub use customization::{Customization, CustomizationError, Scripts};
 pub use error::{ErrorClass, ScriptError};
 pub use interpret::{Inputs, OPERATIONS, Operation};
 pub use limits::Limits;
