@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::error::ScriptError;
-use super::limits::Limits;
-use super::vm::State;
+use super::vm;
 
 /// Bytes of a source. etcd holds objects of 1.5 MiB, so a customization cannot bring a longer one.
 pub const SOURCE_BYTES_MAX: usize = 1 << 20;
@@ -35,9 +34,7 @@ impl Script {
         }
         let inner = Inner { source: source.to_owned(), function: function.to_owned() };
         let script = Self { inner: Arc::new(inner) };
-        // Enough memory for the largest source: a run with less reports that as its own error.
-        let limits = Limits { memory_bytes: 256 << 20, ..Limits::default() };
-        State::new(&script, &limits)?;
+        vm::check_syntax(&script)?;
         Ok(script)
     }
 

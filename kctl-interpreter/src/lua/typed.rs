@@ -42,7 +42,19 @@ pub(super) struct Component {
     name: String,
     replicas: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    replica_requirements: Option<ReplicaRequirements>,
+    replica_requirements: Option<ComponentRequirements>,
+}
+
+/// `ComponentReplicaRequirements`: those of replicas, but for the namespace.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ComponentRequirements {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_claim: Option<NodeClaim>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_request: Option<BTreeMap<String, CanonicalQuantity>>,
+    #[serde(skip_serializing_if = "is_empty")]
+    priority_class_name: Option<String>,
 }
 
 /// `DependentObjectReference` of `config.karmada.io/v1alpha1`.
@@ -138,17 +150,13 @@ impl Dependency {
         if self.kind.is_empty() {
             mistakes.push(format!("dependencies[{idx}].kind: Invalid value: \"\": missing required kind"));
         }
-        match &self.label_selector {
-            None if is_empty(&self.name) => {
-                let shown = serde_json::to_string(self).unwrap_or_default();
-                let why = "dependency can not leave name and labelSelector all empty";
-                mistakes.push(format!("dependencies[{idx}]: Invalid value: {shown}: {why}"));
-            }
-            Some(selector) if is_empty(&self.name) => {
-                let at = format!("dependencies[{idx}].labelSelector");
-                mistakes.extend(selector_mistakes(selector).into_iter().map(|mistake| format!("{at}.{mistake}")));
-            }
-            _ => {}
+        if is_empty(&self.name) && self.label_selector.is_none() {
+            let shown = serde_json::to_string(self).unwrap_or_default();
+            let why = "dependency can not leave name and labelSelector all empty";
+            mistakes.push(format!("dependencies[{idx}]: Invalid value: {shown}: {why}"));
+        }
+        for mistake in self.label_selector.iter().flat_map(selector_mistakes) {
+            mistakes.push(format!("dependencies[{idx}].labelSelector.{mistake}"));
         }
         mistakes
     }
@@ -160,7 +168,7 @@ fn selector_mistakes(selector: &LabelSelector) -> Vec<String> {
         if !is_label_key(key) {
             mistakes.push(format!("matchLabels: Invalid value: {key:?}: not the key of a label"));
         }
-        if !value.is_empty() && !is_label_name(value) {
+        if !is_label_value(value) {
             mistakes.push(format!("matchLabels: Invalid value: {value:?}: not the value of a label"));
         }
     }
@@ -180,6 +188,9 @@ fn selector_mistakes(selector: &LabelSelector) -> Vec<String> {
                 mistakes.push(format!("{at}.operator: Invalid value: {operator:?}: not a valid selector operator"));
             }
         }
+        for value in expression.values.iter().flatten().filter(|value| !is_label_value(value)) {
+            mistakes.push(format!("{at}.values: Invalid value: {value:?}: not the value of a label"));
+        }
         if !is_label_key(&expression.key) {
             mistakes.push(format!("{at}.key: Invalid value: {:?}: not the key of a label", expression.key));
         }
@@ -198,6 +209,10 @@ fn is_label_key(key: &str) -> bool {
         }
         None => is_label_name(key),
     }
+}
+
+fn is_label_value(value: &str) -> bool {
+    value.is_empty() || is_label_name(value)
 }
 
 fn is_label_name(name: &str) -> bool {

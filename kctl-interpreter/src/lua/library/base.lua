@@ -94,8 +94,17 @@ function table_base.remove(list, ...)
   return lua.table.remove(list, ...)
 end
 
+-- Without a function to compare, C sorts in one go: a second for half a million elements. One in Lua shows it to the
+-- hook, where that matters.
+local function less(a, b)
+  return a < b
+end
+
 function table_base.sort(list, ...)
-  if type(list) == "table" then charge(#list * 20) end
+  if type(list) == "table" then
+    charge(#list * 20)
+    if #list > 10000 and select("#", ...) == 0 then return lua.table.sort(list, less) end
+  end
   return lua.table.sort(list, ...)
 end
 

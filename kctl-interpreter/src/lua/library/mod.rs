@@ -111,7 +111,7 @@ fn to_number(args: &Args<'_>) -> mlua::Result<MultiValue> {
     match args.any(1)? {
         Value::String(text) => {
             let text = text.as_bytes();
-            args.budget.charge(text.len() as u64)?;
+            args.budget.charge(text.len() as u64 / 8)?;
             let number = std::str::from_utf8(&text).ok().and_then(|text| number::to_number(text, base));
             Ok(one(number.map_or(Value::Nil, Value::Number)))
         }
