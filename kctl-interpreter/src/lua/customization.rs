@@ -267,7 +267,7 @@ impl Rule {
 fn union(rule: &Rule, last: Value, others: impl Iterator<Item = Value>) -> Result<Value, CustomizationError> {
     let lists = others.chain([last]).map(|mut result| result["dependencies"].take());
     let all: Vec<Value> = lists.flat_map(|list| list.as_array().cloned().unwrap_or_default()).collect();
-    typed::read::<Vec<Dependency>>(Value::Array(all))
+    typed::read_list::<Dependency>(Value::Array(all))
         .and_then(typed::verify_dependencies)
         .and_then(|dependencies| typed::write(&dependencies))
         .map(|dependencies| json!({ "dependencies": dependencies }))

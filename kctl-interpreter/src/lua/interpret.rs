@@ -176,7 +176,7 @@ impl Call<'_> {
     fn components(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let components = match result {
-            Returned::Table(table) => typed::read::<Vec<Component>>(repair(table, Root::List, &[]))
+            Returned::Table(table) => typed::read_list::<Component>(repair(table, Root::List, &[]))
                 .and_then(|components| typed::write(&components))
                 .map_err(|error| self.wrong(format!("failed to convert lua table for components: {error}")))?,
             Returned::Other("nil") => Value::Null,
@@ -195,7 +195,7 @@ impl Call<'_> {
             let got = result.type_name();
             return Err(self.wrong(format!("expect the returned requires type is table but got {got}")));
         };
-        let dependencies = typed::read::<Vec<Dependency>>(repair(table, Root::List, &[]))
+        let dependencies = typed::read_list::<Dependency>(repair(table, Root::List, &[]))
             .and_then(typed::verify_dependencies)
             .and_then(|dependencies| typed::write(&dependencies))
             .map_err(|error| self.wrong(error))?;

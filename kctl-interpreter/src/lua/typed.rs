@@ -14,7 +14,7 @@ use super::quantity::Quantity;
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ReplicaRequirements {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     node_claim: Option<NodeClaim>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_request: Option<BTreeMap<String, CanonicalQuantity>>,
@@ -41,7 +41,7 @@ struct NodeClaim {
 pub(super) struct Component {
     name: String,
     replicas: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     replica_requirements: Option<ComponentRequirements>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Component {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ComponentRequirements {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     node_claim: Option<NodeClaim>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_request: Option<BTreeMap<String, CanonicalQuantity>>,
@@ -98,12 +98,32 @@ impl Serialize for CanonicalQuantity {
     }
 }
 
-/// Reads a value as `T`.
+/// Reads an object; serde would take a list for one too, as its fields in order.
+fn object<'de, D: Deserializer<'de>, T: de::DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        value @ Value::Object(_) => T::deserialize(value).map(Some).map_err(de::Error::custom),
+        _ => Err(de::Error::custom("it is no object")),
+    }
+}
+
+/// Reads an object as `T`.
 ///
 /// # Errors
-/// A field has the wrong type; the text names it.
-pub(super) fn read<T: de::DeserializeOwned>(value: Value) -> Result<T, String> {
-    T::deserialize(value).map_err(|error| format!("json unmarshal obj failed: {error}"))
+/// It is no object, or a field has the wrong type.
+pub(super) fn read<T: de::DeserializeOwned + Default>(value: Value) -> Result<T, String> {
+    object(value).map(Option::unwrap_or_default).map_err(|error| format!("json unmarshal obj failed: {error}"))
+}
+
+/// Reads a list of objects.
+///
+/// # Errors
+/// It is no list, or an element is wrong.
+pub(super) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Result<Vec<T>, String> {
+    match value {
+        Value::Array(values) => values.into_iter().map(read).collect(),
+        _ => Err("json unmarshal obj failed: it is no list".to_owned()),
+    }
 }
 
 /// Writes a value as JSON.
@@ -226,7 +246,7 @@ fn is_label_name(name: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::{Component, Dependency, ReplicaRequirements, read, verify_dependencies, write};
+    use super::{Component, Dependency, ReplicaRequirements, read, read_list, verify_dependencies, write};
 
     #[test]
     fn requirements_are_canonical() {
@@ -235,16 +255,21 @@ mod tests {
             read(json!({"resourceRequest": {"cpu": "1.5", "memory": 1024}, "foo": 1, "namespace": ""})),
             Ok(json!({"resourceRequest": {"cpu": "1500m", "memory": "1024"}}))
         );
-        for wrong in
-            [json!({"resourceRequest": {"cpu": "x"}}), json!({"nodeClaim": "x"}), json!({"namespace": 1}), json!([1])]
-        {
+        for wrong in [
+            json!({"resourceRequest": {"cpu": "x"}}),
+            json!({"nodeClaim": "x"}),
+            json!({"namespace": 1}),
+            json!([{}]),
+            json!({"nodeClaim": [{}]}),
+            json!([1]),
+        ] {
             assert!(read(wrong.clone()).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn a_component_has_a_name_and_whole_replicas() {
-        let read = |value| read::<Vec<Component>>(value).and_then(|components| write(&components));
+        let read = |value| read_list::<Component>(value).and_then(|components| write(&components));
         assert_eq!(
             read(json!([{"name": "a", "replicas": 2}, {}])),
             Ok(json!([{"name": "a", "replicas": 2}, {"name": "", "replicas": 0}]))
@@ -258,7 +283,7 @@ mod tests {
 
     #[test]
     fn dependencies_are_checked_sorted_and_unique() {
-        let verify = |value| read::<Vec<Dependency>>(value).and_then(verify_dependencies).and_then(|list| write(&list));
+        let verify = |value| read_list::<Dependency>(value).and_then(verify_dependencies).and_then(|list| write(&list));
         let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "name": name});
         let by_label = json!({"apiVersion": "v1", "kind": "Secret", "labelSelector": {"matchLabels": {"a": "b"}}});
         assert_eq!(verify(json!([secret("b"), secret("a"), secret("b")])), Ok(json!([secret("a"), secret("b")])));
