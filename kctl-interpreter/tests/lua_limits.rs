@@ -119,6 +119,25 @@ fn a_mistake_is_an_error_of_its_class() {
 }
 
 #[test]
+fn thousands_of_arguments_and_results_are_no_danger() {
+    let pool = Pool::new(limits());
+    let many = "local t = {} for i = 1, 7000 do t[i] = {i} end ";
+    for (body, expected) in [
+        ("print(unpack(t)) return {x = 1}", json!({"x": 1})),
+        ("string.format('%s', unpack(t)) return {x = 1}", json!({"x": 1})),
+        ("return {n = select('#', pcall(string.char, unpack(t)))}", json!({"n": 2})),
+        ("return {n = select('#', pcall(unpack, t))}", json!({"n": 7001})),
+        ("local f = function() print(unpack(t)) end for i = 1, 20 do f() end return {x = 1}", json!({"x": 1})),
+        ("return {n = #t}, unpack(t)", json!({"n": 7000})),
+        ("t[1] = nil return {n = #t, l = {unpack(t, 2, 5)}}", json!({"n": 7000, "l": [[2], [3], [4], [5]]})),
+    ] {
+        assert_eq!(status(&pool, &format!("{many}{body}")), Ok(expected), "{body}");
+    }
+    let status = status(&pool, &format!("{many} return t"));
+    assert_eq!(status.map(|status| status.as_array().map(Vec::len)), Ok(Some(7000)));
+}
+
+#[test]
 fn the_clock_ends_a_run_too() {
     let pool = Pool::new(Limits { time: Duration::ZERO, ..limits() });
     let (class, text) = status(&pool, "while true do end").unwrap_err();

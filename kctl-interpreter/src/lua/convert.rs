@@ -69,11 +69,12 @@ pub(super) fn to_lua(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<Lua
 ///
 /// # Errors
 /// The table has no JSON form, or it has more than `bytes_max` bytes.
-pub(super) fn to_json(table: &Table, bytes_max: usize) -> Result<Value, EncodeError> {
-    Encoder { visited: HashSet::new(), bytes_left: bytes_max, bytes_max }.table(table, 0)
+pub(super) fn to_json(lua: &Lua, table: &Table, bytes_max: usize) -> Result<Value, EncodeError> {
+    Encoder { lua, visited: HashSet::new(), bytes_left: bytes_max, bytes_max }.table(table, 0)
 }
 
-struct Encoder {
+struct Encoder<'a> {
+    lua: &'a Lua,
     visited: HashSet<*const c_void>,
     /// Strings are shared in Lua and copied here, so the memory of the state does not bound the result.
     bytes_left: usize,
@@ -83,7 +84,7 @@ struct Encoder {
 /// Bytes that each value counts at least: the size of a [`Value`].
 const VALUE_BYTES: usize = size_of::<Value>();
 
-impl Encoder {
+impl Encoder<'_> {
     fn spend(&mut self, bytes: usize) -> Result<(), EncodeError> {
         self.bytes_left =
             self.bytes_left.checked_sub(bytes + VALUE_BYTES).ok_or(EncodeError::TooLarge(self.bytes_max))?;
@@ -131,32 +132,64 @@ impl Encoder {
             }
         }
         // The length of a table with a hole is any of its borders: what is behind shows in the number of keys.
-        let mut n_keys = 0;
-        for pair in table.pairs::<LuaValue, LuaValue>() {
+        let (mut n_keys, mut has_other) = (0, false);
+        table.for_each(|key: LuaValue, _: LuaValue| {
             n_keys += 1;
-            if !matches!(pair?.0, LuaValue::Number(_) | LuaValue::Integer(_)) {
-                return Err(EncodeError::InvalidKeys);
-            }
+            has_other |= !matches!(key, LuaValue::Number(_) | LuaValue::Integer(_));
+            Ok(())
+        })?;
+        if has_other {
+            return Err(EncodeError::InvalidKeys);
         }
         if n_keys == n_array { Ok(Value::Array(values)) } else { Err(EncodeError::SparseArray) }
     }
 
     fn object(&mut self, table: &Table, depth: usize) -> Result<Value, EncodeError> {
-        let mut object = Map::new();
-        for pair in table.pairs::<LuaValue, LuaValue>() {
-            match pair? {
-                (LuaValue::String(key), value) => {
-                    let key = self.string(&key)?;
-                    let value = self.value(&value, depth)?;
-                    object.insert(key, value);
-                }
-                (LuaValue::Number(_) | LuaValue::Integer(_), _) if object.is_empty() => {
-                    return Err(EncodeError::SparseArray);
-                }
-                _ => return Err(EncodeError::InvalidKeys),
-            }
+        let (mut object, mut nested, mut failure) = (Map::new(), Vec::new(), None);
+        // One walk costs much less than a step for each field. Tables wait until it is over: walks must not nest, since
+        // C has few levels, and a reference to each table would fill the stack of references.
+        let walked = table.for_each(|key: LuaValue, value: LuaValue| {
+            self.field(&key, &value, depth, &mut object, &mut nested).map_err(|error| {
+                failure = Some(error);
+                mlua::Error::runtime("the table has no JSON form")
+            })
+        });
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        walked?;
+        for key in nested {
+            let value = table.raw_get(self.lua.create_string(&key)?)?;
+            object.insert(text(&key), self.table(&value, depth + 1)?);
         }
         Ok(if object.is_empty() { Value::Array(Vec::new()) } else { Value::Object(object) })
+    }
+
+    /// Adds a field to the object, or the key of one that is a table to `nested`.
+    fn field(
+        &mut self,
+        key: &LuaValue,
+        value: &LuaValue,
+        depth: usize,
+        object: &mut Map<String, Value>,
+        nested: &mut Vec<Vec<u8>>,
+    ) -> Result<(), EncodeError> {
+        match (key, value) {
+            (LuaValue::String(key), LuaValue::Table(_)) => {
+                let key = key.as_bytes().to_vec();
+                self.spend(key.len())?;
+                nested.push(key);
+            }
+            (LuaValue::String(key), value) => {
+                let key = self.string(key)?;
+                object.insert(key, self.value(value, depth)?);
+            }
+            (LuaValue::Number(_) | LuaValue::Integer(_), _) if object.is_empty() && nested.is_empty() => {
+                return Err(EncodeError::SparseArray);
+            }
+            _ => return Err(EncodeError::InvalidKeys),
+        }
+        Ok(())
     }
 }
 
@@ -186,7 +219,8 @@ mod tests {
     use super::{DEPTH_MAX, EncodeError, text, to_json, to_lua};
 
     fn encode(source: &str) -> Result<Value, EncodeError> {
-        to_json(&Lua::new().load(source).eval()?, 1 << 20)
+        let lua = Lua::new();
+        to_json(&lua, &lua.load(source).eval()?, 1 << 20)
     }
 
     #[test]
@@ -237,7 +271,7 @@ mod tests {
         let lua = Lua::new();
         let table = to_lua(&lua, &value, 0).unwrap();
         let expected = json!({"a": [1, 2.5], "s": "x", "t": {"b": true}, "big": 9_007_199_254_740_992_i64});
-        assert_eq!(to_json(table.as_table().unwrap(), 1 << 20).unwrap(), expected);
+        assert_eq!(to_json(&lua, table.as_table().unwrap(), 1 << 20).unwrap(), expected);
         let deep = (0..=DEPTH_MAX).fold(json!(1), |value, _| json!([value]));
         assert!(to_lua(&lua, &deep, 0).is_err());
     }

@@ -94,7 +94,7 @@ impl State {
         })?;
         let mut values = values.into_iter();
         let results = (0..n_results)
-            .map(|_| returned(values.next().unwrap_or(LuaValue::Nil), limits))
+            .map(|_| returned(&self.lua, values.next().unwrap_or(LuaValue::Nil), limits))
             .collect::<Result<Vec<_>, _>>();
         results.map_err(|error| match error {
             EncodeError::Lua(error) => describe(&error, script, limits, Some(&self.budget)),
@@ -167,13 +167,13 @@ impl From<mlua::Error> for Failure {
     }
 }
 
-fn returned(value: LuaValue, limits: &Limits) -> Result<Returned, EncodeError> {
+fn returned(lua: &Lua, value: LuaValue, limits: &Limits) -> Result<Returned, EncodeError> {
     Ok(match value {
         LuaValue::Boolean(value) => Returned::Bool(value),
         LuaValue::Number(value) => Returned::Number(value),
         #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
         LuaValue::Integer(value) => Returned::Number(value as f64),
-        LuaValue::Table(table) => Returned::Table(convert::to_json(&table, limits.memory_bytes)?),
+        LuaValue::Table(table) => Returned::Table(convert::to_json(lua, &table, limits.memory_bytes)?),
         value => Returned::Other(value.type_name()),
     })
 }

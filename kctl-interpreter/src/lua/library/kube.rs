@@ -49,7 +49,7 @@ fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
 
 fn pod_spec(args: &Args<'_>) -> mlua::Result<k8s_openapi::api::core::v1::PodSpec> {
     let table = args.table(1)?;
-    let template = convert::to_json(table, TEMPLATE_BYTES_MAX)
+    let template = convert::to_json(args.lua, table, TEMPLATE_BYTES_MAX)
         .map_err(|error| error.to_string())
         .and_then(|template| pod::parse(repair(template, Root::Object, &[])));
     // A byte costs about as much as an instruction of the virtual machine.
