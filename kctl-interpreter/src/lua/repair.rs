@@ -26,9 +26,9 @@ pub(super) fn repair(mut result: Value, root: Root, references: &[&Value]) -> Va
     }
     let mut empties = Empties::default();
     for reference in references {
-        empties.collect(reference, "");
+        empties.collect(reference, None);
     }
-    empties.repair(&mut result, "");
+    empties.repair(&mut result, None);
     result
 }
 
@@ -50,25 +50,46 @@ enum Verdict {
     Remove,
 }
 
+/// A key with those above it. It becomes text only where a table is empty: most are not.
+#[derive(Clone, Copy)]
+struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    key: &'a str,
+}
+
+/// Joins as Karmada does, with dots in keys told from dots between them.
+fn join(path: Option<&Path<'_>>) -> String {
+    let mut keys: Vec<String> = std::iter::successors(path, |path| path.parent)
+        .map(|path| path.key.replace('.', "\\.").replace(':', "\\:"))
+        .collect();
+    keys.reverse();
+    keys.join(".")
+}
+
 impl Empties {
-    fn collect(&mut self, value: &Value, path: &str) {
+    fn collect(&mut self, value: &Value, path: Option<&Path<'_>>) {
         match value {
             Value::Object(fields) if fields.is_empty() => {
-                self.objects.insert(path.to_owned());
+                self.objects.insert(join(path));
             }
             Value::Array(values) if values.is_empty() => {
-                self.lists.insert(path.to_owned());
+                self.lists.insert(join(path));
             }
-            Value::Object(fields) => fields.iter().for_each(|(key, value)| self.collect(value, &join(path, key))),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    self.collect(value, Some(&Path { parent: path, key }));
+                }
+            }
             Value::Array(values) => values.iter().for_each(|value| self.collect(value, path)),
             _ => {}
         }
     }
 
-    fn verdict(&self, path: &str) -> Verdict {
-        if self.objects.contains(path) {
+    fn verdict(&self, path: Option<&Path<'_>>) -> Verdict {
+        let path = join(path);
+        if self.objects.contains(&path) {
             Verdict::Object
-        } else if self.lists.contains(path) {
+        } else if self.lists.contains(&path) {
             Verdict::Keep
         } else {
             Verdict::Remove
@@ -76,7 +97,7 @@ impl Empties {
     }
 
     /// Returns whether the value stays.
-    fn repair(&self, value: &mut Value, path: &str) -> bool {
+    fn repair(&self, value: &mut Value, path: Option<&Path<'_>>) -> bool {
         if is_empty_list(value) {
             let verdict = self.verdict(path);
             if matches!(verdict, Verdict::Object) {
@@ -85,18 +106,14 @@ impl Empties {
             return !matches!(verdict, Verdict::Remove);
         }
         match value {
-            Value::Object(fields) => fields.retain(|key, value| self.repair(value, &join(path, key))),
+            Value::Object(fields) => {
+                fields.retain(|key, value| self.repair(value, Some(&Path { parent: path, key })));
+            }
             Value::Array(values) => values.retain_mut(|value| self.repair(value, path)),
             _ => {}
         }
         true
     }
-}
-
-/// Joins as Karmada does, with dots in keys told from dots between them.
-fn join(path: &str, key: &str) -> String {
-    let key = key.replace('.', "\\.").replace(':', "\\:");
-    if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
 #[cfg(test)]
