@@ -62,3 +62,12 @@ fn call(bencher: Bencher<'_, '_>, operation: &str) {
 fn compile() -> Script {
     Script::compile(CASES[0].2, CASES[0].1).expect("the source is Lua")
 }
+
+/// What the pool saves: a state with its library, built for one call.
+#[divan::bench]
+fn first_call(bencher: Bencher<'_, '_>) {
+    let (operation, function, source) = CASES[0];
+    let (object, script) = (object(), Script::compile(source, function).expect("the source is Lua"));
+    let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+    bencher.bench_local(|| Pool::new(Limits::default()).interpret(operation, &script, black_box(&inputs)));
+}
