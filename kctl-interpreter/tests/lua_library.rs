@@ -131,6 +131,12 @@ fn table_and_math_functions_answer_as_in_gopher_lua() {
 }
 
 #[test]
+fn a_script_may_jump_forward() {
+    let body = "(function() local r = {} for i = 1, 4 do if i % 2 == 0 then goto continue end r[#r + 1] = i ::continue:: end return unpack(r) end)()";
+    check(&[(body, json!([1, 3]))]);
+}
+
+#[test]
 fn times_are_utc() {
     check(&[
         ("os.time({year = 2024, month = 2, day = 29, hour = 12, min = 30, sec = 15})", json!([1_709_209_815])),

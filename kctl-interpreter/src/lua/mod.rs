@@ -3,9 +3,10 @@
 //! [`Scripts`] holds those of all kinds. A [`Script`] is compiled once; a [`Pool`] runs it on JSON values with the library, the conversions and the results
 //! of Karmada (`pkg/resourceinterpreter/customized/declarative/luavm`), within [`Limits`] that no script escapes.
 //!
-//! Differences from Karmada: globals do not live on between runs; `goto` is a syntax error, since the interpreter is
-//! PUC Lua 5.1 and not gopher-lua; `a, b = b, a` swaps; messages of the interpreter name variables instead of keys;
-//! `..` writes a number with up to 14 digits, `tostring` with all of them.
+//! Differences from Karmada, whose interpreter is gopher-lua: globals do not live on between runs; `goto` only jumps
+//! forward and not out of an inner loop; `a, b = b, a` swaps; messages of the interpreter name variables instead of
+//! keys; `..` writes a number with up to 14 digits, `tostring` with all of them; `pairs` visits keys in an order that
+//! depends on the keys alone, not on which was set first.
 //!
 //! ```
 //! use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
@@ -24,6 +25,7 @@ mod convert;
 mod customization;
 mod error;
 mod interpret;
+mod jump;
 mod library;
 mod limits;
 mod number;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::convert::{self, EncodeError};
 use super::error::{ScriptError, split_position};
+use super::jump;
 use super::library;
 use super::limits::{Budget, HOOK_INTERVAL, Limits};
 use super::script::Script;
@@ -144,7 +145,7 @@ impl State {
 }
 
 fn load(lua: &Lua, script: &Script) -> mlua::Result<Function> {
-    lua.load(script.source()).set_name("=<string>").set_mode(ChunkMode::Text).into_function()
+    lua.load(&*jump::rewrite(script.source())).set_name("=<string>").set_mode(ChunkMode::Text).into_function()
 }
 
 /// Checks that the source compiles, in a state that is thrown away.
