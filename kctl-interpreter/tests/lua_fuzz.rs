@@ -233,7 +233,7 @@ impl Generator {
             self.pick(&["a", "b", "c", "g", "o.spec", "T[1]", "string.upper", "table.concat", "_G.pairs"]),
             self.expression(),
         );
-        let statement = match self.below(if self.depth > 4 { 4 } else { 13 }) {
+        let statement = match self.below(if self.depth > 4 { 4 } else { 14 }) {
             0 | 1 => format!("{variable} = {expression}"),
             2 => format!("local {} = {expression}", self.pick(&["a", "b", "c", "x"])),
             3 => self.call(),
@@ -245,6 +245,7 @@ impl Generator {
             9 => format!("a, b = pcall(function() {} end)", self.block()),
             10 => format!("c = {{xpcall(function() {} end, function(e) {} end)}}", self.block(), self.block()),
             11 => format!("local function f(...) {} return f(...) end a = pcall(f, {expression})", self.block()),
+            12 => format!("for i = 1, 3 do if {expression} then goto c end {} ::c:: end", self.block()),
             _ => format!("b = {{pcall(unpack, T, {expression}, {})}}", self.expression()),
         };
         self.depth -= 1;

@@ -137,6 +137,30 @@ fn a_script_may_jump_forward() {
 }
 
 #[test]
+fn keys_are_visited_in_the_order_in_which_they_were_set() {
+    let visit = |body: &str| {
+        format!("(function() {body} local r = {{}} for k in pairs(t) do r[#r + 1] = k end return unpack(r) end)()")
+    };
+    for (body, expected) in [
+        ("local t = {} t.z = 1 t.a = 2 t.m = 3", json!(["z", "a", "m"])),
+        ("local t = {zeta = 1, alpha = 2, mid = 3, [1] = 'x'} t.beta = 4", json!([1, "zeta", "alpha", "mid", "beta"])),
+        ("local t = {b = 1, a = 2, c = 3} t.b = nil t.a = nil t.b = 4", json!(["b", "c"])),
+        (
+            "local t = {} for _, k in ipairs({'Created', 'Succeeded', 'Failed', 'Created'}) do t[k] = k end",
+            json!(["Created", "Succeeded", "Failed"]),
+        ),
+        ("local t = {y = 1, ['x-x'] = 2, a = 3}", json!(["y", "a", "x-x"])),
+        ("local t = {10, 20} t[3] = 30 t.k = 1 table.insert(t, 40)", json!([1, 2, 3, 4, "k"])),
+        ("local t = {c = 1, b = 2, a = 3} for k in pairs(t) do t[k] = nil end t.d = 1", json!(["d"])),
+    ] {
+        check(&[(&visit(body), expected)]);
+    }
+    let pool = Pool::new(Limits::default());
+    let error = evaluate(&pool, "(function() local t = {} t[o.missing] = 1 end)()").unwrap_err();
+    assert_eq!(error, "script of ReflectStatus, line 2: table index is nil");
+}
+
+#[test]
 fn times_are_utc() {
     check(&[
         ("os.time({year = 2024, month = 2, day = 29, hour = 12, min = 30, sec = 15})", json!([1_709_209_815])),

@@ -5,8 +5,9 @@
 //!
 //! Differences from Karmada, whose interpreter is gopher-lua: globals do not live on between runs; `goto` only jumps
 //! forward and not out of an inner loop; `a, b = b, a` swaps; messages of the interpreter name variables instead of
-//! keys; `..` writes a number with up to 14 digits, `tostring` with all of them; `pairs` visits keys in an order that
-//! depends on the keys alone, not on which was set first.
+//! keys; `..` writes a number with up to 14 digits, `tostring` with all of them. `pairs` visits the names of a table
+//! that the script built in the order in which they were set, as there; those of an input in one that depends on the
+//! names alone, where there it is random.
 //!
 //! ```
 //! use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
@@ -29,11 +30,13 @@ mod jump;
 mod library;
 mod limits;
 mod number;
+mod order;
 mod pod;
 mod pool;
 mod quantity;
 mod repair;
 mod script;
+mod tokens;
 mod typed;
 mod vm;
 

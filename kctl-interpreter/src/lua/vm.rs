@@ -12,6 +12,7 @@ use super::error::{ScriptError, split_position};
 use super::jump;
 use super::library;
 use super::limits::{Budget, HOOK_INTERVAL, Limits};
+use super::order;
 use super::script::Script;
 
 /// One value that a function returned.
@@ -39,6 +40,8 @@ pub(super) struct State {
     budget: Arc<Budget>,
     /// Returns the globals of a run.
     fresh: Function,
+    /// Gives a table that the script builds an order of its keys.
+    ordered: Function,
     chunk: Function,
 }
 
@@ -63,9 +66,11 @@ impl State {
     }
 
     fn build(lua: Lua, budget: Arc<Budget>, script: &Script) -> mlua::Result<Self> {
-        let fresh = library::install(&lua, &budget)?;
+        let (fresh, ordered) = library::install(&lua, &budget)?;
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(GC_PAUSE)));
-        let chunk = load(&lua, script)?;
+        let source = jump::rewrite(script.source());
+        // In the rare case that the source has no room for the rewriting, its tables go without an order.
+        let chunk = load(&lua, &order::rewrite(&source)).or_else(|_| load(&lua, &source))?;
         let hook_budget = Arc::clone(&budget);
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |lua, _| {
             let charged = hook_budget.charge(u64::from(HOOK_INTERVAL));
@@ -74,7 +79,7 @@ impl State {
             }
             charged.map(|()| VmState::Continue)
         })?;
-        Ok(Self { lua, budget, fresh, chunk })
+        Ok(Self { lua, budget, fresh, ordered, chunk })
     }
 
     /// Loads the script into fresh globals and calls its function; returns the first `n_results` values.
@@ -121,7 +126,7 @@ impl State {
         self.chunk.set_environment(env.clone())?;
         let args = args.iter().map(|arg| convert::to_lua(&self.lua, arg, 0)).collect::<mlua::Result<MultiValue>>()?;
         self.lua.set_memory_limit(limits.memory_bytes)?;
-        self.chunk.call::<()>(())?;
+        self.chunk.call::<()>(&self.ordered)?;
         let name = script.function();
         let missing =
             |message: String| Failure::Script(ScriptError::Runtime { function: name.to_owned(), line: None, message });
@@ -144,8 +149,8 @@ impl State {
     }
 }
 
-fn load(lua: &Lua, script: &Script) -> mlua::Result<Function> {
-    lua.load(&*jump::rewrite(script.source())).set_name("=<string>").set_mode(ChunkMode::Text).into_function()
+fn load(lua: &Lua, source: &str) -> mlua::Result<Function> {
+    lua.load(source).set_name("=<string>").set_mode(ChunkMode::Text).into_function()
 }
 
 /// Checks that the source compiles, in a state that is thrown away.
@@ -153,7 +158,8 @@ fn load(lua: &Lua, script: &Script) -> mlua::Result<Function> {
 /// # Errors
 /// The source is no text of Lua 5.1.
 pub(super) fn check_syntax(script: &Script) -> Result<(), ScriptError> {
-    let checked = Lua::new_with(StdLib::NONE, LuaOptions::default()).and_then(|lua| load(&lua, script).map(|_| ()));
+    let checked = Lua::new_with(StdLib::NONE, LuaOptions::default())
+        .and_then(|lua| load(&lua, &jump::rewrite(script.source())).map(|_| ()));
     checked.map_err(|error| describe(&error, script, &Limits::default(), None))
 }
 

@@ -7,7 +7,7 @@ local native_pcall, native_xpcall, native_tostring = lua.pcall, lua.xpcall, lua.
 local base = {
   _VERSION = "Lua 5.1",
   _GOPHER_LUA_VERSION = "GopherLua 0.1",
-  error = error, ipairs = lua.ipairs, next = lua.next, pairs = lua.pairs, select = select,
+  error = error, ipairs = lua.ipairs, next = lua.next, select = select,
   type = type, unpack = unpack, print = rust.print, tonumber = rust.tonumber,
   -- gopher-lua's, a print for its own debugging.
   _printregs = rust.print,
@@ -48,6 +48,68 @@ function base.assert(...)
     raise("bad argument #2 to assert (string expected, got " .. type(message) .. ")")
   end
   raise(message)
+end
+
+-- gopher-lua visits keys in the order in which they were set, and scripts that build lists from maps rely on it. The
+-- source is rewritten so that its tables come through `ordered`: `orders` has the names of their fields in order, and
+-- as keys, to know them.
+local rawset, rawget, setmetatable, next = lua.rawset, lua.rawget, lua.setmetatable, lua.next
+local orders = setmetatable({}, { __mode = "k" })
+
+local function add_name(t, name)
+  local order = orders[t]
+  if not order then
+    order = {}
+    orders[t] = order
+  end
+  if not order[name] then
+    order[name] = true
+    order[#order + 1] = name
+  end
+end
+
+local order_metatable = {
+  __newindex = function(t, key, value)
+    if key == nil then raise("table index is nil") end
+    if key ~= key then raise("table index is NaN") end
+    rawset(t, key, value)
+    if type(key) == "string" then add_name(t, key) end
+  end,
+}
+
+local function ordered(t, ...)
+  for i = 1, select("#", ...) do
+    add_name(t, (select(i, ...)))
+  end
+  return setmetatable(t, order_metatable)
+end
+
+-- First what is no name, with the elements of the list in front; then names in their order; then those without one.
+function base.pairs(...)
+  local t = ...
+  local order = orders[t]
+  if not order then return lua.pairs(...) end
+  local key, i, phase = nil, 0, 1
+  return function()
+    local value
+    if phase == 1 then
+      repeat key, value = next(t, key) until type(key) ~= "string"
+      if key ~= nil then return key, value end
+      phase = 2
+    end
+    while phase == 2 do
+      i = i + 1
+      local name = order[i]
+      if name == nil then
+        phase, key = 3, nil
+      else
+        value = rawget(t, name)
+        if value ~= nil then return name, value end
+      end
+    end
+    repeat key, value = next(t, key) until key == nil or (type(key) == "string" and not order[key])
+    return key, value
+  end, t, nil
 end
 
 -- Small integers, nearly all numbers there are, look the same in C and in Go.
@@ -208,4 +270,4 @@ return function()
   local loaded = env.package.loaded
   loaded._G, loaded.table, loaded.string, loaded.math, loaded.os = env, env.table, env.string, env.math, env.os
   return env, env.string
-end
+end, ordered

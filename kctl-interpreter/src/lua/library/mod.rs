@@ -19,8 +19,9 @@ use super::number;
 pub(super) use args::script_line;
 use args::{Args, one};
 
-/// Builds `fresh`, the function that returns the globals and the string library of a run.
-pub(super) fn install(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<Function> {
+/// Builds `fresh`, the function that returns the globals and the string library of a run, and `ordered`, which gives a
+/// table an order of its keys.
+pub(super) fn install(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<(Function, Function)> {
     let library = Library { lua, budget, table: lua.create_table()? };
     base(&library)?;
     string::register(&library)?;

@@ -4,11 +4,9 @@
 //! Jumps forward out of blocks are all that scripts write. A source with others (backward, out of an inner loop, across
 //! one another) stays as it is, and Lua reports the first as a syntax error. Lines keep their numbers.
 
-mod tokens;
-
 use std::borrow::Cow;
 
-use tokens::{Token, tokens};
+use super::tokens::{Edit, Token, apply, tokens};
 
 /// Rewrites the jumps of a source; one without jumps, or with jumps that have no such form, stays as it is.
 pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
@@ -18,7 +16,9 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     }
     let Some(scan) = Scan::of(source) else { return Cow::Borrowed(source) };
     match scan.regions() {
-        Some(regions) if !regions.is_empty() && are_independent(&regions) => Cow::Owned(scan.apply(source, &regions)),
+        Some(regions) if !regions.is_empty() && are_independent(&regions) => {
+            Cow::Owned(scan.rewritten(source, &regions))
+        }
         _ => Cow::Borrowed(source),
     }
 }
@@ -154,8 +154,8 @@ impl<'a> Scan<'a> {
         Some(regions)
     }
 
-    fn apply(&self, source: &str, regions: &[Region<'_>]) -> String {
-        let mut edits: Vec<(usize, usize, String)> = Vec::new();
+    fn rewritten(&self, source: &str, regions: &[Region<'_>]) -> String {
+        let mut edits: Vec<Edit> = Vec::new();
         for (idx, region) in regions.iter().enumerate() {
             let flag = format!("goto_{idx}_broke");
             let breaks: Vec<&Mark<'_>> = self.breaks.iter().filter(|mark| region.holds_break(mark)).collect();
@@ -172,17 +172,7 @@ impl<'a> Scan<'a> {
         // Labels that nobody jumps to.
         let unused = self.labels.iter().filter(|label| regions.iter().all(|region| region.label.start != label.start));
         edits.extend(unused.map(|label| (label.start, label.end, String::new())));
-        edits.sort_by_key(|(start, end, _)| (*start, *end));
-        let (mut rewritten, mut at) = (String::with_capacity(source.len() + 64), 0);
-        for (start, end, text) in edits {
-            rewritten.push_str(&source[at..start]);
-            rewritten.push_str(&text);
-            // What is replaced may span lines; they keep their number.
-            rewritten.extend(source[start..end].chars().filter(|c| *c == '\n'));
-            at = end;
-        }
-        rewritten.push_str(&source[at..]);
-        rewritten
+        apply(source, edits)
     }
 }
 

@@ -1,5 +1,5 @@
-//! The tokens of Lua that matter for jumps: names, labels and single characters; comments, strings and numbers are
-//! passed over.
+//! The tokens of Lua that matter for rewriting a source: names, labels and single characters; comments, strings and
+//! numbers are passed over.
 
 /// A token and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,23 @@ fn quoted(rest: &str, quote: char) -> usize {
         }
     }
     rest.len()
+}
+
+/// A change of a source: from, to, and the text instead.
+pub(super) type Edit = (usize, usize, String);
+
+/// Makes changes that do not overlap. What is replaced may span lines; they keep their numbers.
+pub(super) fn apply(source: &str, mut edits: Vec<Edit>) -> String {
+    edits.sort_by_key(|(start, end, _)| (*start, *end));
+    let (mut rewritten, mut at) = (String::with_capacity(source.len() + 64), 0);
+    for (start, end, text) in edits {
+        rewritten.push_str(&source[at..start]);
+        rewritten.push_str(&text);
+        rewritten.extend(source[start..end].chars().filter(|c| *c == '\n'));
+        at = end;
+    }
+    rewritten.push_str(&source[at..]);
+    rewritten
 }
 
 #[cfg(test)]
