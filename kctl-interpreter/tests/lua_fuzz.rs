@@ -15,7 +15,7 @@ const PROBE_INTERVAL: u64 = 50;
 
 #[test]
 fn random_scripts_neither_crash_nor_hang_nor_leak() {
-    let limits = Limits { time: Duration::from_secs(60), steps: 30_000, memory_bytes: 4 << 20 };
+    let limits = Limits { time: Duration::from_secs(60), steps: 10_000, memory_bytes: 4 << 20 };
     let pool = Pool::new(limits);
     let probe_source = "function ReflectStatus(o)
         n = (n or 0) + 1
@@ -204,8 +204,12 @@ impl Generator {
     }
 
     fn script(&mut self) -> String {
-        let body = self.block();
-        let result = self.expression();
+        let (mut body, mut result) = (self.block(), self.expression());
+        // Most random calls are mistakes: half of the scripts catch theirs and give an answer.
+        if self.below(2) == 0 {
+            body = format!("pcall(function() {body} end)");
+            result = format!("{{(pcall(function() return {result} end)), type(a), #T}}");
+        }
         let mut script = format!(
             "local a, b, c, S, T = 1, {{}}, 'x', 'ab', {{}}
              for i = 1, 12 do S = S .. S T[i] = i end

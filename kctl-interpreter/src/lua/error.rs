@@ -111,15 +111,24 @@ fn at(line: Option<usize>) -> String {
     line.map(|line| format!(", line {line}")).unwrap_or_default()
 }
 
-/// Splits `<string>:3: text` and the traceback off a message of Lua: the line and the text stay.
+/// Splits `<string>:3: text` and the traceback off a message of Lua: the line and the text stay. An error of
+/// the library, or one that the script raised without its position, has its line in the traceback.
 pub(super) fn split_position(message: &str) -> (Option<usize>, String) {
-    let message = message.split("\nstack traceback:").next().unwrap_or(message);
+    let (message, traceback) = message.split_once("\nstack traceback:").unwrap_or((message, ""));
     let message = message.strip_prefix("syntax error: ").unwrap_or(message);
     let positioned = message.strip_prefix("<string>:").and_then(|rest| rest.split_once(": "));
-    match positioned.and_then(|(line, text)| Some((line.parse().ok()?, text))) {
-        Some((line, text)) => (Some(line), text.to_owned()),
-        None => (None, message.to_owned()),
+    if let Some((Ok(line), text)) = positioned.map(|(line, text)| (line.parse(), text)) {
+        return (Some(line), text.to_owned());
     }
+    let called = traceback.split_once("<string>:").and_then(|(_, rest)| rest.split_once(':'));
+    let line = called.and_then(|(line, _)| line.parse().ok());
+    (line, without_library_position(message).unwrap_or(message).to_owned())
+}
+
+/// Removes the position of an error that C raised in the library's own Lua; none for another message.
+pub(super) fn without_library_position(message: &str) -> Option<&str> {
+    let (line, text) = message.strip_prefix("[kctl]:")?.split_once(": ")?;
+    line.parse::<usize>().is_ok().then_some(text)
 }
 
 #[cfg(test)]
@@ -134,6 +143,13 @@ mod tests {
             ("boom", None, "boom"),
             ("<string>:x: boom", None, "<string>:x: boom"),
             ("<string>:2: a: b", Some(2), "a: b"),
+            (
+                "[kctl]:9: bad argument\nstack traceback:\n\t[C]: in ?\n\t<string>:4: in function 'f'",
+                Some(4),
+                "bad argument",
+            ),
+            ("[kctl]:9: bad argument", None, "bad argument"),
+            ("[kctl] is odd", None, "[kctl] is odd"),
         ] {
             assert_eq!(split_position(message), (line, text.to_owned()), "{message}");
         }

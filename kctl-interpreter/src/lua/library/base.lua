@@ -13,6 +13,13 @@ local base = {
   _printregs = rust.print,
 }
 
+-- An error of C names the line that called it: here it would be one of this file.
+local function check_table(value, name)
+  if type(value) ~= "table" then
+    raise("bad argument #1 to " .. name .. " (table expected, got " .. type(value) .. ")")
+  end
+end
+
 -- Results go through `pcall` in one table: the C function has room for about twenty, and a debug build of Lua aborts
 -- the process at the next.
 local function pack(...)
@@ -87,8 +94,9 @@ end
 -- First what is no name, with the elements of the list in front; then names in their order; then those without one.
 function base.pairs(...)
   local t = ...
+  check_table(t, "pairs")
   local order = orders[t]
-  if not order then return lua.pairs(...) end
+  if not order then return lua.pairs(t) end
   local key, i, phase = nil, 0, 1
   return function()
     local value
@@ -135,25 +143,30 @@ local table_base = {
 }
 
 function table_base.maxn(list)
-  if type(list) == "table" then charge(#list) end
+  check_table(list, "maxn")
+  charge(#list)
   return lua.table.maxn(list)
 end
 
 -- Moving elements is a loop in C, which the hook does not see.
 function table_base.insert(list, ...)
-  if type(list) == "table" and select("#", ...) > 1 then
-    local at = ...
-    if type(at) == "number" and at < #list then charge(#list - at) end
-  end
+  check_table(list, "insert")
+  local n, at = select("#", ...), ...
+  if n == 0 or n > 2 then raise("wrong number of arguments to insert") end
+  if n == 1 then return lua.table.insert(list, at) end
+  if type(at) ~= "number" then raise("bad argument #2 to insert (number expected, got " .. type(at) .. ")") end
+  if at < #list then charge(#list - at) end
   return lua.table.insert(list, ...)
 end
 
 function table_base.remove(list, ...)
-  if type(list) == "table" then
-    local at = ...
-    if type(at) == "number" and at < #list then charge(#list - at) end
+  check_table(list, "remove")
+  local at = ...
+  if at ~= nil and type(at) ~= "number" then
+    raise("bad argument #2 to remove (number expected, got " .. type(at) .. ")")
   end
-  return lua.table.remove(list, ...)
+  if at and at < #list then charge(#list - at) end
+  return lua.table.remove(list, at)
 end
 
 -- Without a function to compare, C sorts in one go: a second for half a million elements. One in Lua shows it to the
@@ -163,10 +176,9 @@ local function less(a, b)
 end
 
 function table_base.sort(list, ...)
-  if type(list) == "table" then
-    charge(#list * 20)
-    if #list > 10000 and select("#", ...) == 0 then return lua.table.sort(list, less) end
-  end
+  check_table(list, "sort")
+  charge(#list * 20)
+  if #list > 10000 and select("#", ...) == 0 then return lua.table.sort(list, less) end
   return lua.table.sort(list, ...)
 end
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use mlua::{Function, Lua, MultiValue, Table, Value};
 
+use super::error::without_library_position;
 use super::limits::Budget;
 use super::number;
 pub(super) use args::script_line;
@@ -82,6 +83,10 @@ fn base(library: &Library<'_>) -> mlua::Result<()> {
             Value::String(text) if text.as_bytes() == *b"not enough memory" => {
                 args.budget.set_out_of_memory();
                 Err(mlua::Error::MemoryError("not enough memory".to_owned()))
+            }
+            Value::String(text) => {
+                let without = text.to_str().ok().and_then(|text| without_library_position(&text).map(str::to_owned));
+                without.map_or_else(|| Ok(one(Value::String(text.clone()))), |text| args.text(text))
             }
             value => Ok(one(value.clone())),
         }
