@@ -128,8 +128,7 @@ fn wrong_usage(options: &Options) -> Option<String> {
 fn inputs(options: &Options) -> Result<Inputs, InterpretError> {
     let status_items = match &options.status_items {
         Some(path) => parsed::<Option<Vec<AggregatedStatusItem>>>(path, "a list of status items")?,
-        // Go tells a list that is not there from an empty one, and so do scripts; built-in kinds were recorded with the latter.
-        None => options.customization.is_empty().then(Vec::new),
+        None => Some(Vec::new()),
     };
     Ok(Inputs {
         desired: options.object.as_deref().or(options.desired.as_deref()).map(object).transpose()?,
