@@ -1,5 +1,7 @@
 //! Starts and stops everything in order: sources and their stores, handlers, and workers once their caches are full.
 
+pub mod lease;
+
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;

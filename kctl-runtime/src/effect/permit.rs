@@ -1,0 +1,73 @@
+//! May a write start? Reads how long this process leads at least, and bounds the time that a write may take.
+
+use std::time::Duration;
+
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+
+use super::ApiError;
+
+/// Longest wait for the answer to a write of a process that shares its work with nobody.
+const ALONE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Until when writes are permitted, by this process's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permission {
+    /// Not yet.
+    None,
+    /// The lease is valid until then, and is renewed in the meantime unless something is wrong.
+    Until(Instant),
+    /// No longer.
+    Never,
+}
+
+/// Asked before each write. No write starts unless its timeout and a margin fit into what is left of the lease, so that
+/// no write of a leader is still on its way when the next one begins.
+#[derive(Debug, Clone)]
+pub struct WritePermit(Option<Lease>);
+
+#[derive(Debug, Clone)]
+struct Lease {
+    permission: watch::Receiver<Permission>,
+    timeout: Duration,
+    margin: Duration,
+}
+
+impl WritePermit {
+    /// The permit of a process that shares its work with nobody.
+    pub fn always() -> Self {
+        Self(None)
+    }
+
+    /// The permit of a process that works while it holds a lease. A write may take `timeout`, and go on unseen for `margin`.
+    pub fn of_lease(permission: watch::Receiver<Permission>, timeout: Duration, margin: Duration) -> Self {
+        Self(Some(Lease { permission, timeout, margin }))
+    }
+
+    /// Returns how long the write may take. When too little is left of the lease, waits until it is renewed, at longest
+    /// until it runs out.
+    ///
+    /// # Errors
+    /// When this process does not lead, or no longer: nothing has been sent.
+    pub async fn ask(&self, operation: &str) -> Result<Duration, ApiError> {
+        let Some(Lease { permission, timeout, margin }) = &self.0 else { return Ok(ALONE_TIMEOUT) };
+        let mut permission = permission.clone();
+        loop {
+            let now = Instant::now();
+            let until = match *permission.borrow_and_update() {
+                Permission::Until(until) if until > now => until,
+                _ => break,
+            };
+            if now + *timeout + *margin <= until {
+                return Ok(*timeout);
+            }
+            // An elector that is gone renews nothing.
+            if !matches!(timeout_at(until, permission.changed()).await, Ok(Ok(()))) {
+                break;
+            }
+        }
+        Err(ApiError::NotLeading { operation: operation.into() })
+    }
+}

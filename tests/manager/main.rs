@@ -1,0 +1,5 @@
+//! The manager around the loop, as seen from outside: on the embedded API server, under paused time.
+
+mod contest;
+mod election;
+mod fence;
