@@ -37,7 +37,7 @@ pub struct Manager {
     observer: Observer,
     clock: Clock,
     stopping: watch::Sender<bool>,
-    recorders: Vec<Task>,
+    background: Vec<Task>,
     sources: BTreeMap<Identity, Arc<Source>>,
     controllers: Vec<Registered>,
 }
@@ -65,7 +65,7 @@ impl Manager {
             observer,
             clock: Arc::new(Timestamp::now),
             stopping: watch::Sender::new(false),
-            recorders: Vec::new(),
+            background: Vec::new(),
             sources: BTreeMap::new(),
             controllers: Vec::new(),
         }
@@ -94,7 +94,7 @@ impl Manager {
         let queue = WorkQueue::new(QueueConfig { backoff: Backoff { base: spec.backoff.0, max: spec.backoff.1 } });
         let writer = Writer::new(&self.name);
         let (recorder, sending) = Recorder::new(self.client.clone(), &self.name, self.clock.clone());
-        self.recorders.push(Box::pin(sending));
+        self.background.push(Box::pin(sending));
         let env = Arc::new(Env {
             spec,
             primary,
@@ -139,6 +139,11 @@ impl Manager {
         source.clone()
     }
 
+    /// Adds what runs beside the controllers, until they stop: a stream that triggers them, for example.
+    pub fn background(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.background.push(Box::pin(task));
+    }
+
     /// What can be seen of it while it runs.
     pub fn view(&self) -> View {
         View {
@@ -159,8 +164,8 @@ impl Manager {
         for controller in self.controllers {
             workers.spawn(start(controller));
         }
-        for recorder in self.recorders {
-            background.spawn(recorder);
+        for task in self.background {
+            background.spawn(task);
         }
         shutdown.await;
         self.stopping.send_replace(true);
@@ -180,8 +185,8 @@ async fn start(controller: Registered) {
     let mut delivered = Vec::new();
     let own = std::iter::once((&env.spec.primary, &env.primary));
     let related = env.sources.iter().map(|(relation, source)| (relation, source));
-    for (relation, source) in own.chain(related) {
-        let handler = handler::for_relation(relation, &env.spec.primary, primaries.clone(), queue.clone());
+    for (index, (relation, source)) in own.chain(related).enumerate() {
+        let handler = handler::for_relation(index, relation, &env.spec.primary, primaries.clone(), queue.clone());
         delivered.push(source.store().subscribe(handler).await);
     }
     for subscription in delivered {
@@ -199,7 +204,7 @@ async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     loop {
         tokio::time::sleep(period).await;
         for object in env.primary.store().all() {
-            queue.add_with(object.key().clone(), handler::PRIORITY_INITIAL);
+            queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
         }
     }
 }
