@@ -85,10 +85,12 @@ impl Contest {
         Candidate { faults, leadership, stop, running }
     }
 
-    /// Requests about the lease that were answered since the server began, in order: the verb and the status.
+    /// Requests about the lease, other than those of its watch, that were answered since the server began, in order: the verb
+    /// and the status.
     pub(crate) fn requests(&self) -> Vec<String> {
         let requests = self.server.requests();
         let about = requests.iter().filter(|request| request.resource == "leases");
+        let about = about.filter(|request| !["list", "watch"].contains(&request.verb));
         about.map(|request| format!("{} {}", request.verb, request.code)).collect()
     }
 }

@@ -176,12 +176,26 @@ async fn a_leader_that_stops_hands_the_lease_back() {
     let (first, second) = (contest.start(config("a")), contest.start(config("b")));
     seconds(5).await;
     assert_eq!((first.leadership.is_leading(), second.leadership.is_leading()), (true, false));
+    let begun = Instant::now();
     assert_eq!(first.stop(true).await, End::Released);
-    assert_eq!(contest.held().await, (String::new(), 1, 0));
+    assert!(second.leadership.led().await);
+    assert!(begun.elapsed() < Duration::from_millis(100), "the watch tells it, not its next try");
+    assert_eq!(contest.held().await, ("b".into(), 15, 1));
+    assert_eq!(second.stop(true).await, End::Released);
+    assert_eq!(contest.held().await, (String::new(), 1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_permission_to_watch_a_lease_that_was_handed_back_is_taken_at_the_next_try() {
+    let contest = Contest::new();
+    let (first, second) = (contest.start(config("a")), contest.start(config("b")));
+    second.faults.add(Fault::Refuse(403), |asked| asked.reads("leases"));
+    second.faults.cut_watches();
+    seconds(5).await;
+    assert_eq!(first.stop(true).await, End::Released);
     let begun = Instant::now();
     assert!(second.leadership.led().await);
     assert!(begun.elapsed() < Duration::from_millis(4_401), "a try comes after 2 s to 4.4 s");
-    assert_eq!(contest.held().await, ("b".into(), 15, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,7 +42,7 @@ async fn write(identity: String, leadership: Leadership, mut chance: Chance, lat
     while leadership.led().await {
         let Ok(within) = leadership.permit().ask("write").await else { return };
         // Most writes are quick; those that are not are what this is about.
-        let slowest = if chance.below(4) == 0 { within + margin + late } else { Duration::from_millis(1_000) };
+        let slowest = if chance.below(4) == 0 { within + margin + late } else { Duration::from_secs(1) };
         sleep(chance.millis(slowest)).await;
         arrived.lock().push(identity.clone());
     }

@@ -3,3 +3,4 @@
 mod contest;
 mod election;
 mod fence;
+mod lifecycle;

@@ -1,6 +1,9 @@
 //! May a write start? Reads how long this process leads at least, and bounds the time that a write may take.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio::{
     sync::watch,
@@ -24,9 +27,9 @@ pub enum Permission {
 }
 
 /// Asked before each write. No write starts unless its timeout and a margin fit into what is left of the lease, so that
-/// no write of a leader is still on its way when the next one begins.
-#[derive(Debug, Clone)]
-pub struct WritePermit(Option<Lease>);
+/// no write of a leader is still on its way when the next one begins. Clones are one permit.
+#[derive(Debug, Clone, Default)]
+pub struct WritePermit(Arc<OnceLock<Lease>>);
 
 #[derive(Debug, Clone)]
 struct Lease {
@@ -38,12 +41,19 @@ struct Lease {
 impl WritePermit {
     /// The permit of a process that shares its work with nobody.
     pub fn always() -> Self {
-        Self(None)
+        Self::default()
     }
 
     /// The permit of a process that works while it holds a lease. A write may take `timeout`, and go on unseen for `margin`.
     pub fn of_lease(permission: watch::Receiver<Permission>, timeout: Duration, margin: Duration) -> Self {
-        Self(Some(Lease { permission, timeout, margin }))
+        let permit = Self::default();
+        permit.bind(permission, timeout, margin);
+        permit
+    }
+
+    /// From now on this permit, and each clone of it, is that of a lease. Only the first call does anything.
+    pub(crate) fn bind(&self, permission: watch::Receiver<Permission>, timeout: Duration, margin: Duration) {
+        let _bound = self.0.set(Lease { permission, timeout, margin });
     }
 
     /// Returns how long the write may take. When too little is left of the lease, waits until it is renewed, at longest
@@ -52,7 +62,7 @@ impl WritePermit {
     /// # Errors
     /// When this process does not lead, or no longer: nothing has been sent.
     pub async fn ask(&self, operation: &str) -> Result<Duration, ApiError> {
-        let Some(Lease { permission, timeout, margin }) = &self.0 else { return Ok(ALONE_TIMEOUT) };
+        let Some(Lease { permission, timeout, margin }) = self.0.get() else { return Ok(ALONE_TIMEOUT) };
         let mut permission = permission.clone();
         loop {
             let now = Instant::now();

@@ -8,7 +8,7 @@ use k8s_openapi::{
 use kube::Client;
 use tokio::sync::mpsc;
 
-use super::transport;
+use super::{WritePermit, transport};
 use crate::{manager::Clock, object::Stored, spec::ControllerSpec};
 
 /// Events that wait to be sent; beyond it new ones are dropped (client-go's broadcaster keeps as many).
@@ -35,9 +35,14 @@ pub struct Recorder {
 
 impl Recorder {
     /// A recorder and what sends its events: a future that has to be run.
-    pub fn new(client: Client, reporter: &str, clock: Clock) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    pub fn new(
+        client: Client,
+        reporter: &str,
+        clock: Clock,
+        permit: WritePermit,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (events, waiting) = mpsc::channel(EVENTS_MAX);
-        (Self { events, reporter: reporter.into(), clock }, send(client, waiting))
+        (Self { events, reporter: reporter.into(), clock }, send(client, permit, waiting))
     }
 
     pub(crate) fn record(
@@ -85,14 +90,18 @@ impl Recorder {
     }
 }
 
-async fn send(client: Client, mut waiting: mpsc::Receiver<Event>) {
+async fn send(client: Client, permit: WritePermit, mut waiting: mpsc::Receiver<Event>) {
     while let Some(event) = waiting.recv().await {
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
         // An event always serialises.
         let body = serde_json::to_vec(&event).unwrap_or_default();
         let sent = Some(("application/json", body));
-        if let Err(error) = transport::send(&client, "create Event", Method::POST, &path, sent).await {
+        let told = async {
+            let within = permit.ask("create Event").await?;
+            transport::send_within(&client, "create Event", Method::POST, &path, sent, within).await
+        };
+        if let Err(error) = told.await {
             // Events are told once: work never waits for them.
             tracing::warn!(%error, reason = event.reason, "an event was not taken");
         }

@@ -48,7 +48,7 @@ pub(crate) struct Pool<C> {
 }
 
 impl<C: Reconcile> Pool<C> {
-    /// Works until the queue is shut down and empty. A reconcile that hangs holds its worker, and no other.
+    /// Works until the manager stops. A reconcile that hangs holds its worker, and no other.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut workers = JoinSet::new();
         for _ in 0..self.env.spec.concurrency {
@@ -59,6 +59,10 @@ impl<C: Reconcile> Pool<C> {
     }
 
     async fn step(&self) -> bool {
+        // What still waits at a stop is the next process's work: it lists everything anyway.
+        if *self.env.stopping.borrow() {
+            return false;
+        }
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
         let outcome = self.reconcile(&key, tags).await;

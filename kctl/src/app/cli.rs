@@ -8,7 +8,7 @@ use kctl_runtime::{
     reconcile::{Error, Result, ResultExt},
 };
 
-use super::{App, run};
+use super::{App, options::ManagerOptions, run};
 
 #[derive(Parser)]
 #[command(disable_help_subcommand = true)]
@@ -99,6 +99,8 @@ pub(super) struct RunOptions {
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(super) context: Option<String>,
+    #[command(flatten)]
+    pub(super) manager: ManagerOptions,
 }
 
 /// How to run without a cluster.

@@ -5,6 +5,7 @@ mod cli;
 mod dev;
 #[cfg(feature = "dev")]
 mod files;
+mod options;
 mod run;
 mod trigger;
 

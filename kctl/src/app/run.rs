@@ -1,6 +1,6 @@
 //! `run`: the manager against a cluster, until it is told to stop.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use kctl_runtime::{
     reconcile::{Error, Result},
@@ -16,23 +16,26 @@ use super::{App, cli::RunOptions};
 
 pub(super) async fn run(app: App, options: RunOptions) -> Result<()> {
     log();
-    let (context, config) = config(options).await?;
+    let RunOptions { kubeconfig, context, manager: options } = options;
+    let (context, config) = config(kubeconfig, context).await?;
     eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
+    let namespace = config.default_namespace.clone();
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
     let client: Client = ClientBuilder::try_from(config)?.build();
-    app.manager(client).await?.run(stopped()).await;
+    let manager = options.apply(&app.name, &namespace, app.manager(client).await?)?;
+    manager.run(stopped_or_ended()).await?;
     Ok(())
 }
 
-async fn config(options: RunOptions) -> Result<(String, Config)> {
-    let named = options.kubeconfig.is_some() || options.context.is_some();
-    let kubeconfig = match &options.kubeconfig {
+async fn config(file: Option<PathBuf>, context: Option<String>) -> Result<(String, Config)> {
+    let named = file.is_some() || context.is_some();
+    let kubeconfig = match &file {
         Some(file) => Kubeconfig::read_from(file),
         None => Kubeconfig::read(),
     };
     match kubeconfig {
         Ok(kubeconfig) => {
-            let context = options.context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+            let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
             let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
             Ok((context, Config::from_custom_kubeconfig(kubeconfig, &wanted).await.map_err(no_cluster)?))
         }
@@ -50,7 +53,18 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
     ))
 }
 
-/// Returns at the first Ctrl-C or SIGTERM. A second one ends the process.
+/// Returns at the first Ctrl-C or SIGTERM. A second one ends the process at once, as in controller-runtime.
+async fn stopped_or_ended() {
+    stopped().await;
+    tracing::info!("stopping: reconciles that run are finished; a second signal ends at once");
+    tokio::spawn(async {
+        stopped().await;
+        tracing::error!("ended by a second signal: the lease is not handed back, and reconciles were cut off");
+        std::process::exit(1);
+    });
+}
+
+/// Returns at a Ctrl-C or SIGTERM.
 pub(super) async fn stopped() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]

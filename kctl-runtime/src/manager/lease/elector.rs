@@ -6,11 +6,13 @@ use http::Method;
 use kube::Client;
 use serde_json::Value;
 use tokio::{
-    sync::watch,
+    sync::{Notify, watch},
     time::{Instant, sleep_until, timeout_at},
 };
 
-use super::{Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, Request, Standing, Step};
+use super::{
+    Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, Request, Standing, Step, handback,
+};
 use crate::{
     effect::{ApiError, Permission, transport},
     manager::Clock,
@@ -69,6 +71,8 @@ impl Elector {
         let mut election = Election::new(self.config.clone(), Instant::now());
         let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
+        let handed_back = Arc::new(Notify::new());
+        let mut notice = std::pin::pin!(handback::notice(self.client.clone(), &self.config, handed_back.clone()));
         loop {
             let input = tokio::select! {
                 biased;
@@ -78,7 +82,8 @@ impl Elector {
                     self.permission.send_replace(Permission::Never);
                     Input::Stop { release }
                 }
-                input = self.perform(election.step().clone()) => input,
+                input = self.perform(election.step().clone(), &handed_back) => input,
+                () = &mut notice => unreachable!("a watch goes on for ever"),
             };
             let effects = election.on(input, Instant::now(), (self.clock)());
             self.failure.send_if_modified(|known| {
@@ -95,8 +100,12 @@ impl Elector {
         }
     }
 
-    async fn perform(&self, step: Step) -> Input {
+    async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
         match step {
+            Step::Wait(until) if *self.standing.borrow() == Standing::Standby => {
+                let _timed = timeout_at(until, handed_back.notified()).await;
+                Input::Woke
+            }
             Step::Wait(until) => {
                 sleep_until(until).await;
                 Input::Woke

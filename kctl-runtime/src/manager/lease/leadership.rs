@@ -72,6 +72,10 @@ impl Leadership {
         WritePermit::of_lease(self.permission.clone(), self.config.write_timeout(), self.config.write_margin())
     }
 
+    pub(crate) fn bind(&self, permit: &WritePermit) {
+        permit.bind(self.permission.clone(), self.config.write_timeout(), self.config.write_margin());
+    }
+
     /// Whether the process is in order: a leader that has neither renewed its lease nor noticed that it ran out longer than
     /// `tolerance` ago hangs. A process that does not lead is always in order (client-go, `Check`).
     ///

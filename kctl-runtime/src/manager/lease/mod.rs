@@ -4,12 +4,14 @@
 //! performs its requests, and [`Leadership`] is what the rest of the process sees of it. Times of other processes are never
 //! compared with this one's clock: a lease has run out when its record has not changed for its duration, as seen from here.
 //!
-//! Unlike client-go, a leader that sees another holder stops at once, and no write starts that might still be on its way when
-//! the lease runs out: see [`WritePermit`](crate::effect::WritePermit).
+//! Unlike client-go, a leader that sees another holder stops at once; no write starts that might still be on its way when the
+//! lease runs out ([`WritePermit`](crate::effect::WritePermit)); and candidates watch the Lease, so that one that was handed
+//! back is taken at once, not at the next try.
 
 mod config;
 mod election;
 mod elector;
+mod handback;
 mod leadership;
 mod record;
 
