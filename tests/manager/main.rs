@@ -3,4 +3,6 @@
 mod contest;
 mod election;
 mod fence;
+mod health;
 mod lifecycle;
+mod metrics;

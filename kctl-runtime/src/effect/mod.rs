@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 pub use error::ApiError;
 pub use permit::{Permission, WritePermit};
+pub(crate) use recorder::RecorderView;
 pub use recorder::{EVENTS_MAX, EventType, Recorder};
 
 use crate::{

@@ -6,6 +6,11 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 use kube::Client;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use tokio::sync::mpsc;
 
 use super::{WritePermit, transport};
@@ -29,8 +34,28 @@ pub enum EventType {
 #[derive(Clone)]
 pub struct Recorder {
     events: mpsc::Sender<Event>,
+    dropped: Arc<AtomicU64>,
     reporter: String,
     clock: Clock,
+}
+
+/// A recorder as metrics see it; it does not keep the recorder going.
+#[derive(Clone)]
+pub(crate) struct RecorderView {
+    events: mpsc::WeakSender<Event>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl RecorderView {
+    /// Events that wait to be sent.
+    pub(crate) fn waiting(&self) -> usize {
+        self.events.upgrade().map_or(0, |events| events.max_capacity() - events.capacity())
+    }
+
+    /// Events that were dropped since the start.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
 }
 
 impl Recorder {
@@ -42,7 +67,12 @@ impl Recorder {
         permit: WritePermit,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (events, waiting) = mpsc::channel(EVENTS_MAX);
-        (Self { events, reporter: reporter.into(), clock }, send(client, permit, waiting))
+        let dropped = Arc::default();
+        (Self { events, dropped, reporter: reporter.into(), clock }, send(client, permit, waiting))
+    }
+
+    pub(crate) fn view(&self) -> RecorderView {
+        RecorderView { events: self.events.downgrade(), dropped: self.dropped.clone() }
     }
 
     pub(crate) fn record(
@@ -85,6 +115,7 @@ impl Recorder {
             ..Event::default()
         };
         if self.events.try_send(event).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(reason, object = meta.name, "an event is dropped: {EVENTS_MAX} others wait");
         }
     }

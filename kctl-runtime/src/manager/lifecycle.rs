@@ -1,7 +1,7 @@
 //! From start to end: caches fill before the lease is there, workers start with it; at the end workers finish, events are
 //! sent, and the lease is handed back.
 
-use std::{future::pending, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{oneshot, watch},
@@ -10,8 +10,11 @@ use tokio::{
 };
 
 use super::{
-    Manager, Registered,
+    Manager, Page, Registered,
+    health::Health,
     lease::{End, Leadership},
+    metrics::Scrape,
+    serve,
 };
 use crate::{handler, key::ObjectKey, queue::WorkQueue, reconcile::Env, store::Subscription};
 
@@ -49,7 +52,7 @@ struct Running {
     resign: Option<oneshot::Sender<bool>>,
     workers: JoinSet<()>,
     recorders: JoinSet<()>,
-    /// What may end by itself: streams of triggers.
+    /// What nobody waits for: streams of triggers, which may end by themselves, and servers.
     _background: JoinSet<()>,
 }
 
@@ -66,6 +69,7 @@ impl Manager {
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ManagerError> {
         let (graceful, stopping) = (self.graceful_timeout, self.stopping.clone());
         let queues: Vec<_> = self.controllers.iter().map(|c| (c.env.spec.name.clone(), c.queue.clone())).collect();
+        self.metrics.register(|registry| registry.register_collector(Box::new(Scrape(self.view()))));
         let mut running = self.start();
         tokio::select! {
             biased;
@@ -90,7 +94,8 @@ impl Manager {
         drained
     }
 
-    fn start(self) -> Running {
+    fn start(mut self) -> Running {
+        let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
         let mut caches = JoinSet::new();
         for source in self.sources.into_values() {
             caches.spawn(source.store().clone().write());
@@ -102,7 +107,14 @@ impl Manager {
             workers.spawn(work(controller, self.stopping.subscribe(), leadership.clone()));
         }
         let recorders = self.recorders.into_iter().collect();
-        let background = self.background.into_iter().collect();
+        let mut background: JoinSet<()> = self.background.into_iter().collect();
+        for (listener, page) in servers {
+            let pages = match page {
+                Page::Health => serve::health(Arc::new(Health::new(view.clone(), self.metrics.clone()))),
+                Page::Metrics => serve::metrics(self.metrics.clone()),
+            };
+            background.spawn(serve::serve(listener, pages));
+        }
         let (mut election, mut resign) = (JoinSet::new(), None);
         if let Some(elector) = self.elector {
             let (sender, stop) = oneshot::channel();

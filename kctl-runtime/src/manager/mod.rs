@@ -1,20 +1,26 @@
 //! Starts and stops everything in order: sources and their stores, handlers, and workers once their caches are full.
 
+pub mod health;
 pub mod lease;
 mod lifecycle;
+pub mod metrics;
+pub mod serve;
 
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{net::TcpListener, sync::watch};
 
 pub use lifecycle::ManagerError;
 
-use self::lease::{ElectionConfig, ElectionError, Elector, Leadership};
+use self::{
+    lease::{ElectionConfig, ElectionError, Elector, Leadership},
+    metrics::Metrics,
+};
 use crate::{
-    effect::{Recorder, WritePermit, Writer},
+    effect::{Recorder, RecorderView, WritePermit, Writer},
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},
     reconcile::{Env, Reconcile},
@@ -41,15 +47,23 @@ pub struct Manager {
     clusters: BTreeMap<String, Client>,
     name: String,
     observer: Observer,
+    metrics: Metrics,
     clock: Clock,
     permit: WritePermit,
     elector: Option<Elector>,
     graceful_timeout: Option<Duration>,
+    servers: Vec<(TcpListener, Page)>,
     stopping: watch::Sender<bool>,
     recorders: Vec<Task>,
     background: Vec<Task>,
     sources: BTreeMap<Identity, Arc<Source>>,
     controllers: Vec<Registered>,
+}
+
+/// What a listener is for.
+enum Page {
+    Health,
+    Metrics,
 }
 
 struct Registered {
@@ -63,6 +77,7 @@ struct Registered {
 pub struct View {
     sources: Vec<Arc<Source>>,
     queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
+    recorders: Vec<RecorderView>,
     leadership: Option<Leadership>,
 }
 
@@ -74,10 +89,12 @@ impl Manager {
             clusters: BTreeMap::new(),
             name: name.into(),
             observer,
+            metrics: Metrics::default(),
             clock: Arc::new(Timestamp::now),
             permit: WritePermit::always(),
             elector: None,
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
+            servers: Vec::new(),
             stopping: watch::Sender::new(false),
             recorders: Vec::new(),
             background: Vec::new(),
@@ -118,13 +135,29 @@ impl Manager {
         self
     }
 
+    /// Answers `/healthz`, `/livez` and `/readyz` on this listener while it runs ([`serve::bind`]).
+    #[must_use]
+    pub fn serve_health(mut self, listener: TcpListener) -> Self {
+        self.servers.push((listener, Page::Health));
+        self
+    }
+
+    /// Answers `/metrics` on this listener while it runs, to everybody who can reach it: for loopback.
+    #[must_use]
+    pub fn serve_metrics(mut self, listener: TcpListener) -> Self {
+        self.servers.push((listener, Page::Metrics));
+        self
+    }
+
     /// Adds a controller.
     pub fn add<C: Reconcile>(&mut self, controller: C) {
         let spec = C::spec();
         let primary = self.source(&spec, &spec.primary);
         let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
         let sources = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
-        let queue = WorkQueue::new(QueueConfig { backoff: Backoff { base: spec.backoff.0, max: spec.backoff.1 } });
+        let backoff = Backoff { base: spec.backoff.0, max: spec.backoff.1 };
+        let queue = WorkQueue::observed(QueueConfig { backoff }, self.metrics.of_queue(&spec.name));
+        self.metrics.declare(&spec.name);
         let writer = Writer::new(&self.name).permit(self.permit.clone());
         let (recorder, sending) =
             Recorder::new(self.client.clone(), &self.name, self.clock.clone(), self.permit.clone());
@@ -145,9 +178,18 @@ impl Manager {
             controller: Arc::new(controller),
             env: env.clone(),
             queue: queue.clone(),
-            observer: self.observer.clone(),
+            observer: self.observer(),
         });
         self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()) });
+    }
+
+    /// Counts first: an observer that panics costs no metric.
+    fn observer(&self) -> Observer {
+        let (metrics, told) = (self.metrics.clone(), self.observer.clone());
+        Arc::new(move |report| {
+            metrics.count(report);
+            told(report);
+        })
     }
 
     fn source(&mut self, spec: &ControllerSpec, relation: &RelationSpec) -> Arc<Source> {
@@ -178,11 +220,17 @@ impl Manager {
         self.background.push(Box::pin(task));
     }
 
+    /// Its metrics; add your own by [`Metrics::register`].
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// What can be seen of it while it runs.
     pub fn view(&self) -> View {
         View {
             sources: self.sources.values().cloned().collect(),
             queues: self.controllers.iter().map(|c| (c.env.spec.clone(), c.queue.clone())).collect(),
+            recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
         }
     }
@@ -205,6 +253,10 @@ impl View {
     /// The sources.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.sources
+    }
+
+    pub(crate) fn recorders(&self) -> &[RecorderView] {
+        &self.recorders
     }
 
     /// The election, where there is one.

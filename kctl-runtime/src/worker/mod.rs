@@ -8,7 +8,7 @@ mod tests;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 pub use settle::{Decision, Outcome, settle};
 
@@ -31,6 +31,8 @@ pub struct Report {
     pub outcome: Outcome,
     /// What happens to the key.
     pub decision: Decision,
+    /// How long the reconcile took.
+    pub took: Duration,
 }
 
 /// Told of every reconcile.
@@ -65,7 +67,9 @@ impl<C: Reconcile> Pool<C> {
         }
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
+        let begun = Instant::now();
         let outcome = self.reconcile(&key, tags).await;
+        let took = begun.elapsed();
         let decision = settle(&outcome, self.queue.num_requeues(&key), self.env.spec.retries);
         match &decision {
             Decision::RequeueAfter(wait) => {
@@ -79,7 +83,7 @@ impl<C: Reconcile> Pool<C> {
             Decision::Forget | Decision::Drop => self.queue.forget(&key),
         }
         self.queue.done(&key);
-        self.report(Report { controller: self.env.spec.name.clone(), key, outcome, decision });
+        self.report(Report { controller: self.env.spec.name.clone(), key, outcome, decision, took });
         true
     }
 

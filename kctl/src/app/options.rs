@@ -7,6 +7,7 @@ use kctl_runtime::{
     manager::{
         Manager,
         lease::{ElectionConfig, identity},
+        serve::bind,
     },
     reconcile::{Result, ResultExt},
 };
@@ -35,6 +36,12 @@ pub(super) struct ManagerOptions {
     /// Between two tries to get or to renew the lease [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
+    /// Answer `/metrics` here, for example on 127.0.0.1:8080; 0 is nowhere [default: 0]
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_bind_address: Option<String>,
+    /// Answer `/healthz`, `/livez` and `/readyz` here, for example on :8081; 0 is nowhere [default: 0]
+    #[arg(long, value_name = "ADDRESS")]
+    health_probe_bind_address: Option<String>,
     /// So long reconciles may go on after SIGTERM; a negative time waits for ever [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = signed_time, allow_hyphen_values = true)]
     graceful_shutdown_timeout: Option<SignedDuration>,
@@ -42,7 +49,15 @@ pub(super) struct ManagerOptions {
 
 impl ManagerOptions {
     /// The manager as these options want it. `namespace` is where the program runs.
-    pub(super) fn apply(self, app: &str, namespace: &str, mut manager: Manager) -> Result<Manager> {
+    pub(super) async fn apply(self, app: &str, namespace: &str, mut manager: Manager) -> Result<Manager> {
+        let metrics = self.metrics_bind_address.as_deref().unwrap_or_default();
+        if let Some(listener) = bind("--metrics-bind-address", metrics).await? {
+            manager = manager.serve_metrics(listener);
+        }
+        let health = self.health_probe_bind_address.as_deref().unwrap_or_default();
+        if let Some(listener) = bind("--health-probe-bind-address", health).await? {
+            manager = manager.serve_health(listener);
+        }
         if let Some(timeout) = self.graceful_shutdown_timeout {
             manager = manager.graceful_timeout(timeout.try_into().ok());
         }

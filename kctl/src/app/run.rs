@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use kctl_runtime::{
+    manager::metrics::RequestCounter,
     reconcile::{Error, Result},
     worker::{Decision, Observer, Outcome},
 };
@@ -21,10 +22,18 @@ pub(super) async fn run(app: App, options: RunOptions) -> Result<()> {
     eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
     let namespace = config.default_namespace.clone();
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
-    let client: Client = ClientBuilder::try_from(config)?.build();
-    let manager = options.apply(&app.name, &namespace, app.manager(client).await?)?;
+    let requests = RequestCounter::new(&host(&config));
+    let client: Client = ClientBuilder::try_from(config)?.with_layer(&requests).build();
+    let manager = app.manager(client).await?;
+    requests.register(manager.metrics());
+    let manager = options.apply(&app.name, &namespace, manager).await?;
     manager.run(stopped_or_ended()).await?;
     Ok(())
+}
+
+/// The host of an API server as client-go's metrics name it.
+fn host(config: &Config) -> String {
+    config.cluster_url.authority().map_or_else(|| config.cluster_url.to_string(), ToString::to_string)
 }
 
 async fn config(file: Option<PathBuf>, context: Option<String>) -> Result<(String, Config)> {
