@@ -53,6 +53,7 @@ pub struct Manager {
     elector: Option<Elector>,
     graceful_timeout: Option<Duration>,
     servers: Vec<(TcpListener, Page)>,
+    namespaces: Vec<String>,
     stopping: watch::Sender<bool>,
     recorders: Vec<Task>,
     background: Vec<Task>,
@@ -95,6 +96,7 @@ impl Manager {
             elector: None,
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
             servers: Vec::new(),
+            namespaces: Vec::new(),
             stopping: watch::Sender::new(false),
             recorders: Vec::new(),
             background: Vec::new(),
@@ -149,9 +151,20 @@ impl Manager {
         self
     }
 
+    /// Caches and reconciles only what is in these namespaces, instead of those that controllers declare; none is no change.
+    /// Kinds without a namespace are not concerned. Counts for controllers that are added later.
+    #[must_use]
+    pub fn namespaces(mut self, namespaces: Vec<String>) -> Self {
+        self.namespaces = namespaces;
+        self
+    }
+
     /// Adds a controller.
     pub fn add<C: Reconcile>(&mut self, controller: C) {
-        let spec = C::spec();
+        let mut spec = C::spec();
+        if !self.namespaces.is_empty() {
+            spec.namespaces.clone_from(&self.namespaces);
+        }
         let primary = self.source(&spec, &spec.primary);
         let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
         let sources = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();

@@ -163,7 +163,7 @@ fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome
     match result {
         Ok(action) => Outcome::Done(action),
         Err(error) => Outcome::Failed {
-            conflict: error.api().is_some_and(|api| api.is_conflict() || env.is_gone(api, key)),
+            conflict: error.is_conflict() || error.api().is_some_and(|api| env.is_gone(api, key)),
             terminal: error.is_terminal(),
             retry_after: error.retry_after(),
             text: error.to_string(),

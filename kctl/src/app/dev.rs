@@ -26,7 +26,7 @@ const IDLE_POLL: Duration = Duration::from_millis(20);
 const IDLE_POLLS: u32 = 5;
 
 pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
-    run::log();
+    run::log(run::Times::Hidden);
     let objects = files::read(&options.files)?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };

@@ -61,6 +61,8 @@ pub struct App {
     clusters: Vec<(String, Connect)>,
     triggers: Triggers,
     streams: Vec<OpenStream>,
+    /// Instead of those that the controllers declare.
+    namespaces: Vec<String>,
 }
 
 struct Registration {
@@ -78,6 +80,7 @@ impl App {
             clusters: Vec::new(),
             triggers: Triggers::default(),
             streams: Vec::new(),
+            namespaces: Vec::new(),
         }
     }
 
@@ -184,7 +187,8 @@ impl App {
 
     async fn manager_at(&self, client: Client, clusters: Vec<(String, Client)>, clock: Clock) -> Result<Manager> {
         self.check()?;
-        let mut manager = Manager::new(client, &self.name, run::observer()).clock(clock);
+        let mut manager =
+            Manager::new(client, &self.name, run::observer()).clock(clock).namespaces(self.namespaces.clone());
         for (name, client) in clusters {
             manager = manager.cluster(&name, client);
         }

@@ -1,6 +1,6 @@
 //! `run`: the manager against a cluster, until it is told to stop.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{io::IsTerminal, path::PathBuf, sync::Arc};
 
 use kctl_runtime::{
     manager::metrics::RequestCounter,
@@ -15,9 +15,10 @@ use kube::{
 
 use super::{App, cli::RunOptions};
 
-pub(super) async fn run(app: App, options: RunOptions) -> Result<()> {
-    log();
-    let RunOptions { kubeconfig, context, manager: options } = options;
+pub(super) async fn run(mut app: App, options: RunOptions) -> Result<()> {
+    log(Times::Shown);
+    let RunOptions { kubeconfig, context, namespace, manager: options } = options;
+    app.namespaces = namespace;
     let (context, config) = config(kubeconfig, context).await?;
     eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
     let namespace = config.default_namespace.clone();
@@ -46,7 +47,8 @@ async fn config(file: Option<PathBuf>, context: Option<String>) -> Result<(Strin
         Ok(kubeconfig) => {
             let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
             let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-            Ok((context, Config::from_custom_kubeconfig(kubeconfig, &wanted).await.map_err(no_cluster)?))
+            let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &wanted).await;
+            Ok((context, config.map_err(|error| no_context(error, &kubeconfig))?))
         }
         Err(error) if named => Err(no_cluster(error)),
         Err(error) => match Config::incluster() {
@@ -60,6 +62,11 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
     Error::from(format!(
         "no cluster to run against: {error}\nhelp: set KUBECONFIG, or try it without a cluster: `cargo run -- dev`"
     ))
+}
+
+fn no_context(error: impl std::fmt::Display, known: &Kubeconfig) -> Error {
+    let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
+    Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
 }
 
 /// Returns at the first Ctrl-C or SIGTERM. A second one ends the process at once, as in controller-runtime.
@@ -90,11 +97,27 @@ pub(super) async fn stopped() {
     let _unsupported = interrupt.await;
 }
 
-pub(super) fn log() {
+/// Whether lines of the log begin with the time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    Shown,
+    /// Where the simulated time is another one, and the output the same each time.
+    Hidden,
+}
+
+pub(super) fn log(times: Times) {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new("info"));
-    let _already =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().try_init();
+    // kube's client says each failed request a second time, without its name.
+    let usual = "info,kube_client::client=off";
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    let _already = match times {
+        Times::Shown => lines.try_init(),
+        Times::Hidden => lines.without_time().try_init(),
+    };
 }
 
 /// Says what went wrong, and what will happen.
