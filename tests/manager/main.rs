@@ -5,4 +5,5 @@ mod election;
 mod fence;
 mod health;
 mod lifecycle;
+mod manifests;
 mod metrics;

@@ -3,6 +3,7 @@
 mod deployment;
 mod descriptions;
 mod graph;
+mod manager;
 mod rbac;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use serde_json::Value;
 
 pub use deployment::deployment;
 pub use graph::{Format as GraphFormat, graph};
+pub use manager::{ManagerOptions, manager_rbac};
 pub use rbac::{RbacOptions, Rule, rbac, rules};
 
 use crate::spec::ControllerSpec;

@@ -38,6 +38,8 @@ enum Command {
         #[command(flatten)]
         names: NameOptions,
         #[command(flatten)]
+        deploy: DeployOptions,
+        #[command(flatten)]
         out: OutOptions,
     },
     /// Print all manifests: definitions, role, and a Deployment
@@ -47,6 +49,8 @@ enum Command {
         image: Option<String>,
         #[command(flatten)]
         names: NameOptions,
+        #[command(flatten)]
+        deploy: DeployOptions,
         #[command(flatten)]
         out: OutOptions,
     },
@@ -67,6 +71,20 @@ struct NameOptions {
     /// The name of the service account and the roles; by default that of the app
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+}
+
+/// How the program runs in a cluster.
+#[derive(clap::Args, Clone, Copy)]
+struct DeployOptions {
+    /// For several replicas, one of which works: they contend for a Lease of the name of the roles
+    #[arg(long)]
+    leader_elect: bool,
+}
+
+impl From<DeployOptions> for manifest::ManagerOptions {
+    fn from(options: DeployOptions) -> Self {
+        Self { leader_elect: options.leader_elect }
+    }
 }
 
 /// Where manifests go.
@@ -159,14 +177,20 @@ pub(super) async fn main(app: App) -> Result<()> {
             let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
             hand_out(&manifest::crd_manifests(&app.specs(), descriptions)?, &out)
         }
-        Command::GenerateRbac { names, out } => hand_out(&manifest::rbac(&app.specs(), &names.of(&app))?, &out),
-        Command::GenerateManifests { image, names, out } => {
+        Command::GenerateRbac { names, deploy, out } => {
+            let names = names.of(&app);
+            let mut all = manifest::rbac(&app.specs(), &names)?;
+            all.extend(manifest::manager_rbac(&names, deploy.into())?);
+            hand_out(&all, &out)
+        }
+        Command::GenerateManifests { image, names, deploy, out } => {
             let specs = app.specs();
             let names = names.of(&app);
             let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
             let mut all = manifest::crd_manifests(&specs, Descriptions::Own)?;
             all.extend(manifest::rbac(&specs, &names)?);
-            all.push(manifest::deployment(&names, &image)?);
+            all.extend(manifest::manager_rbac(&names, deploy.into())?);
+            all.push(manifest::deployment(&names, deploy.into(), &image)?);
             hand_out(&all, &out)
         }
         Command::Graph { format } => {

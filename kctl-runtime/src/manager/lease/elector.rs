@@ -151,7 +151,12 @@ impl Elector {
         let ElectionConfig { namespace, name, identity, .. } = &*self.config;
         match effect {
             Effect::Holder(holder) => {
-                tracing::info!(lease = %format_args!("{namespace}/{name}"), holder, "the leader is another one");
+                let lease = format_args!("{namespace}/{name}");
+                if holder.is_empty() {
+                    tracing::info!(%lease, "nobody leads");
+                } else {
+                    tracing::info!(%lease, holder, "the leader is another one than before");
+                }
                 self.holder.send_replace(holder);
             }
             Effect::Leading(until) => {

@@ -1,5 +1,7 @@
 //! The two text formats of metrics, and which of them a scraper wants.
 
+use std::borrow::Cow;
+
 /// A format of `/metrics`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -72,23 +74,34 @@ fn plain(open: &str) -> String {
             (Some("#"), Some("TYPE"), Some(name), Some("counter")) => text += &format!("# TYPE {name}_total counter\n"),
             (Some("#"), Some("TYPE"), Some(name), Some("unknown")) => text += &format!("# TYPE {name} untyped\n"),
             (Some("#"), ..) => text += &format!("{line}\n"),
-            _ => text += &format!("{}\n", without_exemplar(line)),
+            _ => text += &format!("{}\n", with_bound_as_in_go(without_exemplar(line))),
         }
     }
     text
 }
 
-/// A sample without its exemplar. A value of a label may contain the mark of one.
-fn without_exemplar(sample: &str) -> &str {
-    let labels = sample.rfind('}').unwrap_or(0);
-    match sample.find(" # {") {
-        Some(at) if labels > at => {
-            let before = &sample[..at];
-            let quotes = before.bytes().filter(|byte| *byte == b'"').count() - before.matches("\\\"").count();
-            if quotes.is_multiple_of(2) { before } else { sample }
-        }
-        _ => sample,
+/// Go writes whole numbers without a fraction, and dashboards ask for `le="5"`.
+fn with_bound_as_in_go(sample: &str) -> Cow<'_, str> {
+    let parts = sample.split_once("{le=\"").and_then(|(name, rest)| Some((name, rest.split_once(".0\"")?)));
+    match parts {
+        Some((name, (bound, rest))) if !bound.contains('"') => format!("{name}{{le=\"{bound}\"{rest}").into(),
+        _ => sample.into(),
     }
+}
+
+/// A sample without its exemplar. A value of a label may contain the mark of one, so only what is outside of quotes counts.
+fn without_exemplar(sample: &str) -> &str {
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, letter) in sample.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = quoted,
+            '"' => quoted = !quoted,
+            '#' if !quoted => return sample[..at].trim_end(),
+            _ => {}
+        }
+    }
+    sample
 }
 
 #[cfg(test)]
@@ -117,12 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn the_old_format_names_counters_in_full_and_has_no_units_and_exemplars() {
+    fn the_old_format_is_as_go_writes_it_without_units_and_exemplars() {
         let open = "# HELP jobs Jobs.\n# TYPE jobs counter\njobs_total{a=\"x # {y}\"} 1 # {id=\"7\"} 1.0\njobs_total{a=\" # {\"} 2\n\
             # HELP wait_seconds Waits.\n# TYPE wait_seconds gauge\n# UNIT wait_seconds seconds\nwait_seconds 0.5\n\
+            # HELP took Times.\n# TYPE took histogram\ntook_bucket{le=\"0.5\",a=\"1.0\"} 0\ntook_bucket{le=\"5.0\",a=\"1.0\"} 1\n\
             # HELP other Of no type.\n# TYPE other unknown\nother 1\n";
         let old = "# HELP jobs_total Jobs.\n# TYPE jobs_total counter\njobs_total{a=\"x # {y}\"} 1\njobs_total{a=\" # {\"} 2\n\
             # HELP wait_seconds Waits.\n# TYPE wait_seconds gauge\nwait_seconds 0.5\n\
+            # HELP took Times.\n# TYPE took histogram\ntook_bucket{le=\"0.5\",a=\"1.0\"} 0\ntook_bucket{le=\"5\",a=\"1.0\"} 1\n\
             # HELP other Of no type.\n# TYPE other untyped\nother 1\n";
         assert_eq!(Format::Prometheus.finish(open.into()), old);
         assert_eq!(Format::OpenMetrics.finish(open.into()), format!("{open}# EOF\n"));
