@@ -3,6 +3,7 @@
 mod error;
 mod permit;
 mod recorder;
+mod review;
 pub(crate) mod transport;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub use error::ApiError;
 pub use permit::{Permission, WritePermit};
 pub(crate) use recorder::RecorderView;
 pub use recorder::{EVENTS_MAX, EventType, Recorder};
+pub(crate) use review::{UserInfo, access, token};
 
 use crate::{
     object::{Kind, Object, Stored},

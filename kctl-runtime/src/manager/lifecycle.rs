@@ -14,7 +14,7 @@ use super::{
     health::Health,
     lease::{End, Leadership},
     metrics::Scrape,
-    serve,
+    serve::{self, Guard, Server},
 };
 use crate::{handler, key::ObjectKey, queue::WorkQueue, reconcile::Env, store::Subscription};
 
@@ -109,11 +109,18 @@ impl Manager {
         let recorders = self.recorders.into_iter().collect();
         let mut background: JoinSet<()> = self.background.into_iter().collect();
         for (listener, page) in servers {
-            let pages = match page {
-                Page::Health => serve::health(Arc::new(Health::new(view.clone(), self.metrics.clone()))),
-                Page::Metrics => serve::metrics(self.metrics.clone()),
+            let metrics = || serve::metrics(self.metrics.clone());
+            let server = match page {
+                Page::Health => Server::open(serve::health(Arc::new(Health::new(view.clone(), self.metrics.clone())))),
+                Page::Metrics => Server::open(metrics()),
+                Page::SecureMetrics(tls) => {
+                    let acceptor = tls.acceptor.clone();
+                    background.spawn(tls.refresh());
+                    let guard = Some(Arc::new(Guard::new(self.client.clone())));
+                    Server { pages: metrics(), guard, tls: Some(acceptor) }
+                }
             };
-            background.spawn(serve::serve(listener, pages));
+            background.spawn(server.serve(listener));
         }
         let (mut election, mut resign) = (JoinSet::new(), None);
         if let Some(elector) = self.elector {

@@ -65,6 +65,7 @@ pub struct Manager {
 enum Page {
     Health,
     Metrics,
+    SecureMetrics(serve::Tls),
 }
 
 struct Registered {
@@ -149,6 +150,20 @@ impl Manager {
     pub fn serve_metrics(mut self, listener: TcpListener) -> Self {
         self.servers.push((listener, Page::Metrics));
         self
+    }
+
+    /// Answers `/metrics` on this listener while it runs: by TLS, and to those alone whose token the API server knows
+    /// (`TokenReview`) and whom it allows to get `/metrics` (`SubjectAccessReview`).
+    ///
+    /// # Errors
+    /// When there is no usable certificate.
+    pub fn serve_metrics_securely(
+        mut self,
+        listener: TcpListener,
+        certificate: serve::Certificate,
+    ) -> Result<Self, serve::TlsError> {
+        self.servers.push((listener, Page::SecureMetrics(serve::Tls::new(certificate)?)));
+        Ok(self)
     }
 
     /// Caches and reconciles only what is in these namespaces, instead of those that controllers declare; none is no change.

@@ -21,7 +21,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run the controllers against a cluster (this is also what happens without a command)
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Run the controllers against an embedded API server with a simulated kubelet: no cluster is needed
     #[cfg(feature = "dev")]
     Dev(DevOptions),
@@ -169,8 +169,8 @@ fn time(text: &str) -> Result<std::time::Duration, String> {
 pub(super) async fn main(app: App) -> Result<()> {
     let cli = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = cli.unwrap_or_else(|error| error.exit());
-    match cli.command.unwrap_or_else(|| Command::Run(RunOptions::default())) {
-        Command::Run(options) => run::run(app, options).await,
+    match cli.command.unwrap_or_else(|| Command::Run(Box::default())) {
+        Command::Run(options) => run::run(app, *options).await,
         #[cfg(feature = "dev")]
         Command::Dev(options) => super::dev::dev(app, options).await,
         Command::GenerateCrds { descriptions, out } => {

@@ -1,13 +1,13 @@
 //! Flags of the manager, named as controller-runtime's scaffolds and Kubernetes' own components name them.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use k8s_openapi::jiff::SignedDuration;
 use kctl_runtime::{
     manager::{
         Manager,
         lease::{ElectionConfig, identity},
-        serve::bind,
+        serve::{Certificate, bind},
     },
     reconcile::{Result, ResultExt},
 };
@@ -39,6 +39,18 @@ pub(super) struct ManagerOptions {
     /// Answer `/metrics` here, for example on 127.0.0.1:8080; 0 is nowhere [default: 0]
     #[arg(long, value_name = "ADDRESS")]
     metrics_bind_address: Option<String>,
+    /// Answer `/metrics` by TLS, and only to those whom the cluster allows it [default: unless the address is loopback]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    metrics_secure: Option<bool>,
+    /// The folder of the certificate of `/metrics`; without it one is made at each start
+    #[arg(long, value_name = "DIR")]
+    metrics_cert_path: Option<PathBuf>,
+    /// The file of the certificate in that folder [default: tls.crt]
+    #[arg(long, value_name = "FILE", requires = "metrics_cert_path")]
+    metrics_cert_name: Option<String>,
+    /// The file of the key in that folder [default: tls.key]
+    #[arg(long, value_name = "FILE", requires = "metrics_cert_path")]
+    metrics_cert_key: Option<String>,
     /// Answer `/healthz`, `/livez` and `/readyz` here, for example on :8081; 0 is nowhere [default: 0]
     #[arg(long, value_name = "ADDRESS")]
     health_probe_bind_address: Option<String>,
@@ -52,7 +64,12 @@ impl ManagerOptions {
     pub(super) async fn apply(self, app: &str, namespace: &str, mut manager: Manager) -> Result<Manager> {
         let metrics = self.metrics_bind_address.as_deref().unwrap_or_default();
         if let Some(listener) = bind("--metrics-bind-address", metrics).await? {
-            manager = manager.serve_metrics(listener);
+            let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+            manager = if self.metrics_secure.unwrap_or(!local) {
+                manager.serve_metrics_securely(listener, self.certificate())?
+            } else {
+                manager.serve_metrics(listener)
+            };
         }
         let health = self.health_probe_bind_address.as_deref().unwrap_or_default();
         if let Some(listener) = bind("--health-probe-bind-address", health).await? {
@@ -65,6 +82,15 @@ impl ManagerOptions {
             manager = manager.elect(self.election(app, namespace)).context("see --help")?;
         }
         Ok(manager)
+    }
+
+    fn certificate(&self) -> Certificate {
+        let Some(folder) = &self.metrics_cert_path else { return Certificate::SelfSigned };
+        let file = |name: &Option<String>, usual: &str| folder.join(name.as_deref().unwrap_or(usual));
+        Certificate::Files {
+            certificate: file(&self.metrics_cert_name, "tls.crt"),
+            key: file(&self.metrics_cert_key, "tls.key"),
+        }
     }
 
     fn election(self, app: &str, namespace: &str) -> ElectionConfig {
@@ -129,6 +155,23 @@ mod tests {
         assert_eq!((config.name, config.namespace, config.identity), ("other".into(), "there".into(), "me".into()));
         let times = (config.lease_duration, config.renew_deadline, config.retry_period);
         assert_eq!(times, (Duration::from_secs(60), Duration::from_secs(40), Duration::from_millis(1_500)));
+    }
+
+    #[test]
+    fn the_certificate_of_metrics_is_made_unless_a_folder_is_named() {
+        let of = |flags: &[&str]| parse(flags).unwrap().certificate();
+        assert_eq!(of(&[]), Certificate::SelfSigned);
+        let usual = Certificate::Files { certificate: "/certs/tls.crt".into(), key: "/certs/tls.key".into() };
+        assert_eq!(of(&["--metrics-cert-path=/certs"]), usual);
+        let named = Certificate::Files { certificate: "/certs/a.pem".into(), key: "/certs/b.pem".into() };
+        let flags = ["--metrics-cert-path=/certs", "--metrics-cert-name=a.pem", "--metrics-cert-key=b.pem"];
+        assert_eq!(of(&flags), named);
+        assert!(parse(&["--metrics-cert-name=a.pem"]).is_err(), "it would be read from nowhere");
+        let secure = |flags: &[&str]| parse(flags).unwrap().metrics_secure;
+        assert_eq!(
+            (secure(&[]), secure(&["--metrics-secure"]), secure(&["--metrics-secure=false"])),
+            (None, Some(true), Some(false))
+        );
     }
 
     #[test]
