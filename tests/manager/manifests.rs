@@ -9,7 +9,7 @@ use kctl::{
         core::GroupVersionKind,
     },
     manager::{health::Health, lease::ElectionConfig},
-    manifest::{ManagerOptions, Manifest, RbacOptions, deployment, manager_rbac, rbac},
+    manifest::{ManagerOptions, Manifest, RbacOptions, deployment, manager_rbac, metrics_service, rbac},
     prelude::*,
 };
 
@@ -71,15 +71,15 @@ async fn election(options: ManagerOptions) -> Result<String, String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_program_leads_under_its_generated_roles_when_they_are_for_leader_election() {
-    assert_eq!(election(ManagerOptions { leader_elect: true }).await, Ok("leads".into()));
-    let refused = election(ManagerOptions { leader_elect: false }).await.unwrap_err();
+    assert_eq!(election(ManagerOptions { leader_elect: true, metrics: false }).await, Ok("leads".into()));
+    let refused = election(ManagerOptions::default()).await.unwrap_err();
     assert!(refused.starts_with("get the lease default/restarter: "), "{refused}");
 }
 
 #[test]
 fn the_role_of_the_lease_is_about_that_lease() {
-    assert_eq!(manager_rbac(&names(), ManagerOptions { leader_elect: false }).unwrap(), []);
-    let manifests = manager_rbac(&names(), ManagerOptions { leader_elect: true }).unwrap();
+    assert_eq!(manager_rbac(&names(), ManagerOptions::default()).unwrap(), []);
+    let manifests = manager_rbac(&names(), ManagerOptions { leader_elect: true, metrics: false }).unwrap();
     let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();
     let role = "restarter-leader-election.default.yaml";
     assert_eq!(files, [format!("rbac/role-{role}"), format!("rbac/rolebinding-{role}")]);
@@ -98,7 +98,8 @@ fn the_role_of_the_lease_is_about_that_lease() {
 #[test]
 fn the_deployment_has_probes_and_as_many_replicas_as_can_work() {
     for (leader_elect, replicas, strategy) in [(false, 1, "Recreate"), (true, 2, "RollingUpdate")] {
-        let manifest = deployment(&names(), ManagerOptions { leader_elect }, "restarter:1").unwrap();
+        let manifest =
+            deployment(&names(), ManagerOptions { leader_elect, metrics: leader_elect }, "restarter:1").unwrap();
         let spec = &manifest.object["spec"];
         assert_eq!((&spec["replicas"], &spec["strategy"]["type"]), (&json!(replicas), &json!(strategy)));
         let container = &spec["template"]["spec"]["containers"][0];
@@ -106,8 +107,31 @@ fn the_deployment_has_probes_and_as_many_replicas_as_can_work() {
         assert!(args.contains(&json!("--health-probe-bind-address=:8081")));
         let elects = args.contains(&json!("--leader-elect")) && args.contains(&json!("--leader-election-id=restarter"));
         assert_eq!(elects, leader_elect, "{args:?}");
+        assert_eq!(args.contains(&json!("--metrics-bind-address=:8443")), leader_elect, "{args:?}");
+        assert_eq!(container["ports"].as_array().unwrap().len(), if leader_elect { 2 } else { 1 });
         assert_eq!(container["livenessProbe"]["httpGet"], json!({ "path": "/livez", "port": "probes" }));
         assert_eq!(container["readinessProbe"]["httpGet"], json!({ "path": "/readyz", "port": "probes" }));
         assert_eq!(container["ports"][0]["containerPort"], json!(8081));
     }
+}
+
+#[test]
+fn metrics_come_with_the_right_to_ask_who_reads_them_a_role_for_readers_and_a_service() {
+    let manifests = manager_rbac(&names(), ManagerOptions { leader_elect: false, metrics: true }).unwrap();
+    let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();
+    let wanted = ["role-restarter-metrics-auth", "rolebinding-restarter-metrics-auth", "role-restarter-metrics-reader"];
+    assert_eq!(files, wanted.map(|name| format!("rbac/cluster{name}.yaml")));
+    let reviews = json!([
+        { "apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"] },
+        { "apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"] },
+    ]);
+    assert_eq!(manifests[0].object["rules"], reviews);
+    assert_eq!(manifests[2].object["rules"], json!([{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }]));
+    let service = metrics_service(&names()).unwrap();
+    let manifest = deployment(&names(), ManagerOptions { leader_elect: false, metrics: true }, "restarter:1").unwrap();
+    let pod = &manifest.object["spec"]["template"];
+    assert_eq!(service.object["spec"]["selector"], pod["metadata"]["labels"]);
+    let port = &pod["spec"]["containers"][0]["ports"][1];
+    assert_eq!(service.object["spec"]["ports"][0]["targetPort"], port["name"]);
+    assert_eq!(service.object["spec"]["ports"][0]["port"], port["containerPort"]);
 }

@@ -1,4 +1,4 @@
-//! How the program runs in a cluster: a Deployment of one replica, or of several of which one works.
+//! How the program runs in a cluster: a Deployment of one replica, or of several of which one works, and its metrics.
 
 use serde_json::{Value, json};
 
@@ -6,6 +6,8 @@ use super::{ManagerOptions, Manifest, RbacOptions};
 
 /// Where the kubelet asks.
 const PROBES_PORT: u16 = 8081;
+/// Where scrapers ask, as in kubebuilder's scaffold.
+const METRICS_PORT: u16 = 8443;
 /// Reconciles have 30 s after the stop, events 5 s, and handing the lease back 10 s.
 const STOP_SECONDS: u32 = 30 + 5 + 10;
 
@@ -54,6 +56,11 @@ fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
         // The role is about the Lease of this name.
         args.extend(["--leader-elect".into(), format!("--leader-election-id={name}")]);
     }
+    let mut ports = vec![json!({ "name": "probes", "containerPort": PROBES_PORT, "protocol": "TCP" })];
+    if manager.metrics {
+        args.push(format!("--metrics-bind-address=:{METRICS_PORT}"));
+        ports.push(json!({ "name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP" }));
+    }
     let probe = |path: &str, delay: u32, period: u32| {
         json!({
             "httpGet": { "path": path, "port": "probes" },
@@ -65,7 +72,7 @@ fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
         "name": "manager",
         "image": image,
         "args": args,
-        "ports": [{ "name": "probes", "containerPort": PROBES_PORT, "protocol": "TCP" }],
+        "ports": ports,
         // The delays and periods of kubebuilder's scaffold.
         "livenessProbe": probe("/livez", 15, 20),
         "readinessProbe": probe("/readyz", 5, 10),
@@ -76,4 +83,24 @@ fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
         },
         "resources": { "requests": { "cpu": "10m", "memory": "32Mi" }, "limits": { "memory": "256Mi" } },
     })
+}
+
+/// The Service by which scrapers find the metrics of every replica.
+///
+/// # Errors
+/// When it cannot be written as YAML.
+pub fn metrics_service(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeError> {
+    let RbacOptions { name, namespace } = options;
+    let labels = json!({ "app.kubernetes.io/name": name });
+    let service = format!("{name}-metrics");
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": service, "namespace": namespace, "labels": labels },
+        "spec": {
+            "selector": labels,
+            "ports": [{ "name": "https", "port": METRICS_PORT, "protocol": "TCP", "targetPort": "metrics" }],
+        },
+    });
+    Manifest::new(format!("manager/service-{service}.yaml"), object)
 }

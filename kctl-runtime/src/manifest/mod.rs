@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
-pub use deployment::deployment;
+pub use deployment::{deployment, metrics_service};
 pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
 pub use rbac::{RbacOptions, Rule, rbac, rules};

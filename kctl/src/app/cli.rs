@@ -79,11 +79,14 @@ struct DeployOptions {
     /// For several replicas, one of which works: they contend for a Lease of the name of the roles
     #[arg(long)]
     leader_elect: bool,
+    /// With `/metrics`, by TLS and for those who may read it
+    #[arg(long)]
+    metrics: bool,
 }
 
 impl From<DeployOptions> for manifest::ManagerOptions {
     fn from(options: DeployOptions) -> Self {
-        Self { leader_elect: options.leader_elect }
+        Self { leader_elect: options.leader_elect, metrics: options.metrics }
     }
 }
 
@@ -191,6 +194,9 @@ pub(super) async fn main(app: App) -> Result<()> {
             all.extend(manifest::rbac(&specs, &names)?);
             all.extend(manifest::manager_rbac(&names, deploy.into())?);
             all.push(manifest::deployment(&names, deploy.into(), &image)?);
+            if deploy.metrics {
+                all.push(manifest::metrics_service(&names)?);
+            }
             hand_out(&all, &out)
         }
         Command::Graph { format } => {
