@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kctl::{
-    kube::{Api, api::PostParams},
+    kube::{
+        Api,
+        api::{ListParams, PostParams},
+    },
     manager::{Manager, ManagerError, lease::ElectionConfig},
     prelude::*,
 };
@@ -120,6 +123,33 @@ async fn a_manager_that_loses_its_lease_ends_at_once_and_waits_for_nothing() {
     assert!(ended.to_string().starts_with("leader election lost: the lease was not renewed within 10s"), "{ended}");
     assert_eq!(begun.elapsed().as_secs(), 11);
     assert_eq!(process.done.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_writes_nothing_more_and_the_next_one_does_it() {
+    let contest = Contest::new();
+    let leader = start(&contest, Duration::ZERO, elected("a")).await;
+    seconds(1).await;
+    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    create(&contest, 0..1).await;
+    seconds(1).await;
+    let before = (leader.n_done(), n_requests(&contest, "create", "secrets"));
+    assert!(before.0 > 0);
+    // The leader alone is cut off from the lease; its writes would arrive.
+    leader.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    seconds(6).await;
+    create(&contest, 1..4).await;
+    // So much of the lease is left that it still leads, and too little for a write.
+    seconds(3).await;
+    assert!(!leader.running.is_finished());
+    assert_eq!((leader.n_done(), n_requests(&contest, "create", "secrets")), before);
+    let ended = leader.running.await.unwrap();
+    assert!(matches!(ended, Err(ManagerError::LeaseLost(_))), "{ended:?}");
+    seconds(20).await;
+    assert_eq!(leader.done.load(Ordering::Relaxed), before.0);
+    let secrets = Api::<Secret>::default_namespaced(contest.client.clone());
+    assert_eq!(secrets.list(&ListParams::default()).await.unwrap().items.len(), 4);
+    assert!(standby.n_done() >= 4);
 }
 
 #[tokio::test(start_paused = true)]

@@ -194,6 +194,19 @@ async fn names_of_objects_are_never_labels() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn metrics_of_an_app_are_those_of_each_of_its_managers() {
+    let uploads = Counter::<u64>::default();
+    let counted = uploads.clone();
+    let app = App::new("does").metrics(move |registry| registry.register("uploads", "Uploads", counted.clone()));
+    let contest = Contest::new();
+    for n in 1..3 {
+        let manager = app.manager(contest.client.clone()).await.unwrap();
+        uploads.inc();
+        assert_eq!(value(&manager.metrics().text(Format::Prometheus), "uploads_total"), n);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn metrics_of_users_are_written_with_the_managers_own() {
     let metrics = Metrics::default();
     let (own, other) = (Counter::<u64>::default(), Counter::<u64>::default());
