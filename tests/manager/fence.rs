@@ -42,7 +42,7 @@ async fn write(identity: String, leadership: Leadership, mut chance: Chance, lat
     while leadership.led().await {
         let Ok(within) = leadership.permit().ask("write").await else { return };
         // Most writes are quick; those that are not are what this is about.
-        let slowest = if chance.below(4) == 0 { within + margin + late } else { Duration::from_secs(1) };
+        let slowest = if chance.below(4) == 0 { within + margin + late } else { Duration::from_secs(3) };
         sleep(chance.millis(slowest)).await;
         arrived.lock().push(identity.clone());
     }
@@ -104,7 +104,7 @@ async fn run(seed: u64, late: Duration) -> (usize, usize) {
 
 #[tokio::test(start_paused = true)]
 async fn no_write_of_a_leader_arrives_after_one_of_the_next() {
-    for seed in 0..8 {
+    for seed in 0..4 {
         let (n_leaders, n_late) = run(seed, Duration::ZERO).await;
         assert!(n_leaders >= 2, "seed {seed}: only {n_leaders} changes of the leader");
         assert_eq!(n_late, 0, "seed {seed}");

@@ -2,7 +2,10 @@
 
 use kctl::{
     kube::{Api, Client, api::PostParams},
-    manager::{health::Health, lease::ElectionConfig},
+    manager::{
+        health::{Check, Health},
+        lease::ElectionConfig,
+    },
     prelude::*,
 };
 use kctl_tests::{Asked, Fault, Faults};
@@ -231,4 +234,23 @@ async fn an_address_that_cannot_be_listened_on_is_named_with_its_flag() {
     }
     let all = bind(":0").await.unwrap().unwrap();
     assert!(all.local_addr().unwrap().ip().is_unspecified());
+}
+
+/// Reconciles some of the objects that `configs` reconciles.
+#[controller(primary(selector = "app"), name = "labelled")]
+async fn labelled(_config: Arc<ConfigMap>, _cx: Context<labelled>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_of_one_kind_with_other_selectors_have_names_of_their_own() {
+    let contest = Contest::new();
+    let app = App::new("configs").controller::<configs>().controller::<labelled>();
+    let manager = app.manager(contest.client.clone()).await.unwrap();
+    let health = Health::new(manager.view(), manager.metrics().clone());
+    let names = |checks: Vec<Check>| checks.into_iter().map(|check| check.name).collect::<Vec<_>>();
+    let caches = ["cache-configmaps", "cache-configmaps-2", "cache-secrets", "ping"];
+    assert_eq!(names(health.ready()), caches);
+    let stores = ["store-configmaps", "store-configmaps-2", "store-secrets"];
+    assert_eq!(names(health.live())[..3], stores);
 }

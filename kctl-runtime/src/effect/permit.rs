@@ -10,10 +10,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::ApiError;
-
-/// Longest wait for the answer to a write of a process that shares its work with nobody.
-const ALONE_TIMEOUT: Duration = Duration::from_secs(60);
+use super::{ApiError, transport::ANSWER_WITHIN};
 
 /// Until when writes are permitted, by this process's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +59,7 @@ impl WritePermit {
     /// # Errors
     /// When this process does not lead, or no longer: nothing has been sent.
     pub async fn ask(&self, operation: &str) -> Result<Duration, ApiError> {
-        let Some(Lease { permission, timeout, margin }) = self.0.get() else { return Ok(ALONE_TIMEOUT) };
+        let Some(Lease { permission, timeout, margin }) = self.0.get() else { return Ok(ANSWER_WITHIN) };
         let mut permission = permission.clone();
         loop {
             let now = Instant::now();

@@ -13,7 +13,7 @@ const BODY_LEN_MAX: usize = 1 << 30;
 /// Requests that are refused with 429 or 503 and a time are sent so often at most, within `ANSWER_WITHIN`.
 const TRIES_MAX: u32 = 10;
 /// Longest wait for an answer to a write or a page.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// Escapes a value of a query.
 pub(crate) fn escape(value: &str) -> String {

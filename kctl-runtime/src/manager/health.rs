@@ -1,6 +1,6 @@
 //! Is the process ready, and does it live? Read from what can be seen of the manager, at the moment somebody asks.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -43,14 +43,10 @@ impl Health {
     /// Whether this process does, or could at once do, what it is there for: its caches are full and followed, and it leads
     /// or waits for the lease. A standby is ready: otherwise a rolling update would wait for ever.
     pub fn ready(&self) -> Vec<Check> {
-        let mut checks: Vec<Check> = Vec::new();
-        for source in self.view.sources() {
-            let name = cache_name(source);
-            // Two informers of one kind, of other namespaces or selectors, are one line each with a number.
-            let n_same = checks.iter().filter(|check| check.name.split('#').next() == Some(&name)).count();
-            let name = if n_same == 0 { name } else { format!("{name}#{}", n_same + 1) };
-            checks.push(Check { name, result: cache(source) });
-        }
+        let sources = self.view.sources();
+        let caches = names(sources).into_iter().zip(sources);
+        let mut checks: Vec<Check> =
+            caches.map(|(name, source)| Check { name: format!("cache-{name}"), result: cache(source) }).collect();
         if let Some(leadership) = self.view.leadership() {
             checks.push(Check { name: "leader-election".into(), result: election(leadership) });
         }
@@ -62,16 +58,18 @@ impl Health {
     /// [`ready`](Self::ready), and is the only help against these.
     pub fn live(&self) -> Vec<Check> {
         let mut checks = Vec::new();
-        for source in self.view.sources() {
-            let store = source.store();
-            let stuck = self.stuck(&cache_name(source), store.backlog() > 0, store.applied());
-            checks.push((format!("store-{}", source.identity().kind.plural), "deltas wait and none is taken", stuck));
+        let sources = self.view.sources();
+        for (name, source) in names(sources).into_iter().zip(sources) {
+            let (name, store) = (format!("store-{name}"), source.store());
+            let stuck = self.stuck(&name, store.backlog() > 0, store.applied());
+            checks.push((name, "deltas wait and none is taken", stuck));
         }
         for (spec, queue) in self.view.controllers() {
             let stats = queue.stats();
             let idle = stats.depth > 0 && stats.processing == 0 && self.works();
-            let stuck = self.stuck(&format!("controller-{}", spec.name), idle, self.metrics.reconciled(&spec.name));
-            checks.push((format!("controller-{}", spec.name), "keys wait and no worker takes one", stuck));
+            let name = format!("controller-{}", spec.name);
+            let stuck = self.stuck(&name, idle, self.metrics.reconciled(&spec.name));
+            checks.push((name, "keys wait and no worker takes one", stuck));
         }
         let mut checks: Vec<Check> = checks
             .into_iter()
@@ -110,10 +108,19 @@ impl Health {
     }
 }
 
-fn cache_name(source: &Source) -> String {
-    let kind = &source.identity().kind;
-    let group = if kind.group.is_empty() { String::new() } else { format!(".{}", kind.group) };
-    format!("cache-{}{group}", kind.plural)
+/// The kinds of sources as parts of paths. Those of one kind, in other namespaces or with other selectors, are numbered.
+fn names(sources: &[Arc<Source>]) -> Vec<String> {
+    let kind = |source: &Arc<Source>| {
+        let kind = &source.identity().kind;
+        if kind.group.is_empty() { kind.plural.clone() } else { format!("{}.{}", kind.plural, kind.group) }
+    };
+    let kinds: Vec<String> = sources.iter().map(kind).collect();
+    let numbered =
+        kinds.iter().enumerate().map(|(index, kind)| match kinds[..index].iter().filter(|k| *k == kind).count() {
+            0 => kind.clone(),
+            n_before => format!("{kind}-{}", n_before + 1),
+        });
+    numbered.collect()
 }
 
 fn cache(source: &Source) -> Result<String, String> {
