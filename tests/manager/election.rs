@@ -1,6 +1,6 @@
 //! Behaviours of client-go's leader election (`tools/leaderelection`), one a test.
 
-use kctl::{json, prelude::*};
+use kctl::{json, kube::api::DeleteParams, prelude::*};
 use kctl_runtime::{
     effect::ApiError,
     manager::lease::{Effect, Election, ElectionConfig, ElectionError, End, Input, Standing},
@@ -168,6 +168,27 @@ async fn a_leader_that_sees_another_holder_stops_at_once() {
     assert_eq!(end, End::Lost("the lease is held by b".into()));
     assert!(begun.elapsed() < Duration::from_secs(2));
     assert_eq!(contest.held().await.0, "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_deleted_stays_with_its_leader() {
+    let contest = Contest::new();
+    let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
+    // Their tries are shifted against each other: the candidate is often the first to see that the lease is gone.
+    for n in 0..20 {
+        tokio::time::sleep(Duration::from_millis(1_000 + n * 170)).await;
+        contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
+        seconds(3).await;
+        assert_eq!(contest.held().await, ("a".into(), 15, 0));
+        assert_eq!((leader.leadership.is_leading(), standby.leadership.is_leading()), (true, false));
+    }
+    leader.running.abort();
+    contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
+    seconds(14).await;
+    assert!(!standby.leadership.is_leading(), "the leader's time is not over");
+    // It is seen to be gone within 4.4 s, and taken as much after its end.
+    seconds(11).await;
+    assert!(standby.leadership.is_leading());
 }
 
 #[tokio::test(start_paused = true)]

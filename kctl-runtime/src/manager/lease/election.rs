@@ -79,6 +79,8 @@ pub struct Election {
     lease: Option<Value>,
     /// What it says, and when this process saw the change.
     seen: Option<(Record, Instant)>,
+    /// Whether it was not there when it was last asked for.
+    gone: bool,
     leading: Option<Term>,
     /// Set while the lease is handed back: when that is given up.
     releasing: Option<Instant>,
@@ -105,6 +107,7 @@ impl Election {
             sent: now,
             lease: None,
             seen: None,
+            gone: false,
             leading: None,
             releasing: None,
             failure: None,
@@ -132,6 +135,15 @@ impl Election {
             Input::Woke => self.attempt(now, wall, &mut effects),
             Input::Found(lease) => self.found(lease, now, wall, &mut effects),
             Input::Absent if self.releasing.is_some() => self.end(End::Stopped, &mut effects),
+            Input::Absent if self.is_held(now) => {
+                // Deleted under a leader, who is at work and will make it again. When it was renewed last nobody saw, so its
+                // time counts from here.
+                if let Some((_, at)) = self.seen.as_mut().filter(|_| !self.gone) {
+                    *at = now;
+                }
+                self.gone = true;
+                self.again(now, &mut effects);
+            }
             Input::Absent => {
                 let created = Record::held(&self.config, &Record::default(), wall);
                 let first = Record { lease_transitions: Some(0), ..created };
@@ -165,6 +177,7 @@ impl Election {
 
     fn found(&mut self, lease: Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         let record = Record::read(&lease);
+        self.gone = false;
         self.observe(record.clone(), now, effects);
         let mine = record.holder() == self.config.identity;
         if self.releasing.is_some() {
@@ -175,15 +188,12 @@ impl Election {
             let next = Record::released(&record, wall).update(&self.config, &lease);
             return self.send(Request::Update(next), now);
         }
-        let observed = self.seen.as_ref().map_or(now, |(_, at)| *at);
-        if !mine && !record.holder().is_empty() {
-            if self.leading.is_some() {
-                let holder = record.holder();
-                return self.end(End::Lost(format!("the lease is held by {holder}")), effects);
-            }
-            if observed + record.duration() > now {
-                return self.again(now, effects);
-            }
+        if self.leading.is_some() && !mine && !record.holder().is_empty() {
+            let holder = record.holder();
+            return self.end(End::Lost(format!("the lease is held by {holder}")), effects);
+        }
+        if self.is_held(now) {
+            return self.again(now, effects);
         }
         if self.leading.is_some() {
             effects.push(Effect::SlowPath);
@@ -225,6 +235,14 @@ impl Election {
             return self.send(Request::Get, now);
         }
         self.again(now, effects);
+    }
+
+    /// Whether the lease was somebody else's when it was last seen, and has not run out since (`isLeaseValid`).
+    fn is_held(&self, now: Instant) -> bool {
+        self.seen.as_ref().is_some_and(|(record, at)| {
+            let others = !record.holder().is_empty() && record.holder() != self.config.identity;
+            others && *at + record.duration() > now
+        })
     }
 
     /// The next try.

@@ -6,7 +6,7 @@
 //!
 //! Unlike client-go, a leader that sees another holder stops at once; no write starts that might still be on its way when the
 //! lease runs out ([`WritePermit`](crate::effect::WritePermit)); and candidates watch the Lease, so that one that was handed
-//! back is taken at once, not at the next try.
+//! back is taken at once, not at the next try. A Lease that is deleted under its leader is taken by nobody else before its time.
 
 mod config;
 mod election;
