@@ -262,6 +262,13 @@ fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
     Ok(requirements)
 }
 
+/// The name that a field selector asks for, if it asks for one.
+pub(crate) fn name_of(fields: &str) -> Option<String> {
+    let requirements = parse_fields(fields).ok()?;
+    let name = requirements.into_iter().find(|wanted| wanted.equal && wanted.path == "metadata.name")?;
+    (!name.value.is_empty()).then_some(name.value)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -313,5 +320,20 @@ mod tests {
             refused("", "data.a=b"),
             r#""data.a" is not a known field selector: only "metadata.name", "metadata.namespace""#
         );
+    }
+
+    #[test]
+    fn a_name_is_asked_for_by_an_exact_match_alone() {
+        let cases = [
+            ("metadata.name=a", Some("a")),
+            ("spec.nodeName=n1,metadata.name==a", Some("a")),
+            ("metadata.name!=a", None),
+            ("metadata.name=", None),
+            ("", None),
+            ("nonsense", None),
+        ];
+        for (fields, name) in cases {
+            assert_eq!(name_of(fields).as_deref(), name, "{fields}");
+        }
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    request::{Call, User},
+    request::{Call, User, Verb},
+    selector,
     status::{GroupResource, Refusal},
     store::State,
 };
@@ -19,13 +20,19 @@ pub(crate) struct Attributes<'a> {
 }
 
 pub(super) fn authorize(state: &State, call: &Call) -> Result<(), Refusal> {
+    // A list or a watch of one object by its name may be allowed by a rule about that name (upstream,
+    // `endpoints/request/requestinfo.go`).
+    let selected = match call.verb {
+        Verb::List | Verb::Watch | Verb::DeleteCollection => selector::name_of(call.params.text("fieldSelector")),
+        _ => None,
+    };
     let attributes = Attributes {
         verb: call.verb.name(),
         group: &call.resource.of.group,
         resource: &call.resource.of.resource,
         subresource: &call.subresource,
         namespace: &call.namespace,
-        name: &call.name,
+        name: selected.as_deref().unwrap_or(&call.name),
     };
     if allowed(state, &call.user, &attributes) {
         return Ok(());

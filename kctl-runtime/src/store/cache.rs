@@ -69,6 +69,10 @@ impl Cache {
         self.revisions.values().min().copied().unwrap_or(0)
     }
 
+    pub(crate) fn n_tombstones(&self) -> usize {
+        self.tombstones.len()
+    }
+
     /// The scopes that have been listed.
     pub(crate) fn n_scopes(&self) -> usize {
         self.revisions.len()
