@@ -185,9 +185,11 @@ impl Kubelet {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
         if pod.metadata.deletion_timestamp.is_some() {
             let seconds = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-            // Without seconds left only finalizers hold it, and those are not the kubelet's.
+            // Without seconds left finalizers hold it, and those are not the kubelet's; or an API server that marks and
+            // removes in two writes lost its client between them (seen on 1.36 when a client was killed).
+            let held = pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
             return seconds
-                .filter(|seconds| *seconds > 0 && node == self.node)
+                .filter(|seconds| node == self.node && (*seconds > 0 || !held))
                 .map(|seconds| (Step::End, Duration::from_secs(seconds)));
         }
         match (node, phase) {
@@ -277,4 +279,32 @@ impl Kubelet {
 
 fn key_of(pod: &Pod) -> (String, String) {
     (pod.namespace().unwrap_or_default(), pod.name_any())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApiServer;
+
+    #[tokio::test]
+    async fn pod_that_is_being_deleted_ends_when_its_seconds_are_over() {
+        let kubelet = ApiServer::new().kubelet();
+        let check = |metadata: Value, node: &str, expected: Option<u64>| {
+            let mut metadata = metadata;
+            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+            let pod: Pod =
+                serde_json::from_value(json!({ "metadata": metadata, "spec": { "nodeName": node, "containers": [] } }))
+                    .unwrap();
+            assert_eq!(
+                kubelet.next_step(&pod),
+                expected.map(|seconds| (Step::End, Duration::from_secs(seconds))),
+                "{pod:?}"
+            );
+        };
+        let node = kubelet.node.as_str();
+        check(json!({ "deletionGracePeriodSeconds": 30 }), node, Some(30));
+        check(json!({ "deletionGracePeriodSeconds": 0 }), node, Some(0));
+        check(json!({ "deletionGracePeriodSeconds": 0, "finalizers": ["a/b"] }), node, None);
+        check(json!({ "deletionGracePeriodSeconds": 30 }), "other", None);
+    }
 }

@@ -1,7 +1,9 @@
 //! The `kctl` tool.
 
 mod apiserver;
+mod interpret;
 mod kubelet;
+mod new;
 
 use std::process::ExitCode;
 
@@ -21,6 +23,10 @@ enum Command {
     Apiserver(apiserver::Options),
     /// Schedule and "run" the pods of an API server, embedded or real
     Kubelet(kubelet::Options),
+    /// Run one operation of the resource interpreters on files
+    Interpret(interpret::Options),
+    /// Make a project with one kind and its controller
+    New(new::Options),
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -34,14 +40,22 @@ async fn main() -> ExitCode {
     let done = match cli.command {
         Command::Apiserver(options) => apiserver::run(options).await,
         Command::Kubelet(options) => kubelet::run(options).await,
+        Command::Interpret(options) => interpret::run(options).await,
+        Command::New(options) => new::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("kctl: {error}");
+            eprintln!("kctl: {}", with_causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Returns the text of an error and of what caused it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Returns at Ctrl-C or SIGTERM.

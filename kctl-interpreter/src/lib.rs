@@ -1,6 +1,13 @@
 //! Karmada's Resource Interpreter Framework: operations on objects of any kind, answered by the first layer that has a rule.
 
+pub mod chain;
+pub mod dependency;
 pub mod division;
+pub mod kind;
 #[cfg(feature = "lua")]
 pub mod lua;
+mod name;
 pub mod native;
+pub mod operation;
+pub mod quantity;
+mod typed;

@@ -68,7 +68,9 @@ macro_rules! allows {
 macro_rules! spec_of {
     ($primary:ident, $name:literal) => {{
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
-        use $crate::__private::{HasCrd as _, HasSchema as _, NoCrd as _, WithStatus as _, WithoutStatus as _};
+        use $crate::__private::{
+            HasCrd as _, HasSchema as _, NoCrd as _, WithBuiltInStatus as _, WithStatus as _, WithoutStatus as _,
+        };
         let probe = $crate::__private::CrdProbe::<$primary>::NEW;
         $crate::__private::SpecBuilder::<Self>::new($name, ::core::file!(), ::core::line!())
             .crd((&&probe).crd(), (&&probe).has_status())
@@ -134,7 +136,13 @@ pub trait WithStatus {
         true
     }
 }
-impl<K: crate::reconcile::HasStatus> WithStatus for &CrdProbe<K> {}
+impl<K: crate::reconcile::HasStatus<crate::reconcile::Derived>> WithStatus for &&CrdProbe<K> {}
+pub trait WithBuiltInStatus {
+    fn has_status(&self) -> bool {
+        true
+    }
+}
+impl<K: crate::reconcile::HasStatus<crate::reconcile::BuiltIn>> WithBuiltInStatus for &CrdProbe<K> {}
 pub trait WithoutStatus {
     fn has_status(&self) -> bool {
         false

@@ -20,6 +20,7 @@ pub use kctl_runtime::{
         ApiError,
         EventType::{self, Normal, Warning},
     },
+    handler::predicate::{annotations_changed, generation_changed, labels_changed},
     key::Key,
     reconcile::{
         Action, Conditions, Context, Creates, Deletes, Finalize, Owned, Owns, Patches, Reads, Reconcile, Result,

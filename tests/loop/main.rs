@@ -4,6 +4,7 @@ mod bounds;
 mod cache;
 mod determinism;
 mod keys;
+mod reason;
 mod start;
 mod tidy;
 mod undecodable;

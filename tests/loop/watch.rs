@@ -65,7 +65,7 @@ async fn ended_watch_goes_on_without_a_list() {
 /// Writes down what a subscriber of the pods' store is told.
 async fn listen(view: &View, log: &Log) {
     let log = log.clone();
-    let handler = move |change: &Change<Arc<kctl::object::Stored>>, _initial| {
+    let handler = move |change: &Change<kctl::object::Stored>, _initial| {
         let last = change.latest().meta();
         let word = match change {
             Change::Added(_) => "added",

@@ -1,13 +1,20 @@
 //! The operator on a real API server, when `KUBECONFIG` names one.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use futures::StreamExt;
 
 use kctl::k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kctl::{
     apiserver::Kubelet,
     kube::{
         Api, Client,
-        api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+        api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
     },
     prelude::*,
 };
@@ -23,6 +30,23 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut(
         }
     };
     tokio::time::timeout(WITHIN, wait).await.unwrap_or_else(|_| panic!("not within {WITHIN:?}: {what}"));
+}
+
+/// A simulated kubelet runs the pods of all namespaces: two would get in each other's way.
+static ONE_KUBELET: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+async fn create_namespace(client: &Client, prefix: &str) -> String {
+    let name = format!("{prefix}-{}", std::process::id());
+    let space = Namespace {
+        metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
+        ..Namespace::default()
+    };
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &space).await.unwrap();
+    name
+}
+
+async fn delete_namespace(client: &Client, name: &str) {
+    Api::<Namespace>::all(client.clone()).delete(name, &DeleteParams::default()).await.unwrap();
 }
 
 async fn install(client: &Client) {
@@ -44,15 +68,10 @@ async fn set_is_scaled_healed_and_deleted() {
         eprintln!("left out: KUBECONFIG names no API server");
         return;
     }
+    let _alone = ONE_KUBELET.lock().await;
     let client = Client::try_default().await.unwrap();
     install(&client).await;
-    let namespace = format!("podset-{}", std::process::id());
-    let space = Namespace {
-        metadata: ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() },
-        ..Namespace::default()
-    };
-    let spaces = Api::<Namespace>::all(client.clone());
-    spaces.create(&PostParams::default(), &space).await.unwrap();
+    let namespace = create_namespace(&client, "podset").await;
     let manager = podset::app().manager(client.clone()).await.unwrap();
     let running = tokio::spawn(manager.run(std::future::pending()));
     let kubelet = tokio::spawn(Kubelet::new(client.clone(), "podset-test").run());
@@ -83,5 +102,111 @@ async fn set_is_scaled_healed_and_deleted() {
     eventually("a deleted pod is replaced", || ready(3)).await;
     running.abort();
     kubelet.abort();
-    spaces.delete(&namespace, &DeleteParams::default()).await.unwrap();
+    delete_namespace(&client, &namespace).await;
+}
+
+/// The operator as a program of its own, which the test kills.
+struct Operator(Child);
+
+impl Operator {
+    fn start(namespace: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podset"));
+        command.args(["run", "--namespace", namespace]).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).unwrap();
+    }
+}
+
+/// The most pods at once that were not being deleted, as a watch saw them.
+async fn count_most(pods: Api<Pod>, most: Arc<AtomicUsize>) {
+    let mut live = BTreeSet::new();
+    loop {
+        let Ok(events) = pods.watch(&WatchParams::default(), "0").await else {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let mut events = std::pin::pin!(events);
+        while let Some(Ok(event)) = events.next().await {
+            match event {
+                WatchEvent::Added(pod) | WatchEvent::Modified(pod) if pod.metadata.deletion_timestamp.is_none() => {
+                    live.insert(pod.uid());
+                }
+                WatchEvent::Modified(pod) | WatchEvent::Deleted(pod) => drop(live.remove(&pod.uid())),
+                _ => {}
+            }
+            most.fetch_max(live.len(), Ordering::SeqCst);
+        }
+    }
+}
+
+/// `KCTL_CRASH_API_SERVER` names a command that crashes the API server and starts it again.
+fn crash_api_server() {
+    let Ok(command) = std::env::var("KCTL_CRASH_API_SERVER") else { return };
+    let words: Vec<_> = command.split_whitespace().collect();
+    let crashed = Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).status().unwrap();
+    assert!(crashed.success(), "{command}: {crashed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operator_that_is_killed_at_any_time_never_has_one_pod_too_many() {
+    if std::env::var_os("KUBECONFIG").is_none() {
+        eprintln!("left out: KUBECONFIG names no API server");
+        return;
+    }
+    let _alone = ONE_KUBELET.lock().await;
+    let client = Client::try_default().await.unwrap();
+    install(&client).await;
+    let namespace = create_namespace(&client, "podset-crash").await;
+    let kubelet = tokio::spawn(Kubelet::new(client.clone(), "podset-crash").run());
+    let sets = Api::<PodSet>::namespaced(client.clone(), &namespace);
+    let pods = Api::<Pod>::namespaced(client.clone(), &namespace);
+    let mut web: PodSet = kctl::from_yaml(include_str!("../web.yaml")).unwrap();
+    web.metadata.namespace = None;
+    web.spec.replicas = 0;
+    web.spec.template.spec.as_mut().unwrap().termination_grace_period_seconds = Some(0);
+    sets.create(&PostParams::default(), &web).await.unwrap();
+    let most = Arc::new(AtomicUsize::new(0));
+    let counting = tokio::spawn(count_most(pods.clone(), most.clone()));
+
+    // Slow start creates 1, 2, 4, … pods at once: kills at these times fall before, between and after those batches.
+    for (round, replicas) in [12, 3, 15, 1, 20].into_iter().enumerate() {
+        let before = pods.list(&ListParams::default()).await.unwrap().items.len();
+        most.store(before, Ordering::SeqCst);
+        let scale = Patch::Merge(kctl::json!({ "spec": { "replicas": replicas } }));
+        sets.patch_scale("web", &PatchParams::default(), &scale).await.unwrap();
+        for life in [60, 90, 120, 160, 220] {
+            let operator = Operator::start(&namespace);
+            tokio::time::sleep(Duration::from_millis(life)).await;
+            operator.kill();
+        }
+        if round % 2 == 1 {
+            crash_api_server();
+        }
+        let operator = Operator::start(&namespace);
+        eventually("the set has its pods", || {
+            let (sets, pods) = (sets.clone(), pods.clone());
+            async move {
+                let Ok(set) = sets.get("web").await else { return false };
+                let Ok(pods) = pods.list(&ListParams::default()).await else { return false };
+                set.status.unwrap_or_default().ready_replicas == replicas
+                    && pods.items.len() == usize::try_from(replicas).unwrap()
+            }
+        })
+        .await;
+        operator.kill();
+        let allowed = before.max(usize::try_from(replicas).unwrap());
+        assert!(most.load(Ordering::SeqCst) <= allowed, "round {round}: {most:?} pods where {allowed} are allowed");
+    }
+    counting.abort();
+    kubelet.abort();
+    delete_namespace(&client, &namespace).await;
 }

@@ -84,7 +84,7 @@ impl ApiError {
             operation: operation.into(),
             code: if status.code == 0 { code } else { status.code },
             reason: status.reason,
-            message: status.message,
+            message: status.message.trim().to_owned(),
             retry_after: retry_after.or((asked > 0).then(|| Duration::from_secs(asked))),
         }
     }

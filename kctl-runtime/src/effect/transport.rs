@@ -92,7 +92,13 @@ async fn exchange(
         None => Vec::new(),
     };
     let request = request.body(Body::from(bytes)).map_err(|error| unanswered(error.to_string()))?;
-    client.send(request).await.map_err(|error| unanswered(error.to_string()))
+    client.send(request).await.map_err(|error| unanswered(root_cause(&error)))
+}
+
+/// What the last of the causes says: those above it say where it came through.
+fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map_or_else(String::new, ToString::to_string)
 }
 
 async fn read(operation: &str, response: Response<Body>) -> Result<String, ApiError> {

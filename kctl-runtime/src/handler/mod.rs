@@ -1,5 +1,7 @@
 //! Changes → keys: the object itself, its controller, or what a mapper says. Reads changes of stores, adds to a work queue.
 
+pub mod predicate;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
@@ -12,6 +14,22 @@ use crate::{
 
 /// Priority of what is there when a program starts: fresh changes go first (controller-runtime, `handler/eventhandler.go`).
 pub const PRIORITY_INITIAL: i32 = -100;
+
+/// The tag of what was there at the start.
+pub const TAG_INITIAL: u32 = 1 << 2;
+/// The tag of a resync.
+pub const TAG_RESYNC: u32 = 1 << 3;
+/// The tag of keys from outside.
+pub const TAG_TRIGGERED: u32 = 1 << 4;
+/// The tag of the primary's changes; those of the relations follow.
+const TAG_PRIMARY_BIT: usize = 5;
+/// All tags of changed objects.
+pub(crate) const RELATION_TAGS: u32 = u32::MAX << TAG_PRIMARY_BIT;
+
+/// The tag of changes of one kind of a declaration: 0 is the primary. Declarations of more than 26 cached kinds share the last.
+pub(crate) fn relation_tag(index: usize) -> u32 {
+    1 << (TAG_PRIMARY_BIT + index).min(31)
+}
 
 /// A handler that queues the key of each object that changes; what was there at the start goes last. It is all that a
 /// program needs which has one kind and no declaration.
@@ -40,11 +58,20 @@ pub const PRIORITY_INITIAL: i32 = -100;
 /// # });
 /// ```
 pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
-    Arc::new(move |change, initial| queue.add_with(change.latest().key().clone(), priority(initial)))
+    Arc::new(move |change, initial| {
+        queue.add_tagged(change.latest().key().clone(), priority(initial), tag(0, initial));
+    })
 }
 
-/// The handler of one relation: queues the keys that a change concerns.
+/// Queues a key from outside, as if its object had changed.
+pub fn trigger(queue: &WorkQueue<ObjectKey>, key: ObjectKey) {
+    queue.add_tagged(key, 0, TAG_TRIGGERED);
+}
+
+/// The handler of one relation: queues the keys that a change concerns. `index` is 0 for the primary, and 1 for the first of
+/// the other cached kinds: it tells in [`Context::reason`](crate::reconcile::Context::reason) what changed.
 pub fn for_relation(
+    index: usize,
     relation: &RelationSpec,
     primary: &RelationSpec,
     primaries: Arc<SharedStore>,
@@ -68,7 +95,7 @@ pub fn for_relation(
             }
         }
         for key in keys {
-            queue.add_with(key, priority(initial));
+            queue.add_tagged(key, priority(initial), tag(index, initial));
         }
     })
 }
@@ -77,7 +104,11 @@ fn priority(initial: bool) -> i32 {
     if initial { PRIORITY_INITIAL } else { 0 }
 }
 
-fn passes(relation: &RelationSpec, change: &Change<Arc<Stored>>) -> bool {
+fn tag(index: usize, initial: bool) -> u32 {
+    if initial { TAG_INITIAL } else { relation_tag(index) }
+}
+
+fn passes(relation: &RelationSpec, change: &Change<Stored>) -> bool {
     relation.when.as_ref().is_none_or(|when| when(change))
 }
 

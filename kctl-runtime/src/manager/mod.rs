@@ -34,8 +34,9 @@ pub struct Manager {
     name: String,
     observer: Observer,
     clock: Clock,
+    namespaces: Vec<String>,
     stopping: watch::Sender<bool>,
-    recorders: Vec<Task>,
+    background: Vec<Task>,
     sources: BTreeMap<Identity, Arc<Source>>,
     controllers: Vec<Registered>,
 }
@@ -62,8 +63,9 @@ impl Manager {
             name: name.into(),
             observer,
             clock: Arc::new(Timestamp::now),
+            namespaces: Vec::new(),
             stopping: watch::Sender::new(false),
-            recorders: Vec::new(),
+            background: Vec::new(),
             sources: BTreeMap::new(),
             controllers: Vec::new(),
         }
@@ -83,16 +85,27 @@ impl Manager {
         self
     }
 
+    /// Caches and reconciles only what is in these namespaces, instead of those that controllers declare; none is no change.
+    /// Kinds without a namespace are not concerned. Counts for controllers that are added later.
+    #[must_use]
+    pub fn namespaces(mut self, namespaces: Vec<String>) -> Self {
+        self.namespaces = namespaces;
+        self
+    }
+
     /// Adds a controller.
     pub fn add<C: Reconcile>(&mut self, controller: C) {
-        let spec = C::spec();
+        let mut spec = C::spec();
+        if !self.namespaces.is_empty() {
+            spec.namespaces.clone_from(&self.namespaces);
+        }
         let primary = self.source(&spec, &spec.primary);
         let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
         let sources = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
         let queue = WorkQueue::new(QueueConfig { backoff: Backoff { base: spec.backoff.0, max: spec.backoff.1 } });
         let writer = Writer::new(&self.name);
         let (recorder, sending) = Recorder::new(self.client.clone(), &self.name, self.clock.clone());
-        self.recorders.push(Box::pin(sending));
+        self.background.push(Box::pin(sending));
         let env = Arc::new(Env {
             spec,
             primary,
@@ -137,6 +150,11 @@ impl Manager {
         source.clone()
     }
 
+    /// Adds what runs beside the controllers, until they stop: a stream that triggers them, for example.
+    pub fn background(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.background.push(Box::pin(task));
+    }
+
     /// What can be seen of it while it runs.
     pub fn view(&self) -> View {
         View {
@@ -157,8 +175,8 @@ impl Manager {
         for controller in self.controllers {
             workers.spawn(start(controller));
         }
-        for recorder in self.recorders {
-            background.spawn(recorder);
+        for task in self.background {
+            background.spawn(task);
         }
         shutdown.await;
         self.stopping.send_replace(true);
@@ -178,8 +196,8 @@ async fn start(controller: Registered) {
     let mut delivered = Vec::new();
     let own = std::iter::once((&env.spec.primary, &env.primary));
     let related = env.sources.iter().map(|(relation, source)| (relation, source));
-    for (relation, source) in own.chain(related) {
-        let handler = handler::for_relation(relation, &env.spec.primary, primaries.clone(), queue.clone());
+    for (index, (relation, source)) in own.chain(related).enumerate() {
+        let handler = handler::for_relation(index, relation, &env.spec.primary, primaries.clone(), queue.clone());
         delivered.push(source.store().subscribe(handler).await);
     }
     for subscription in delivered {
@@ -197,7 +215,7 @@ async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     loop {
         tokio::time::sleep(period).await;
         for object in env.primary.store().all() {
-            queue.add_with(object.key().clone(), handler::PRIORITY_INITIAL);
+            queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
         }
     }
 }

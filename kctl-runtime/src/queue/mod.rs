@@ -1,6 +1,7 @@
 //! Keys wait here: deduplicating, delaying, rate limited, prioritised. Handlers add, workers take.
 
 mod backoff;
+mod line;
 mod ready;
 mod state;
 mod stats;
@@ -15,7 +16,7 @@ use tokio::{
 
 pub use backoff::Backoff;
 pub use ready::PASSED_OVER_MAX;
-pub use state::WAIT_MAX;
+pub use state::{TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
 pub use stats::{PRIORITIES_REPORTED_MAX, QueueObserver, QueueStats};
 
 use state::{Cause, Next, Phase, Reason, State, Wake};
@@ -34,6 +35,8 @@ pub struct Item<K> {
     pub key: K,
     /// The priority with which it waited.
     pub priority: i32,
+    /// The tags of all adds since it was last given out.
+    pub tags: u32,
 }
 
 /// A queue in which a key waits once and is in one worker's hands at most. Clones share it.
@@ -114,13 +117,19 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// Adds a key. One that waits already keeps its place, or moves up to a higher priority; one that waits for a time
     /// becomes ready now; one that is processed runs once more afterwards. Its failures are kept.
     pub fn add_with(&self, key: K, priority: i32) {
-        self.add_for(key, priority, Cause::Asked);
+        self.add_for(key, priority, Cause::Asked, 0);
+    }
+
+    /// Adds a key as [`WorkQueue::add_with`], with tags that say why: bits that the caller gives a meaning, apart from
+    /// [`TAG_REQUEUED`] and [`TAG_RETRIED`]. The worker gets the tags of all adds since the key was last given out.
+    pub fn add_tagged(&self, key: K, priority: i32, tags: u32) {
+        self.add_for(key, priority, Cause::Asked, tags);
     }
 
     /// Adds a key because what it names has really changed: as [`WorkQueue::add_with`], and its failures are forgotten,
     /// for they were failures of another state.
     pub fn add_changed(&self, key: K, priority: i32) {
-        self.add_for(key, priority, Cause::Changed);
+        self.add_for(key, priority, Cause::Changed, 0);
     }
 
     /// Adds a key because of an event that is no change of what it names, such as the echo of the controller's own write of
@@ -128,11 +137,11 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// processed, waits as long as it has earned. It is not lost: the next try sees what the event was about. So a
     /// controller that writes and then fails does not run hot on its own events.
     pub fn add_unchanged(&self, key: K, priority: i32) {
-        self.add_for(key, priority, Cause::Unchanged);
+        self.add_for(key, priority, Cause::Unchanged, 0);
     }
 
-    fn add_for(&self, key: K, priority: i32, cause: Cause) {
-        let wake = self.shared.state.lock().add(key, priority, cause, Instant::now());
+    fn add_for(&self, key: K, priority: i32, cause: Cause, tags: u32) {
+        let wake = self.shared.state.lock().add(key, priority, cause, tags, Instant::now());
         self.shared.wake(wake);
     }
 

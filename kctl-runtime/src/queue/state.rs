@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::fast::FixedState;
 use tokio::time::Instant;
 
 use super::{
@@ -16,6 +17,11 @@ use super::{
 
 /// The longest time for which a key can wait: far beyond any that somebody means, and within what the clock can add.
 pub const WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
+
+/// The tag of a key whose last run asked for another one.
+pub const TAG_REQUEUED: u32 = 1;
+/// The tag of a key that failed.
+pub const TAG_RETRIED: u32 = 2;
 
 /// Why a key is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +41,15 @@ pub(super) enum Reason {
     Wish,
     /// It failed.
     Backoff,
+}
+
+impl Reason {
+    fn tag(self) -> u32 {
+        match self {
+            Self::Wish => TAG_REQUEUED,
+            Self::Backoff => TAG_RETRIED,
+        }
+    }
 }
 
 /// Whom a change concerns.
@@ -68,7 +83,7 @@ pub(super) enum Phase {
 }
 
 pub(super) struct State<K> {
-    keys: HashMap<K, Entry>,
+    keys: HashMap<K, Entry, FixedState>,
     ready: Ready<K>,
     /// Keys that wait for a time. Invariant: none when it is shut down.
     delayed: BTreeMap<(Instant, u64), K>,
@@ -91,6 +106,8 @@ struct Entry {
     processing: Option<Work>,
     /// Added while it was processed: invariant, only then.
     dirty: Option<Dirty>,
+    /// Tags of all adds since it was last taken.
+    tags: u32,
     failures: u32,
     /// In the order of first failures.
     failed: u64,
@@ -122,7 +139,7 @@ struct Dirty {
 impl<K> Default for State<K> {
     fn default() -> Self {
         Self {
-            keys: HashMap::new(),
+            keys: HashMap::default(),
             ready: Ready::default(),
             delayed: BTreeMap::new(),
             working: BTreeMap::new(),
@@ -141,12 +158,13 @@ impl<K: Eq + Hash + Clone> State<K> {
         self.sequence
     }
 
-    pub(super) fn add(&mut self, key: K, priority: i32, cause: Cause, now: Instant) -> Wake {
+    pub(super) fn add(&mut self, key: K, priority: i32, cause: Cause, tags: u32, now: Instant) -> Wake {
         if self.phase != Phase::Open {
             return Wake::Nobody;
         }
         let sequence = self.next_number();
         let entry = self.keys.entry(key.clone()).or_default();
+        entry.tags |= tags;
         if cause == Cause::Changed {
             entry.failures = 0;
         }
@@ -195,7 +213,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         let working = self.keys.get(&key).and_then(|entry| entry.processing);
         let priority = working.map_or(0, |work| work.priority);
         if wait.is_zero() {
-            return self.add(key, priority, Cause::Asked, now);
+            return self.add(key, priority, Cause::Asked, reason.tag(), now);
         }
         self.delay(key, priority, now + wait.min(WAIT_MAX), reason)
     }
@@ -267,8 +285,9 @@ impl<K: Eq + Hash + Clone> State<K> {
             entry.queued = None;
             entry.processing = Some(Work { order, since: now, priority: place.priority() });
             self.working.insert(order, now);
+            let item = Item { key, priority: place.priority(), tags: std::mem::take(&mut entry.tags) };
             let waited = now.saturating_duration_since(place.age().since);
-            return Next::Taken { item: Item { key, priority: place.priority() }, waited, more: self.ready.len() > 0 };
+            return Next::Taken { item, waited, more: self.ready.len() > 0 };
         }
         match self.phase {
             Phase::Open => Next::Wait(self.delayed.first_key_value().map(|((due, _), _)| *due)),
@@ -283,7 +302,8 @@ impl<K: Eq + Hash + Clone> State<K> {
             let key = first.remove();
             let delayed = self.keys.get_mut(&key).and_then(|entry| entry.delayed.take());
             debug_assert!(delayed.is_some(), "a key that waits for a time says for which");
-            self.add(key, delayed.map_or(0, |delayed| delayed.priority), Cause::Asked, due);
+            let (priority, tags) = delayed.map_or((0, 0), |delayed| (delayed.priority, delayed.reason.tag()));
+            self.add(key, priority, Cause::Asked, tags, due);
         }
     }
 

@@ -12,7 +12,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::{Allows, Caches, Conditions, Controller, Declares, Live, Objects, Owned, ReadsLive, Request, Writes, verb};
+use super::{
+    Allows, Caches, Conditions, Controller, Declares, HasStatus, Live, Objects, Owned, ReadsLive, Reason, Request,
+    Writes, verb,
+};
 use crate::{
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
     key::{Key, ObjectKey},
@@ -22,22 +25,6 @@ use crate::{
     spec::{ControllerSpec, RelationSpec},
     store::Store,
 };
-
-/// A primary with a status that can be written.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` has no status",
-    label = "no status is declared",
-    note = "help: write `#[resource(…, status = \"…\")]` on its spec",
-    note = "code: K0032"
-)]
-pub trait HasStatus {
-    /// The type of `.status`.
-    type Status: Serialize + Send + 'static;
-}
-#[diagnostic::do_not_recommend]
-impl<K: kube::core::object::HasStatus<Status: Serialize + Send + 'static>> HasStatus for K {
-    type Status = K::Status;
-}
 
 /// A controller with its caches.
 pub(crate) struct Env {
@@ -120,6 +107,7 @@ struct Inner {
     env: Arc<Env>,
     primary: Arc<Stored>,
     attempt: u32,
+    tags: u32,
     /// The status as the API server has it, as far as this reconcile knows: patches are made against it.
     status: Mutex<Value>,
 }
@@ -131,10 +119,10 @@ impl<C: ?Sized> Clone for Context<C> {
 }
 
 impl<C: Controller> Context<C> {
-    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, attempt: u32) -> Self {
+    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, attempt: u32, tags: u32) -> Self {
         let object: Value = serde_json::from_str(primary.json()).unwrap_or_default();
         let status = Mutex::new(object.get("status").cloned().unwrap_or_default());
-        Self { inner: Arc::new(Inner { env, primary, attempt, status }), controller: PhantomData }
+        Self { inner: Arc::new(Inner { env, primary, attempt, tags, status }), controller: PhantomData }
     }
 
     /// The key of the object.
@@ -145,6 +133,11 @@ impl<C: Controller> Context<C> {
     /// Failures of this key in a row before this reconcile. For logs and waits, never for decisions.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
+    }
+
+    /// Everything that queued the key since its last reconcile. For logs, never for decisions.
+    pub fn reason(&self) -> Reason {
+        Reason { env: self.inner.env.clone(), tags: self.inner.tags }
     }
 
     /// The objects of kind `K` whose controller reference names the primary: a snapshot in order of creation, then of name,
@@ -269,9 +262,9 @@ impl<C: Controller> Context<C> {
 
     /// Sets the status of the primary: sends a JSON merge patch from the status that this reconcile was given to `status`,
     /// and nothing when they are equal. Fields that `status` leaves out are removed.
-    pub fn patch_status<S: Serialize + Send + 'static>(&self, status: S) -> Request<()>
+    pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> Request<()>
     where
-        C::Primary: HasStatus<Status = S>,
+        C::Primary: HasStatus<From, Status = S>,
     {
         let inner = self.inner.clone();
         Request::new(async move {

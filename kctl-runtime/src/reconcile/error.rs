@@ -41,6 +41,21 @@ impl Error {
         None
     }
 
+    /// Whether the object was not in the state that a write expected: 409 Conflict, also from a client of the user's own.
+    pub fn is_conflict(&self) -> bool {
+        let mut cause: Option<&(dyn StdError + 'static)> = Some(self.source.as_ref());
+        while let Some(error) = cause {
+            if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+                return status.code == 409 && status.reason == "Conflict";
+            }
+            if let Some(api) = error.downcast_ref::<ApiError>() {
+                return api.is_conflict();
+            }
+            cause = error.source();
+        }
+        false
+    }
+
     /// Whether trying again can't help.
     pub fn is_terminal(&self) -> bool {
         self.terminal || self.api().is_some_and(ApiError::is_terminal)
@@ -57,13 +72,29 @@ impl fmt::Display for Error {
         for context in self.context.iter().rev() {
             write!(f, "{context}: ")?;
         }
-        write!(f, "{}", self.source)?;
+        let mut said = text(self.source.as_ref());
+        f.write_str(&said)?;
         let mut cause = self.source.source();
         while let Some(error) = cause {
-            write!(f, ": {error}")?;
+            // Many errors say what their cause says.
+            let text = text(error);
+            if !said.contains(&text) {
+                write!(f, ": {text}")?;
+                said = text;
+            }
             cause = error.source();
         }
         Ok(())
+    }
+}
+
+/// The words of one error. kube's errors print the whole Status object for those who debug kube: people need its message.
+fn text(error: &(dyn StdError + 'static)) -> String {
+    match error.downcast_ref() {
+        Some(kube::Error::Api(status)) => status.message.trim().to_owned(),
+        // The cause of the former.
+        _ if error.is::<kube::core::Status>() || error.is::<Box<kube::core::Status>>() => String::new(),
+        _ => error.to_string(),
     }
 }
 
@@ -109,5 +140,48 @@ impl<T, E: Into<Error>> ResultExt<T> for std::result::Result<T, E> {
             error.context.push(text.to_string());
             error
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        source: Option<Box<Layer>>,
+    }
+
+    fn layers(texts: &[&'static str]) -> Layer {
+        let source = texts.get(1).map(|_| Box::new(layers(&texts[1..])));
+        Layer { text: texts[0], source }
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        let check =
+            |texts: &[&'static str], expected: &str| assert_eq!(Error::from(layers(texts)).to_string(), expected);
+        check(&["a", "b", "c"], "a: b: c");
+        check(&["no answer: refused", "refused", "errno 111"], "no answer: refused: errno 111");
+    }
+
+    fn answered(code: u16, reason: &str) -> Error {
+        let status = Status { code, reason: reason.into(), message: "was not so\n".into(), ..Status::default() };
+        Error::from(kube::Error::Api(Box::new(status)))
+    }
+
+    #[test]
+    fn kube_errors_say_the_message_of_the_api_server() {
+        assert_eq!(answered(500, "").to_string(), "was not so");
+    }
+
+    #[test]
+    fn conflicts_of_a_client_of_the_user_are_conflicts() {
+        assert!(answered(409, "Conflict").is_conflict());
+        assert!(!answered(409, "AlreadyExists").is_conflict());
     }
 }

@@ -6,18 +6,22 @@ mod error;
 mod live;
 mod owned;
 mod permission;
+mod reason;
 mod request;
+mod status;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 pub use conditions::Conditions;
+pub use context::Context;
 pub(crate) use context::Env;
-pub use context::{Context, HasStatus};
 pub use error::{Error, Result, ResultExt};
 pub use live::{Live, Objects};
 pub use owned::{Converged, CreateRequest, Owned};
 pub use permission::{Allows, Caches, Creates, Declares, Deletes, Owns, Patches, Reads, ReadsLive, Writes, verb};
+pub use reason::Reason;
 pub use request::Request;
+pub use status::{BuiltIn, Derived, HasStatus};
 
 use crate::{object::Object, spec::ControllerSpec};
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::StreamExt;
 use http_body_util::BodyExt;
 use kube::Client;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -28,6 +28,9 @@ const WATCH_SECONDS: u64 = 300;
 const WATCH: &str = "watch=true&allowWatchBookmarks=true";
 /// Silence beyond the asked life of a watch means that the connection is dead.
 const WATCH_IDLE_MAX: Duration = Duration::from_secs(WATCH_SECONDS + 5);
+
+/// The same failure is said once in this time.
+const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
 /// Checks that an object fits a type which will read it.
 pub type Check = Arc<dyn Fn(&Stored) -> Result<(), DecodeError> + Send + Sync>;
@@ -53,6 +56,8 @@ pub struct Source {
     store: Arc<SharedStore>,
     checks: RwLock<Vec<Check>>,
     health: RwLock<Health>,
+    /// The failure that was last reported, and when.
+    reported: Mutex<Option<(String, Instant)>>,
 }
 
 #[derive(Deserialize)]
@@ -104,7 +109,14 @@ impl Bookmark {
 impl Source {
     /// A source that has not started.
     pub fn new(client: Client, identity: Identity, store: Arc<SharedStore>) -> Self {
-        Self { client, identity, store, checks: RwLock::default(), health: RwLock::default() }
+        Self {
+            client,
+            identity,
+            store,
+            checks: RwLock::default(),
+            health: RwLock::default(),
+            reported: Mutex::default(),
+        }
     }
 
     /// Objects that fail the check are reported and not stored: their last good state stays.
@@ -288,7 +300,7 @@ impl Source {
             Ok(body) => Box::pin(body.into_data_stream()),
             Err(error) => return self.perform(reflector, Input::Failed(error)).await,
         };
-        self.health.write().failure = None;
+        self.report_success();
         let (mut buffer, mut any) = (Vec::new(), false);
         loop {
             let streams = *reflector.request() == Request::Stream;
@@ -340,11 +352,10 @@ impl Source {
     async fn perform(&self, reflector: &mut Reflector, input: Input) -> Option<Duration> {
         if let Input::Failed(error) = &input {
             if !error.is_expired() {
-                tracing::warn!(%error, "the cache is not kept up to date until this works again");
-                self.health.write().failure = Some(error.clone());
+                self.report(error);
             }
         } else if matches!(input, Input::Page { .. }) {
-            self.health.write().failure = None;
+            self.report_success();
         }
         let mut wait = None;
         for effect in reflector.on(input) {
@@ -355,6 +366,41 @@ impl Source {
             }
         }
         wait
+    }
+
+    /// A failure that goes on is said again from time to time, not at each try.
+    fn report(&self, error: &ApiError) {
+        let text = format!("{error}{}", self.advice(error));
+        self.health.write().failure = Some(error.clone());
+        let mut reported = self.reported.lock();
+        if reported.as_ref().is_some_and(|(said, when)| *said == text && when.elapsed() < REPORT_AGAIN) {
+            return;
+        }
+        tracing::warn!("{text}; the cache is not kept up to date until this works again");
+        *reported = Some((text, Instant::now()));
+    }
+
+    fn report_success(&self) {
+        self.health.write().failure = None;
+        if self.reported.lock().take().is_some() {
+            tracing::info!("watch {}: works again", self.identity.kind.plural);
+        }
+    }
+
+    /// What a person can do about a failure.
+    fn advice(&self, error: &ApiError) -> String {
+        let kind = &self.identity.kind;
+        match error.code() {
+            // Both what an unknown group answers and what an unknown resource of a known one does.
+            Some(404) => format!(
+                "; the API server has no {}.{}: install its definition (`cargo run -- generate-crds | kubectl apply -f -`)",
+                kind.plural,
+                kind.api_version()
+            ),
+            Some(403) => "; apply the role (`cargo run -- generate-rbac | kubectl apply -f -`)".into(),
+            Some(401) => "; the credentials of the kubeconfig are not accepted".into(),
+            _ => String::new(),
+        }
     }
 
     /// The client of its cluster.

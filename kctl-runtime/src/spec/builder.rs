@@ -1,6 +1,6 @@
 //! Builds a `ControllerSpec` from what the macro emits.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use k8s_openapi::{
     api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -74,7 +74,7 @@ impl<C: Controller> SpecBuilder<C> {
 
     /// `primary(when = f)`.
     #[must_use]
-    pub fn primary_when(mut self, f: impl Fn(&Change<Arc<C::Primary>>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn primary_when(mut self, f: impl Fn(&Change<C::Primary>) -> bool + Send + Sync + 'static) -> Self {
         self.primary = self.primary.when(f);
         self
     }

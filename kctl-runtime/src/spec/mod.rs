@@ -39,7 +39,7 @@ pub enum Role {
 /// Keys of primaries that a change concerns.
 pub type Mapper = Arc<dyn Fn(&Stored, &Arc<SharedStore>) -> Vec<ObjectKey> + Send + Sync>;
 /// Whether a change is worth a reconcile.
-pub type Predicate = Arc<dyn Fn(&Change<Arc<Stored>>) -> bool + Send + Sync>;
+pub type Predicate = Arc<dyn Fn(&Change<Stored>) -> bool + Send + Sync>;
 
 /// One kind in a controller's declaration.
 #[derive(Clone)]

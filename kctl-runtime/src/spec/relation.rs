@@ -123,7 +123,7 @@ impl<C: Controller, K> Relation<C, K> {
 
     /// `when = f`: which changes are worth a reconcile.
     #[must_use]
-    pub fn when(mut self, f: impl Fn(&Change<Arc<K>>) -> bool + Send + Sync + 'static) -> Self
+    pub fn when(mut self, f: impl Fn(&Change<K>) -> bool + Send + Sync + 'static) -> Self
     where
         K: Object,
     {

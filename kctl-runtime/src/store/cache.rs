@@ -117,7 +117,7 @@ impl Cache {
     }
 
     /// Applies a delta and says what changed, in order.
-    pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Arc<Stored>>> {
+    pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Stored>> {
         match delta {
             Delta::Replace(scope, objects, version) => self.replace(scope, objects, &version),
             Delta::Apply(object) => {
@@ -148,7 +148,7 @@ impl Cache {
         *known = (*known).max(revision.unwrap_or(0));
     }
 
-    fn upsert(&mut self, object: Arc<Stored>) -> Vec<Change<Arc<Stored>>> {
+    fn upsert(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         if self.tombstones.contains_key(&object.meta().uid) {
             return Vec::new();
         }
@@ -175,7 +175,7 @@ impl Cache {
         }
     }
 
-    fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Arc<Stored>>> {
+    fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
         let uid = &object.meta().uid;
         if self.tombstones.remove(uid).is_some() {
             return Vec::new();
@@ -189,7 +189,7 @@ impl Cache {
         }
     }
 
-    fn gone(&mut self, key: &ObjectKey, uid: String) -> Vec<Change<Arc<Stored>>> {
+    fn gone(&mut self, key: &ObjectKey, uid: String) -> Vec<Change<Stored>> {
         match self.objects.get(key).cloned() {
             Some(old) if old.meta().uid == uid => {
                 self.remove(&old);
@@ -202,7 +202,7 @@ impl Cache {
         }
     }
 
-    fn replace(&mut self, scope: Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Arc<Stored>>> {
+    fn replace(&mut self, scope: Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
         // A list from a server that is behind what was already seen says nothing new.
         let mark = self.revisions.get(&scope).copied().unwrap_or(0);

@@ -19,31 +19,48 @@ pub type IndexFn = Arc<dyn Fn(&Stored) -> Vec<String> + Send + Sync>;
 /// What happened to an object.
 ///
 /// ```
+/// use std::sync::Arc;
+/// use k8s_openapi::api::core::v1::Pod;
 /// use kctl_runtime::store::Change;
-/// let change = Change::Updated { old: 1, new: 2 };
-/// assert_eq!(*change.latest(), 2);
+///
+/// fn is_new(change: &Change<Pod>) -> bool {
+///     matches!(change, Change::Added(_))
+/// }
+/// let pod = Arc::new(Pod::default());
+/// assert!(is_new(&Change::Added(pod.clone())));
+/// assert!(!is_new(&Change::Updated { old: pod.clone(), new: pod }));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Change<K> {
     /// The object is new to this cache.
-    Added(K),
+    Added(Arc<K>),
     /// The object has another state.
     Updated {
         /// The state before.
-        old: K,
+        old: Arc<K>,
         /// The state now.
-        new: K,
+        new: Arc<K>,
     },
     /// The object is gone.
     Deleted {
         /// The last state that is known.
-        last: K,
+        last: Arc<K>,
     },
+}
+
+impl<K> Clone for Change<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Added(new) => Self::Added(new.clone()),
+            Self::Updated { old, new } => Self::Updated { old: old.clone(), new: new.clone() },
+            Self::Deleted { last } => Self::Deleted { last: last.clone() },
+        }
+    }
 }
 
 impl<K> Change<K> {
     /// The newest state: of a deleted object its last one.
-    pub fn latest(&self) -> &K {
+    pub fn latest(&self) -> &Arc<K> {
         match self {
             Self::Added(new) | Self::Updated { new, .. } => new,
             Self::Deleted { last } => last,
@@ -51,7 +68,7 @@ impl<K> Change<K> {
     }
 
     /// The states that the change is about, the older first.
-    pub fn states(&self) -> impl Iterator<Item = &K> {
+    pub fn states(&self) -> impl Iterator<Item = &Arc<K>> {
         let (first, second) = match self {
             Self::Added(one) | Self::Deleted { last: one } => (one, None),
             Self::Updated { old, new } => (old, Some(new)),
@@ -60,7 +77,7 @@ impl<K> Change<K> {
     }
 
     /// The same change of another view of the object, or the first error.
-    pub(crate) fn try_map<T, E>(&self, view: impl Fn(&K) -> Result<T, E>) -> Result<Change<T>, E> {
+    pub(crate) fn try_map<T, E>(&self, view: impl Fn(&Arc<K>) -> Result<Arc<T>, E>) -> Result<Change<T>, E> {
         Ok(match self {
             Self::Added(new) => Change::Added(view(new)?),
             Self::Updated { old, new } => Change::Updated { old: view(old)?, new: view(new)? },

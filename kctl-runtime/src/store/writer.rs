@@ -12,7 +12,7 @@ use crate::{key::ObjectKey, object::Stored};
 pub const DELTAS_MAX: usize = 1024;
 
 /// Told of each change, in order. The flag says whether it belongs to the initial list.
-pub type Handler = Arc<dyn Fn(&Change<Arc<Stored>>, bool) + Send + Sync>;
+pub type Handler = Arc<dyn Fn(&Change<Stored>, bool) + Send + Sync>;
 
 enum Message {
     Delta(Delta, Option<oneshot::Sender<()>>),

@@ -60,8 +60,8 @@ impl<C: Reconcile> Pool<C> {
 
     async fn step(&self) -> bool {
         let Some(item) = self.queue.get().await else { return false };
-        let key = item.key;
-        let outcome = self.reconcile(&key).await;
+        let (key, tags) = (item.key, item.tags);
+        let outcome = self.reconcile(&key, tags).await;
         let decision = settle(&outcome, self.queue.num_requeues(&key), self.env.spec.retries);
         match &decision {
             Decision::RequeueAfter(wait) => {
@@ -88,8 +88,8 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    async fn reconcile(&self, key: &ObjectKey) -> Outcome {
-        let run = AssertUnwindSafe(self.run_once(key)).catch_unwind();
+    async fn reconcile(&self, key: &ObjectKey, tags: u32) -> Outcome {
+        let run = AssertUnwindSafe(self.run_once(key, tags)).catch_unwind();
         let outcome = run.await.unwrap_or_else(|panic| Outcome::Panicked(panic_text(&*panic)));
         if matches!(outcome, Outcome::Panicked(_) | Outcome::TimedOut) {
             self.suspect_writes(key);
@@ -97,12 +97,12 @@ impl<C: Reconcile> Pool<C> {
         outcome
     }
 
-    async fn run_once(&self, key: &ObjectKey) -> Outcome {
+    async fn run_once(&self, key: &ObjectKey, tags: u32) -> Outcome {
         if let Err(error) = self.env.make_certain(key).await {
             return outcome(Err(error.into()), key, &self.env);
         }
         let Some(stored) = self.env.primary.store().get(key) else { return Outcome::Vanished };
-        let run = self.perform(stored);
+        let run = self.perform(stored, tags);
         let result = match self.env.spec.timeout {
             Some(limit) => tokio::time::timeout(limit, run).await,
             None => Ok(run.await),
@@ -124,13 +124,13 @@ impl<C: Reconcile> Pool<C> {
 
     /// Reconciles, or cleans up what is being deleted. What is being deleted and has nothing to be cleaned up is left alone:
     /// the garbage collector has it, and whatever a reconcile would create would go at once.
-    async fn perform(&self, mut stored: Arc<Stored>) -> Result<Action, Error> {
+    async fn perform(&self, mut stored: Arc<Stored>, tags: u32) -> Result<Action, Error> {
         let deleting = stored.meta().deletion_timestamp.is_some();
         let finalizer = self.env.spec.finalizer.as_deref();
         let held = finalizer.is_some_and(|finalizer| stored.meta().finalizers.iter().any(|known| known == finalizer));
         match (finalizer, C::finalize_fn()) {
             (Some(finalizer), Some(finalize)) if deleting && held => {
-                finalize(&self.controller, Self::decode(&stored)?, self.context(&stored)).await?;
+                finalize(&self.controller, Self::decode(&stored)?, self.context(&stored, tags)).await?;
                 finalizer::remove(&self.env, &stored, finalizer).await?;
                 return Ok(Action::await_change());
             }
@@ -138,11 +138,11 @@ impl<C: Reconcile> Pool<C> {
             (Some(finalizer), _) if !held => stored = finalizer::add(&self.env, &stored, finalizer).await?,
             _ => {}
         }
-        self.controller.reconcile(Self::decode(&stored)?, self.context(&stored)).await
+        self.controller.reconcile(Self::decode(&stored)?, self.context(&stored, tags)).await
     }
 
-    fn context(&self, stored: &Arc<Stored>) -> Context<C> {
-        Context::new(self.env.clone(), stored.clone(), self.queue.num_requeues(stored.key()))
+    fn context(&self, stored: &Arc<Stored>, tags: u32) -> Context<C> {
+        Context::new(self.env.clone(), stored.clone(), self.queue.num_requeues(stored.key()), tags)
     }
 
     fn decode(stored: &Arc<Stored>) -> Result<Arc<C::Primary>, Error> {
@@ -155,7 +155,7 @@ fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome
     match result {
         Ok(action) => Outcome::Done(action),
         Err(error) => Outcome::Failed {
-            conflict: error.api().is_some_and(|api| api.is_conflict() || env.is_gone(api, key)),
+            conflict: error.is_conflict() || error.api().is_some_and(|api| env.is_gone(api, key)),
             terminal: error.is_terminal(),
             retry_after: error.retry_after(),
             text: error.to_string(),

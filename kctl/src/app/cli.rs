@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use k8s_openapi::jiff::SignedDuration;
 use kctl_runtime::{
     manifest::{self, Descriptions, GraphFormat, Manifest, RbacOptions},
     reconcile::{Error, Result, ResultExt},
@@ -99,6 +100,9 @@ pub(super) struct RunOptions {
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(super) context: Option<String>,
+    /// Only objects in this namespace; can be repeated. By default those that the controllers declare
+    #[arg(long, value_name = "NS")]
+    pub(super) namespace: Vec<String>,
 }
 
 /// How to run without a cluster.
@@ -110,8 +114,8 @@ pub(super) struct DevOptions {
     /// Stop when nothing is left to do and print the objects
     #[arg(long)]
     pub(super) until_idle: bool,
-    /// With --until-idle: give up after this many seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60s", value_parser = seconds)]
+    /// With --until-idle: give up after this time, such as 90s or 2m
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     pub(super) timeout: std::time::Duration,
     /// Serve the API server on this port of loopback, for kubectl; 0 is any free one
     #[arg(long, value_name = "N")]
@@ -136,10 +140,10 @@ pub(super) enum Format {
     Json,
 }
 
-fn seconds(text: &str) -> Result<std::time::Duration, String> {
-    let number = text.strip_suffix('s').unwrap_or(text);
-    let seconds = number.parse().map_err(|_| format!("`{text}` is not a time: write for example `60s`"))?;
-    Ok(std::time::Duration::from_secs(seconds))
+fn time(text: &str) -> Result<std::time::Duration, String> {
+    let seconds = text.parse::<u64>().map(std::time::Duration::from_secs);
+    let time = seconds.or_else(|_unit| text.parse::<SignedDuration>()?.try_into());
+    time.map_err(|_| format!("`{text}` is not a time: write for example `60s` or `2m`"))
 }
 
 pub(super) async fn main(app: App) -> Result<()> {

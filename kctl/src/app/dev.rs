@@ -26,7 +26,7 @@ const IDLE_POLL: Duration = Duration::from_millis(20);
 const IDLE_POLLS: u32 = 5;
 
 pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
-    run::log();
+    run::log(run::Times::Hidden);
     let objects = files::read(&options.files)?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
@@ -209,6 +209,10 @@ impl World {
             let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
             [field("/kind"), field("/metadata/namespace"), field("/metadata/name"), field("/metadata/uid")]
         };
+        for object in &mut objects {
+            // Who wrote which field is for machines; kubectl leaves it out as well.
+            object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+        }
         objects.sort_by_key(place);
         objects.dedup_by_key(|object| place(object));
         Ok(objects)

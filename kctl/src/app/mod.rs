@@ -6,25 +6,30 @@ mod dev;
 #[cfg(feature = "dev")]
 mod files;
 mod run;
+mod trigger;
 
 use std::{
     pin::Pin,
     sync::{Arc, LazyLock},
 };
 
+use futures::Stream;
 use k8s_openapi::jiff::Timestamp;
 use kctl_runtime::{
+    key::Key,
     manager::{Clock, Manager},
-    reconcile::{Error, FunctionController, Reconcile, Result},
+    reconcile::{Controller, Error, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
 };
 use kube::Client;
 
 #[cfg(feature = "dev")]
 pub(crate) use dev::World;
+pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
+type OpenStream = Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>;
 type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 
 /// What a controller is made in: given to the closure of [`App::controller_with`] at each start.
@@ -53,6 +58,10 @@ pub struct App {
     name: String,
     controllers: Vec<Registration>,
     clusters: Vec<(String, Connect)>,
+    triggers: Triggers,
+    streams: Vec<OpenStream>,
+    /// Instead of those that the controllers declare.
+    namespaces: Vec<String>,
 }
 
 struct Registration {
@@ -64,7 +73,14 @@ struct Registration {
 impl App {
     /// An app without controllers. The name is the field manager of all that it writes.
     pub fn new(name: &str) -> Self {
-        Self { name: name.into(), controllers: Vec::new(), clusters: Vec::new() }
+        Self {
+            name: name.into(),
+            controllers: Vec::new(),
+            clusters: Vec::new(),
+            triggers: Triggers::default(),
+            streams: Vec::new(),
+            namespaces: Vec::new(),
+        }
     }
 
     /// Adds a controller without state: one made from a function.
@@ -89,7 +105,44 @@ impl App {
                 Ok(add)
             })
         };
+        self.triggers.declare(C::spec().name);
         self.controllers.push(Registration { spec: LazyLock::new(C::spec), start: Arc::new(start) });
+        self
+    }
+
+    /// Queues keys of the app's controllers from outside, also after [`App::main`] has taken the app.
+    pub fn triggers(&self) -> Triggers {
+        self.triggers.clone()
+    }
+
+    /// Has the controller `C` reconcile a key at the start, or now when the app runs: [`Triggers::trigger`].
+    ///
+    /// # Errors
+    /// As [`Triggers::trigger`].
+    pub fn trigger<C: Controller>(&self, key: &Key<C::Primary>) -> Result<()> {
+        self.triggers.trigger::<C>(key)
+    }
+
+    /// Has the controller `C` reconcile the keys of a stream. The closure opens it at each start of `run` and `dev`; when it
+    /// ends, nothing else does.
+    ///
+    /// ```
+    /// # use kctl::prelude::*;
+    /// # #[controller]
+    /// # async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> { Ok(Action::await_change()) }
+    /// let app = App::new("idler")
+    ///     .controller::<idle>()
+    ///     .trigger_on::<idle, _, _>(|_env| futures::stream::iter([Key::namespaced("default", "web")]));
+    /// ```
+    #[must_use]
+    pub fn trigger_on<C, F, S>(mut self, open: F) -> Self
+    where
+        C: Controller,
+        F: Fn(Env) -> S + Send + Sync + 'static,
+        S: Stream<Item = Key<C::Primary>> + Send + 'static,
+    {
+        let triggers = self.triggers.clone();
+        self.streams.push(Arc::new(move |env| Box::pin(trigger::drain::<C>(triggers.clone(), open(env)))));
         self
     }
 
@@ -133,13 +186,18 @@ impl App {
 
     async fn manager_at(&self, client: Client, clusters: Vec<(String, Client)>, clock: Clock) -> Result<Manager> {
         self.check()?;
-        let mut manager = Manager::new(client, &self.name, run::observer()).clock(clock);
+        let mut manager =
+            Manager::new(client, &self.name, run::observer()).clock(clock).namespaces(self.namespaces.clone());
         for (name, client) in clusters {
             manager = manager.cluster(&name, client);
         }
         for controller in &self.controllers {
             let add = (controller.start)(Env { app: self.name.clone() }).await?;
             add(&mut manager);
+        }
+        self.triggers.connect(&manager);
+        for open in &self.streams {
+            manager.background(open(Env { app: self.name.clone() }));
         }
         Ok(manager)
     }

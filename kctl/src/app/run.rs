@@ -1,6 +1,6 @@
 //! `run`: the manager against a cluster, until it is told to stop.
 
-use std::sync::Arc;
+use std::{io::IsTerminal, sync::Arc};
 
 use kctl_runtime::{
     reconcile::{Error, Result},
@@ -14,8 +14,9 @@ use kube::{
 
 use super::{App, cli::RunOptions};
 
-pub(super) async fn run(app: App, options: RunOptions) -> Result<()> {
-    log();
+pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
+    log(Times::Shown);
+    app.namespaces = std::mem::take(&mut options.namespace);
     let (context, config) = config(options).await?;
     eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
@@ -34,7 +35,8 @@ async fn config(options: RunOptions) -> Result<(String, Config)> {
         Ok(kubeconfig) => {
             let context = options.context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
             let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-            Ok((context, Config::from_custom_kubeconfig(kubeconfig, &wanted).await.map_err(no_cluster)?))
+            let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &wanted).await;
+            Ok((context, config.map_err(|error| no_context(error, &kubeconfig))?))
         }
         Err(error) if named => Err(no_cluster(error)),
         Err(error) => match Config::incluster() {
@@ -48,6 +50,11 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
     Error::from(format!(
         "no cluster to run against: {error}\nhelp: set KUBECONFIG, or try it without a cluster: `cargo run -- dev`"
     ))
+}
+
+fn no_context(error: impl std::fmt::Display, known: &Kubeconfig) -> Error {
+    let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
+    Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
 }
 
 /// Returns at the first Ctrl-C or SIGTERM. A second one ends the process.
@@ -67,11 +74,27 @@ pub(super) async fn stopped() {
     let _unsupported = interrupt.await;
 }
 
-pub(super) fn log() {
+/// Whether lines of the log begin with the time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    Shown,
+    /// Where the simulated time is another one, and the output the same each time.
+    Hidden,
+}
+
+pub(super) fn log(times: Times) {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new("info"));
-    let _already =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().try_init();
+    // kube's client says each failed request a second time, without its name.
+    let usual = "info,kube_client::client=off";
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    let _already = match times {
+        Times::Shown => lines.try_init(),
+        Times::Hidden => lines.without_time().try_init(),
+    };
 }
 
 /// Says what went wrong, and what will happen.

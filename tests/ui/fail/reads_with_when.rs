@@ -1,7 +1,7 @@
 //! What only is read triggers nothing.
 use kctl::prelude::*;
 
-fn always(_change: &Change<Arc<Secret>>) -> bool {
+fn always(_change: &Change<Secret>) -> bool {
     true
 }
 

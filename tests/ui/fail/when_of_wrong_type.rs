@@ -1,7 +1,7 @@
 //! A predicate of another kind.
 use kctl::prelude::*;
 
-fn always(_change: &Change<Arc<Secret>>) -> bool {
+fn always(_change: &Change<Secret>) -> bool {
     true
 }
 

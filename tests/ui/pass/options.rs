@@ -44,10 +44,10 @@ fn by_label(_pod: &Pod, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
 fn secrets_of(_secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
     configs.keys().into_iter().collect()
 }
-fn always(_change: &Change<Arc<Pod>>) -> bool {
+fn always(_change: &Change<Pod>) -> bool {
     true
 }
-fn changed(change: &Change<Arc<ConfigMap>>) -> bool {
+fn changed(change: &Change<ConfigMap>) -> bool {
     change.latest().data.is_some()
 }
 fn by_node(pod: &Pod) -> Vec<String> {

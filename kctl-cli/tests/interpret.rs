@@ -1,0 +1,157 @@
+//! `kctl interpret` as a program: what it prints, and with which status it ends.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use serde_json::{Value, json};
+
+const DEPLOYMENT: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"prod","generation":2},"spec":{"replicas":10}}"#;
+const DEPLOYMENT_YAML: &str =
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: prod}\nspec:\n  replicas: 10\n";
+const SERVICE: &str =
+    r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"ports":[{"port":80}]}}"#;
+const SERVICE_OBSERVED: &str = r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"clusterIP":"10.96.0.7","ports":[{"port":80}]}}"#;
+const CONFIG_MAP: &str = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web"}}"#;
+const POD: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","uid":"u"},"spec":{"containers":[],"volumes":[{"name":"a","secret":{"secretName":"s"}}]},"status":{"phase":"Succeeded"}}"#;
+const ITEMS: &str = r#"[{"clusterName":"m1","status":{"replicas":4,"generation":1,"observedGeneration":1,"resourceTemplateGeneration":2}},{"clusterName":"m2"}]"#;
+
+/// Runs the program. An argument `@text` stands for a file with that text.
+fn kctl(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kctl"));
+    command.arg("interpret");
+    for argument in arguments {
+        match argument.strip_prefix('@') {
+            Some(text) => command.arg(written(text)),
+            None => command.arg(argument),
+        };
+    }
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A program that does not read its input may be gone already, and that is no failure of the test.
+    let _closed = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+/// Writes a file that no other test writes.
+fn written(text: &str) -> PathBuf {
+    static N_FILES: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("interpret-{}-{}.yaml", std::process::id(), N_FILES.fetch_add(1, Ordering::Relaxed));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn answer(arguments: &[&str], input: &str) -> Value {
+    let output = kctl(arguments, input);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    assert_eq!(errors, "", "{arguments:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn file(text: &str) -> String {
+    format!("@{text}")
+}
+
+#[test]
+fn every_operation_answers_with_one_object_under_its_own_name() {
+    let retained = json!({ "retained": serde_json::from_str::<Value>(SERVICE_OBSERVED).unwrap() });
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "name": "s" });
+    let cases: [(&str, &[&str], Value); 8] = [
+        ("InterpretReplica", &["--object", &file(DEPLOYMENT)], json!({ "replica": 10, "requires": null })),
+        ("Retain", &["--desired", &file(SERVICE), "--observed", &file(SERVICE_OBSERVED)], retained),
+        ("InterpretStatus", &["--observed", &file(POD)], json!({ "status": { "phase": "Succeeded" } })),
+        ("InterpretHealth", &["--observed", &file(POD)], json!({ "healthy": true })),
+        ("InterpretDependency", &["--desired", &file(POD)], json!({ "dependencies": [secret] })),
+        ("InterpretDependency", &["--desired", &file(DEPLOYMENT)], json!({ "dependencies": null })),
+        (
+            "Prune",
+            &["--object", r#"@{"apiVersion":"v1","kind":"X","metadata":{"uid":"u"},"status":{}}"#],
+            json!({ "pruned": { "apiVersion": "v1", "kind": "X", "metadata": {} } }),
+        ),
+        ("InterpretStatus", &["--object", &file(CONFIG_MAP)], json!({ "status": null })),
+    ];
+    for (operation, arguments, expected) in cases {
+        assert_eq!(
+            answer(&[&["--operation", operation], arguments].concat(), ""),
+            expected,
+            "{operation} {arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn the_number_of_replicas_is_revised() {
+    let revised = answer(&["--operation", "ReviseReplica", "--object", &file(DEPLOYMENT), "--replicas", "4"], "");
+    assert_eq!(revised["revised"]["spec"], json!({ "replicas": 4 }));
+}
+
+#[test]
+fn the_statuses_of_clusters_become_one() {
+    let status = |arguments: &[&str]| {
+        let object = file(DEPLOYMENT);
+        let arguments = [&["--operation", "AggregateStatus", "--desired", &object], arguments].concat();
+        answer(&arguments, "")["aggregatedStatus"]["status"].take()
+    };
+    assert_eq!(status(&["--status-items", &file(ITEMS)]), json!({ "replicas": 4 }));
+    assert_eq!(status(&[]), json!({ "observedGeneration": 2 }));
+}
+
+#[test]
+fn an_object_is_read_from_standard_input_as_json_or_yaml() {
+    for text in [DEPLOYMENT, DEPLOYMENT_YAML] {
+        let replicas = answer(&["--operation", "InterpretReplica", "--object", "-"], text);
+        assert_eq!(replicas, json!({ "replica": 10, "requires": null }), "{text}");
+    }
+}
+
+#[test]
+fn a_failure_has_status_1_and_says_why_on_standard_error() {
+    let broken = r#"@{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":"ten"}}"#;
+    let cases: [(&str, &[&str], &str); 7] = [
+        (
+            "InterpretHealth",
+            &["--object", &file(CONFIG_MAP)],
+            "default InterpretHealth interpreter for \"/v1, Kind=ConfigMap\" not found",
+        ),
+        ("InterpretComponent", &["--object", &file(DEPLOYMENT)], "\"apps/v1, Kind=Deployment\" not found"),
+        (
+            "InterpretReplica",
+            &["--object", broken],
+            "spec.replicas: unrecognized type: int32, and the field has a string",
+        ),
+        ("InterpretReplica", &["--object", "/no/such/file"], "/no/such/file: cannot be read"),
+        ("InterpretReplica", &["--object", "@[1, 2"], "neither JSON nor YAML of an object"),
+        ("InterpretReplica", &["--object", "@kind: X"], "not an object with apiVersion and kind"),
+        ("AggregateStatus", &["--object", &file(DEPLOYMENT), "--status-items", "@a: b"], "of a list of status items"),
+    ];
+    for (operation, arguments, expected) in cases {
+        let output = kctl(&[&["--operation", operation], arguments].concat(), "");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{operation} {arguments:?}: {errors}");
+        assert!(errors.contains(expected), "{errors} should contain {expected}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{operation} {arguments:?}");
+    }
+}
+
+#[test]
+fn wrong_usage_has_status_2_and_says_what_to_give() {
+    let cases: [(&str, &[&str], &str); 7] = [
+        ("Interpret", &["--object", "-"], "\"Interpret\" is no operation: use one of InterpretReplica, "),
+        ("InterpretReplica", &[], "InterpretReplica needs --object"),
+        ("ReviseReplica", &["--object", "-"], "ReviseReplica needs --replicas"),
+        ("Retain", &["--desired", "-"], "Retain needs --observed"),
+        ("Retain", &["--observed", "-"], "Retain needs --desired"),
+        ("Retain", &["--desired", "-", "--observed", "-"], "give one file as -"),
+        ("InterpretReplica", &["--object", "a", "--desired", "b"], "cannot be used with"),
+    ];
+    for (operation, arguments, expected) in cases {
+        let output = kctl(&[&["--operation", operation], arguments].concat(), DEPLOYMENT);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{operation} {arguments:?}: {errors}");
+        assert!(errors.contains(expected), "{errors} should contain {expected}");
+    }
+}

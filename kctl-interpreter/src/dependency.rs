@@ -1,0 +1,170 @@
+//! What a list of dependencies must be like: the rules of Karmada for the answers of every layer.
+//!
+//! They are `VerifyDependencies` in Karmada's `pkg/util/interpreter/validation` and, for selectors,
+//! `ValidateLabelSelector` in `k8s.io/apimachinery/pkg/apis/meta/v1/validation`; the texts are theirs.
+
+use serde_json::Value;
+
+use crate::{name, operation::DependentReference};
+
+/// A list of dependencies that does not say what to bring along: correct each field that the text names.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", listed(.problems))]
+pub struct DependenciesInvalid {
+    problems: Vec<String>,
+}
+
+fn listed(problems: &[String]) -> String {
+    match problems {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+/// Checks every reference.
+///
+/// # Errors
+/// A reference has no API version, no kind, or neither a name nor a selector; or its selector cannot select.
+pub fn verify(dependencies: &[DependentReference]) -> Result<(), DependenciesInvalid> {
+    let mut problems = Vec::new();
+    for (idx, reference) in dependencies.iter().enumerate() {
+        let path = format!("dependencies[{idx}]");
+        if reference.api_version.is_empty() {
+            problems.push(format!("{path}.apiVersion: Invalid value: \"\": missing required apiVersion"));
+        }
+        if reference.kind.is_empty() {
+            problems.push(format!("{path}.kind: Invalid value: \"\": missing required kind"));
+        }
+        let selector = reference.label_selector.as_ref();
+        if reference.name.is_empty() && selector.is_none() {
+            let shown = serde_json::to_string(reference).unwrap_or_default();
+            problems.push(format!(
+                "{path}: Invalid value: {shown}: dependency can not leave name and labelSelector all empty"
+            ));
+        }
+        if let Some(selector) = selector {
+            Selector { path: format!("{path}.labelSelector"), problems: &mut problems }.check(selector);
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(DependenciesInvalid { problems }) }
+}
+
+struct Selector<'a> {
+    path: String,
+    problems: &'a mut Vec<String>,
+}
+
+impl Selector<'_> {
+    fn check(&mut self, selector: &Value) {
+        for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+            self.label("matchLabels", key, value);
+        }
+        for (idx, requirement) in selector["matchExpressions"].as_array().into_iter().flatten().enumerate() {
+            self.requirement(&format!("matchExpressions[{idx}]"), requirement);
+        }
+    }
+
+    fn label(&mut self, field: &str, key: &str, value: &Value) {
+        self.unless(
+            name::is_qualified(key),
+            field,
+            key,
+            "a qualified name must consist of alphanumeric characters, '-', '_' or '.'",
+        );
+        self.value(field, value);
+    }
+
+    fn value(&mut self, field: &str, value: &Value) {
+        let text = value.as_str().unwrap_or_default();
+        let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'";
+        self.unless(name::is_label_value(text), field, text, why);
+    }
+
+    fn requirement(&mut self, field: &str, requirement: &Value) {
+        let values = requirement["values"].as_array().map_or(&[][..], Vec::as_slice);
+        let operator = requirement["operator"].as_str().unwrap_or_default();
+        let wrong = match operator {
+            "In" | "NotIn" if values.is_empty() => {
+                "values: Required value: must be specified when `operator` is 'In' or 'NotIn'".to_owned()
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                "values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'".to_owned()
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => String::new(),
+            other => format!("operator: Invalid value: {other:?}: not a valid selector operator"),
+        };
+        if !wrong.is_empty() {
+            self.problems.push(format!("{}.{field}.{wrong}", self.path));
+        }
+        let key = requirement["key"].as_str().unwrap_or_default();
+        let why = "name part must be non-empty and consist of alphanumeric characters, '-', '_' or '.'";
+        self.unless(name::is_qualified(key), &format!("{field}.key"), key, why);
+        for (idx, value) in values.iter().enumerate() {
+            self.value(&format!("{field}.values[{idx}]"), value);
+        }
+    }
+
+    fn unless(&mut self, valid: bool, field: &str, value: &str, why: &str) {
+        if !valid {
+            self.problems.push(format!("{}.{field}: Invalid value: {value:?}: {why}", self.path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(references: &Value, expected: &[&str]) {
+        let references: Vec<DependentReference> = serde_json::from_value(references.clone()).unwrap();
+        let problems = verify(&references).map_or_else(|invalid| invalid.problems, |()| Vec::new());
+        assert_eq!(problems.len(), expected.len(), "{problems:?}");
+        for (problem, start) in problems.iter().zip(expected) {
+            assert!(problem.starts_with(start), "{problem} should start with {start}");
+        }
+    }
+
+    #[test]
+    fn a_reference_needs_a_version_a_kind_and_a_name_or_a_selector() {
+        check(&json!([{ "apiVersion": "v1", "kind": "Secret", "name": "s" }]), &[]);
+        check(&json!([{ "apiVersion": "v1", "kind": "Secret", "labelSelector": {} }]), &[]);
+        check(
+            &json!([{ "apiVersion": "v1", "kind": "Secret", "name": "s" }, {}]),
+            &[
+                "dependencies[1].apiVersion: Invalid value: \"\": missing required apiVersion",
+                "dependencies[1].kind: Invalid value: \"\": missing required kind",
+                "dependencies[1]: Invalid value: {\"apiVersion\":\"\",\"kind\":\"\"}: dependency can not leave name and",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_selector_must_be_able_to_select() {
+        let of = |selector: Value| json!([{ "apiVersion": "v1", "kind": "Secret", "labelSelector": selector }]);
+        let expression = |operator: &str, values: &[&str]| {
+            of(json!({ "matchExpressions": [{ "key": "k", "operator": operator, "values": values }] }))
+        };
+        let at = "dependencies[0].labelSelector.match";
+        check(&of(json!({ "matchLabels": { "example.com/a": "b", "c": "" } })), &[]);
+        check(&of(json!({ "matchLabels": { "a": "-b" } })), &[&format!("{at}Labels: Invalid value: \"-b\"")]);
+        check(&of(json!({ "matchLabels": { "a/b/c": "d" } })), &[&format!("{at}Labels: Invalid value: \"a/b/c\"")]);
+        check(&expression("In", &["a"]), &[]);
+        check(&expression("Exists", &[]), &[]);
+        check(&expression("In", &[]), &[&format!("{at}Expressions[0].values: Required value")]);
+        check(&expression("Exists", &["a"]), &[&format!("{at}Expressions[0].values: Forbidden")]);
+        check(&expression("Like", &["a"]), &[&format!("{at}Expressions[0].operator: Invalid value: \"Like\"")]);
+        check(&expression("In", &["_"]), &[&format!("{at}Expressions[0].values[0]: Invalid value: \"_\"")]);
+    }
+
+    #[test]
+    fn several_problems_are_told_together() {
+        let references = vec![DependentReference { name: "s".to_owned(), ..DependentReference::default() }];
+        let text = verify(&references).map_err(|invalid| invalid.to_string()).unwrap_err();
+        assert!(
+            text.starts_with("[dependencies[0].apiVersion: ") && text.ends_with("missing required kind]"),
+            "{text}"
+        );
+    }
+}

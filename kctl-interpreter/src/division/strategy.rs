@@ -1,0 +1,314 @@
+//! The strategies of a placement: what each candidate cluster gets, given what it has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{TargetCluster, divide};
+
+/// A cluster that may get replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The name of the cluster.
+    pub name: String,
+    /// How many more replicas it has room for.
+    pub available: i32,
+}
+
+/// A weight for some clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticWeight {
+    /// The names of the clusters.
+    pub clusters: BTreeSet<String>,
+    /// The weight; 0 is no weight.
+    pub weight: i64,
+}
+
+/// How a placement wants replicas divided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Every cluster gets all of them.
+    Duplicated,
+    /// By fixed weights. Of the weights of a cluster the largest counts; a cluster with none gets nothing and is not in
+    /// the answer; if no cluster has one, all weigh the same.
+    StaticWeight(Vec<StaticWeight>),
+    /// By the room that clusters have.
+    DynamicWeight,
+    /// Into as few clusters as have room for them.
+    Aggregated,
+}
+
+/// Whether a division respects the last one. Only strategies that look at room do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Only the difference is added or taken away.
+    Steady,
+    /// Everything is divided anew.
+    Fresh,
+}
+
+/// Why replicas cannot be divided.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DivisionError {
+    /// There is not enough room: wait for room, add clusters or ask for less. The text is Karmada's.
+    #[error("failed to {step}: Clusters available replicas {available} are not enough to schedule.")]
+    NotEnough {
+        /// What was tried.
+        step: &'static str,
+        /// The room of all clusters.
+        available: i32,
+    },
+}
+
+/// Divides the replicas of an object over the candidates. `previous` is the last division.
+///
+/// # Errors
+/// The candidates have too little room for a strategy that looks at it.
+pub fn assign(
+    strategy: &Strategy,
+    mode: Mode,
+    replicas: i32,
+    candidates: &[Candidate],
+    previous: &[TargetCluster],
+    uid: &str,
+) -> Result<Vec<TargetCluster>, DivisionError> {
+    match strategy {
+        Strategy::Duplicated => {
+            let each = |candidate: &Candidate| TargetCluster { name: candidate.name.clone(), replicas };
+            Ok(candidates.iter().map(each).collect())
+        }
+        Strategy::StaticWeight(rules) => {
+            Ok(divide(replicas, &static_weights(rules, candidates), &BTreeMap::new(), uid))
+        }
+        Strategy::DynamicWeight => by_room(Spread::Wide, mode, replicas, candidates, previous, uid),
+        Strategy::Aggregated => by_room(Spread::Narrow, mode, replicas, candidates, previous, uid),
+    }
+}
+
+fn static_weights(rules: &[StaticWeight], candidates: &[Candidate]) -> BTreeMap<String, i64> {
+    let weight = |name: &String| {
+        let matching = rules.iter().filter(|rule| rule.clusters.contains(name));
+        matching.map(|rule| rule.weight).max().unwrap_or_default()
+    };
+    let weighed = candidates.iter().map(|candidate| (candidate.name.clone(), weight(&candidate.name)));
+    let weights: BTreeMap<_, _> = weighed.filter(|(_, weight)| *weight > 0).collect();
+    if weights.is_empty() {
+        return candidates.iter().map(|candidate| (candidate.name.clone(), 1)).collect();
+    }
+    weights
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spread {
+    Wide,
+    Narrow,
+}
+
+fn by_room(
+    spread: Spread,
+    mode: Mode,
+    replicas: i32,
+    candidates: &[Candidate],
+    previous: &[TargetCluster],
+    uid: &str,
+) -> Result<Vec<TargetCluster>, DivisionError> {
+    // What clusters have that are no candidates any more is to be divided again.
+    let is_candidate = |cluster: &&TargetCluster| candidates.iter().any(|candidate| candidate.name == cluster.name);
+    let scheduled: Vec<_> = previous.iter().filter(is_candidate).cloned().collect();
+    let assigned = scheduled.iter().fold(0i32, |sum, cluster| sum.saturating_add(cluster.replicas));
+    let had = |name: &str| scheduled.iter().find(|cluster| cluster.name == name).map_or(0, |cluster| cluster.replicas);
+    let room = |plus: &dyn Fn(&str) -> i32| -> Vec<TargetCluster> {
+        let of = |candidate: &Candidate| TargetCluster {
+            name: candidate.name.clone(),
+            replicas: candidate.available.saturating_add(plus(&candidate.name)),
+        };
+        candidates.iter().map(of).collect()
+    };
+    let none: [TargetCluster; 0] = [];
+    let share = |step, replicas, room, scheduled| Share { step, spread, replicas, room, scheduled, uid };
+    if mode == Mode::Fresh {
+        return share("do fresh scale", replicas, room(&had), &none).divided();
+    }
+    match assigned.cmp(&replicas) {
+        std::cmp::Ordering::Equal => Ok(scheduled),
+        std::cmp::Ordering::Greater => share("scale down", replicas, scheduled.clone(), &none).divided(),
+        std::cmp::Ordering::Less => share("scale up", replicas - assigned, room(&|_| 0), &scheduled).divided(),
+    }
+}
+
+/// One division by room.
+struct Share<'a> {
+    step: &'static str,
+    spread: Spread,
+    replicas: i32,
+    /// The room of each cluster: its weight.
+    room: Vec<TargetCluster>,
+    /// What clusters have already and keep.
+    scheduled: &'a [TargetCluster],
+    uid: &'a str,
+}
+
+impl Share<'_> {
+    fn divided(mut self) -> Result<Vec<TargetCluster>, DivisionError> {
+        let available = self.room.iter().fold(0i32, |sum, cluster| sum.saturating_add(cluster.replicas));
+        if available < self.replicas {
+            return Err(DivisionError::NotEnough { step: self.step, available });
+        }
+        self.room.sort_by_key(|cluster| std::cmp::Reverse(cluster.replicas));
+        if self.spread == Spread::Narrow {
+            self.narrow();
+        }
+        let weights = self.room.iter().map(|cluster| (cluster.name.clone(), i64::from(cluster.replicas)));
+        let added = divide(self.replicas, &weights.collect(), &BTreeMap::new(), self.uid);
+        Ok(merged(self.scheduled, added))
+    }
+
+    /// Keeps the first clusters that have room together: those with replicas, then the largest.
+    fn narrow(&mut self) {
+        let has = |name: &str| self.scheduled.iter().any(|cluster| cluster.name == name && cluster.replicas > 0);
+        self.room.sort_by_key(|cluster| !has(&cluster.name));
+        let mut sum = 0i32;
+        let enough = self.room.iter().position(|cluster| {
+            sum = sum.saturating_add(cluster.replicas);
+            sum >= self.replicas
+        });
+        if let Some(last) = enough {
+            self.room.truncate(last + 1);
+        }
+    }
+}
+
+/// Adds what is new to what clusters have: first the clusters that got something, then the others by name.
+fn merged(scheduled: &[TargetCluster], added: Vec<TargetCluster>) -> Vec<TargetCluster> {
+    let mut kept: BTreeMap<_, _> = scheduled.iter().map(|cluster| (cluster.name.as_str(), cluster.replicas)).collect();
+    let mut merged = added;
+    for cluster in &mut merged {
+        cluster.replicas += kept.remove(cluster.name.as_str()).unwrap_or_default();
+    }
+    merged.extend(kept.into_iter().map(|(name, replicas)| TargetCluster { name: name.to_owned(), replicas }));
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clusters(pairs: &[(&str, i32)]) -> Vec<TargetCluster> {
+        pairs.iter().map(|(name, replicas)| TargetCluster { name: (*name).to_owned(), replicas: *replicas }).collect()
+    }
+
+    fn candidates(pairs: &[(&str, i32)]) -> Vec<Candidate> {
+        pairs.iter().map(|(name, available)| Candidate { name: (*name).to_owned(), available: *available }).collect()
+    }
+
+    fn rule(clusters: &[&str], weight: i64) -> StaticWeight {
+        StaticWeight { clusters: clusters.iter().map(|name| (*name).to_owned()).collect(), weight }
+    }
+
+    /// `previous` and `expected` are pairs of name and replicas.
+    fn check(
+        strategy: &Strategy,
+        mode: Mode,
+        replicas: i32,
+        room: &[(&str, i32)],
+        previous: &[(&str, i32)],
+        expected: &[(&str, i32)],
+    ) {
+        let answer = assign(strategy, mode, replicas, &candidates(room), &clusters(previous), "");
+        assert_eq!(answer, Ok(clusters(expected)), "{strategy:?} {mode:?} {replicas} over {room:?} after {previous:?}");
+    }
+
+    #[test]
+    fn a_duplicated_object_has_all_replicas_everywhere() {
+        check(&Strategy::Duplicated, Mode::Steady, 3, &[("b", 0), ("a", 0)], &[("a", 1)], &[("b", 3), ("a", 3)]);
+    }
+
+    #[test]
+    fn the_largest_weight_of_a_cluster_counts_and_none_leaves_it_out() {
+        let rules = vec![rule(&["a", "b"], 1), rule(&["b"], 2), rule(&["c"], 0)];
+        let room = [("a", 0), ("b", 0), ("c", 0), ("d", 0)];
+        check(&Strategy::StaticWeight(rules), Mode::Steady, 9, &room, &[], &[("a", 3), ("b", 6)]);
+    }
+
+    #[test]
+    fn clusters_weigh_the_same_when_no_rule_names_one() {
+        let strategy = Strategy::StaticWeight(vec![rule(&["x"], 5)]);
+        check(&strategy, Mode::Steady, 4, &[("a", 0), ("b", 0)], &[], &[("a", 2), ("b", 2)]);
+    }
+
+    #[test]
+    fn room_is_the_weight_of_a_dynamic_division() {
+        check(
+            &Strategy::DynamicWeight,
+            Mode::Steady,
+            12,
+            &[("a", 18), ("b", 12), ("c", 6)],
+            &[],
+            &[("a", 6), ("b", 4), ("c", 2)],
+        );
+    }
+
+    #[test]
+    fn scaling_up_divides_only_the_difference() {
+        let room = [("a", 0), ("b", 10)];
+        check(&Strategy::DynamicWeight, Mode::Steady, 8, &room, &[("a", 4)], &[("a", 4), ("b", 4)]);
+        check(&Strategy::DynamicWeight, Mode::Steady, 8, &[("b", 10)], &[("a", 4)], &[("b", 8)]);
+    }
+
+    #[test]
+    fn scaling_down_keeps_the_shares() {
+        let previous = [("a", 6), ("b", 4), ("c", 2)];
+        check(
+            &Strategy::DynamicWeight,
+            Mode::Steady,
+            6,
+            &[("a", 0), ("b", 0), ("c", 0)],
+            &previous,
+            &[("a", 3), ("b", 2), ("c", 1)],
+        );
+    }
+
+    #[test]
+    fn the_same_number_keeps_the_division() {
+        check(
+            &Strategy::Aggregated,
+            Mode::Steady,
+            3,
+            &[("a", 9), ("b", 0)],
+            &[("b", 2), ("a", 1)],
+            &[("b", 2), ("a", 1)],
+        );
+    }
+
+    #[test]
+    fn a_fresh_division_counts_what_clusters_have_as_room() {
+        check(
+            &Strategy::DynamicWeight,
+            Mode::Fresh,
+            4,
+            &[("a", 0), ("b", 2)],
+            &[("a", 2), ("b", 0)],
+            &[("a", 2), ("b", 2)],
+        );
+    }
+
+    #[test]
+    fn aggregated_replicas_go_to_the_clusters_that_have_some_and_then_to_the_largest() {
+        let room = [("a", 6), ("b", 12), ("c", 3)];
+        check(&Strategy::Aggregated, Mode::Steady, 10, &room, &[], &[("b", 10)]);
+        check(&Strategy::Aggregated, Mode::Steady, 15, &room, &[], &[("a", 5), ("b", 10)]);
+        check(&Strategy::Aggregated, Mode::Steady, 4, &room, &[("c", 1)], &[("c", 4)]);
+    }
+
+    #[test]
+    fn too_little_room_is_an_error_that_says_how_much_there_is() {
+        let strategies = [Strategy::DynamicWeight, Strategy::Aggregated];
+        for strategy in strategies {
+            let answer = assign(&strategy, Mode::Steady, 4, &candidates(&[("a", 1), ("b", 2)]), &[], "");
+            let message = answer.map_err(|error| error.to_string());
+            let expected = "failed to scale up: Clusters available replicas 3 are not enough to schedule.";
+            assert_eq!(message, Err(expected.to_owned()));
+            let answer = assign(&strategy, Mode::Steady, 3, &candidates(&[("a", 1), ("b", 2)]), &[], "");
+            assert_eq!(answer, Ok(clusters(&[("a", 1), ("b", 2)])));
+        }
+    }
+}

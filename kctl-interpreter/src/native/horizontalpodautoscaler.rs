@@ -1,0 +1,43 @@
+//! `HorizontalPodAutoscaler`s.
+
+use serde_json::Value;
+
+use super::{
+    Items, NativeError, Result, nested,
+    workload::{int32, members},
+};
+use crate::typed::Typed;
+
+const COUNTERS: [&str; 2] = ["/currentReplicas", "/desiredReplicas"];
+
+pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
+    let what = "HorizontalPodAutoscaler";
+    let mut autoscaler = Typed::from_object(what, &object).map_err(NativeError::object(what))?;
+    let mut sums = [0i64; COUNTERS.len()];
+    for member in members("HorizontalPodAutoscalerStatus", items.unwrap_or_default()) {
+        let (_cluster, member) = member?;
+        for (sum, pointer) in sums.iter_mut().zip(COUNTERS) {
+            *sum += member.number(pointer);
+        }
+    }
+    let mut status = Typed::zero("HorizontalPodAutoscalerStatus");
+    for (sum, pointer) in sums.into_iter().zip(COUNTERS) {
+        *status.at_mut(pointer) = int32(sum);
+    }
+    if autoscaler.at("/status") == status.value() {
+        return Ok(object);
+    }
+    *autoscaler.at_mut("/status") = status.into_value();
+    Ok(autoscaler.to_object())
+}
+
+pub(super) fn status(object: &Value) -> Result<Value> {
+    let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
+    let what = "HorizontalPodAutoscalerStatus";
+    let status = Typed::from_object(what, &Value::Object(status.clone())).map_err(NativeError::object(what))?;
+    let mut collected = Typed::zero(what);
+    for pointer in COUNTERS {
+        *collected.at_mut(pointer) = status.at(pointer).clone();
+    }
+    Ok(collected.to_object())
+}

@@ -1,0 +1,39 @@
+//! Ingresses.
+
+use serde_json::Value;
+
+use super::{Items, NativeError, Result, load_balancer};
+use crate::{operation::DependentReference, typed::Typed};
+
+fn ingress(object: &Value) -> Result<Typed> {
+    Typed::from_object("Ingress", object).map_err(NativeError::object("Ingress"))
+}
+
+pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
+    let mut ingress = ingress(&object)?;
+    let mut status = Typed::zero("IngressStatus");
+    *status.at_mut("/loadBalancer/ingress") = load_balancer::joined("IngressStatus", items.unwrap_or_default())?;
+    if ingress.at("/status") == status.value() {
+        return Ok(object);
+    }
+    *ingress.at_mut("/status") = status.into_value();
+    Ok(ingress.to_object())
+}
+
+pub(super) fn healthy(object: &Value) -> Result<bool> {
+    Ok(load_balancer::has_address(&ingress(object)?))
+}
+
+/// Returns the secrets of the certificates.
+pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
+    let ingress = ingress(object)?;
+    let namespace = ingress.text("/metadata/namespace");
+    let secrets = ingress.list("/spec/tls").iter().map(|tls| DependentReference {
+        api_version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        namespace: namespace.to_owned(),
+        name: tls["secretName"].as_str().unwrap_or_default().to_owned(),
+        label_selector: None,
+    });
+    Ok(secrets.collect())
+}

@@ -1,0 +1,78 @@
+//! The addresses of load balancers, joined over clusters.
+
+use std::{cmp::Ordering, collections::BTreeMap};
+
+use serde_json::Value;
+
+use super::{Result, workload::members};
+use crate::{operation::AggregatedStatusItem, typed::Typed};
+
+/// Returns the addresses of all clusters: each once, with the ports of all its mentions, in order.
+pub(super) fn joined(status: &'static str, items: &[AggregatedStatusItem]) -> Result<Value> {
+    let mut addresses: BTreeMap<Address, Vec<Value>> = BTreeMap::new();
+    for member in members(status, items) {
+        let (_cluster, member) = member?;
+        for ingress in member.list("/loadBalancer/ingress") {
+            let ports = addresses.entry(Address { ingress: ingress.clone() }).or_default();
+            for port in ingress["ports"].as_array().into_iter().flatten() {
+                if !ports.contains(port) {
+                    ports.push(port.clone());
+                }
+            }
+        }
+    }
+    let joined = addresses.into_iter().map(|(Address { mut ingress }, mut ports)| {
+        ports.sort_by(by_port);
+        ingress["ports"] = if ports.is_empty() { Value::Null } else { ports.into() };
+        ingress
+    });
+    Ok(joined.collect())
+}
+
+/// Tells whether there is an address at all.
+pub(super) fn has_address(typed: &Typed) -> bool {
+    let filled = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    typed.list("/status/loadBalancer/ingress").iter().any(|one| filled(&one["hostname"]) || filled(&one["ip"]))
+}
+
+/// An address, in order of name (none last), IP and mode (none last). Its ports do not count.
+struct Address {
+    ingress: Value,
+}
+
+impl Address {
+    fn key(&self) -> (bool, &str, &str, bool, &str) {
+        let text = |field: &str| self.ingress.get(field).and_then(Value::as_str);
+        let (hostname, mode) = (text("hostname").unwrap_or_default(), text("ipMode"));
+        (hostname.is_empty(), hostname, text("ip").unwrap_or_default(), mode.is_none(), mode.unwrap_or_default())
+    }
+}
+
+impl Ord for Address {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Address {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Address {}
+
+/// Orders ports by number, protocol and error, none first.
+fn by_port(left: &Value, right: &Value) -> Ordering {
+    let key = |port: &Value| {
+        let text = |field: &str| port[field].as_str().map(str::to_owned);
+        (port["port"].as_i64(), text("protocol"), text("error"))
+    };
+    key(left).cmp(&key(right))
+}

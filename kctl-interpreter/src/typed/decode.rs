@@ -1,0 +1,198 @@
+//! From JSON to a value of a Go type, by the rules of the two decoders that Karmada uses.
+
+use serde_json::{Map, Number, Value};
+
+use super::{
+    table::{self, Type},
+    time,
+};
+use crate::quantity::{self, QuantityError};
+
+/// A value that is not of its type. The texts are close to those of the Go decoders, which do not name the field.
+#[derive(Debug, thiserror::Error)]
+#[error("{field}: {problem}", field = if field.is_empty() { "the object" } else { field })]
+pub(crate) struct DecodeError {
+    /// The path from the decoded value, such as `spec.replicas`.
+    field: String,
+    problem: Problem,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Problem {
+    #[error("cannot convert {found} to {wanted}")]
+    NotConvertible { found: &'static str, wanted: &'static str },
+    #[error("cannot restore {wanted} from: {found}")]
+    NotRestorable { found: &'static str, wanted: &'static str },
+    #[error("unrecognized type: {wanted}, and the field has a {found}")]
+    NotRecognized { found: &'static str, wanted: &'static str },
+    #[error("json: cannot unmarshal {found} into a field of type {wanted}")]
+    NotOfType { found: String, wanted: &'static str },
+    #[error("{0}")]
+    TimeInvalid(String),
+    #[error(transparent)]
+    QuantityInvalid(#[from] QuantityError),
+}
+
+/// The decoder whose rules hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rules {
+    /// `runtime.DefaultUnstructuredConverter`.
+    Converter,
+    /// `encoding/json`.
+    Json,
+}
+
+/// Decodes an object that is already JSON values (`fromUnstructured` in `k8s.io/apimachinery/pkg/runtime/converter.go`).
+pub(super) fn convert(r#type: &Type, value: &Value) -> Result<Value, DecodeError> {
+    decode(Rules::Converter, r#type, value)
+}
+
+/// Decodes JSON text (`encoding/json`).
+pub(super) fn unmarshal(r#type: &Type, value: &Value) -> Result<Value, DecodeError> {
+    decode(Rules::Json, r#type, value)
+}
+
+fn decode(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, DecodeError> {
+    if value.is_null() {
+        return Ok(table::zero(r#type));
+    }
+    match (r#type, value) {
+        (Type::Pointer(inner), _) => decode(rules, inner, value),
+        (Type::Struct(name), Value::Object(object)) => decode_struct(rules, name, object),
+        (Type::List(item), Value::Array(items)) => {
+            let decoded = items
+                .iter()
+                .enumerate()
+                .map(|(idx, value)| decode(rules, item, value).map_err(|error| error.inside(&format!("[{idx}]"))));
+            decoded.collect()
+        }
+        (Type::Map(item), Value::Object(entries)) => {
+            let decoded = entries.iter().map(|(name, value)| {
+                let value = decode(rules, item, value).map_err(|error| error.inside(name))?;
+                Ok((name.clone(), value))
+            });
+            decoded.collect::<Result<Map<_, _>, _>>().map(Value::Object)
+        }
+        _ => {
+            let problem = match decode_scalar(rules, r#type, value) {
+                Ok(decoded) => return Ok(decoded),
+                Err(problem) => problem,
+            };
+            Err(DecodeError { field: String::new(), problem })
+        }
+    }
+}
+
+fn decode_struct(rules: Rules, name: &str, object: &Map<String, Value>) -> Result<Value, DecodeError> {
+    let mut decoded = Map::new();
+    for field in table::fields(name) {
+        let given = object.get(field.name).or_else(|| {
+            let fold = |(name, _): &(&String, &Value)| name.eq_ignore_ascii_case(field.name);
+            if rules == Rules::Json { object.iter().find(fold).map(|(_, value)| value) } else { None }
+        });
+        let value = match given {
+            Some(value) => decode(rules, &field.r#type, value).map_err(|error| error.inside(field.name))?,
+            None => table::zero(&field.r#type),
+        };
+        decoded.insert(field.name.to_owned(), value);
+    }
+    Ok(Value::Object(decoded))
+}
+
+fn decode_scalar(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, Problem> {
+    match (r#type, value) {
+        (Type::Any, value) => Ok(value.clone()),
+        (Type::Bool, Value::Bool(_)) | (Type::String | Type::IntOrString, Value::String(_)) => Ok(value.clone()),
+        (Type::Int32 | Type::Int64, Value::Number(number)) => integer(rules, r#type, number),
+        (Type::IntOrString, Value::Number(number)) => integer(Rules::Json, &Type::Int32, &written(rules, number)),
+        (Type::Time, Value::String(text)) => {
+            let time = time::parse(text).map_err(Problem::TimeInvalid)?;
+            Ok(time.map_or(Value::Null, |time| time.to_string().into()))
+        }
+        (Type::Quantity, Value::String(text)) => Ok(quantity::rewritten(text.trim())?.into()),
+        (Type::Quantity, Value::Number(number)) => Ok(quantity::rewritten(&written(rules, number).to_string())?.into()),
+        (Type::Quantity, _) => Err(QuantityError::FormatWrong.into()),
+        _ => Err(mismatch(rules, r#type, value)),
+    }
+}
+
+/// Returns a number as a decoder of its own gets it. The converter has only the value, and Go writes 4.0 as 4; JSON has
+/// the text.
+#[expect(clippy::cast_possible_truncation, reason = "only numbers that fit are converted")]
+fn written(rules: Rules, number: &Number) -> Number {
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0; // 2^53: up to here every whole float is that number
+    match number.as_f64() {
+        Some(float)
+            if rules == Rules::Converter && number.is_f64() && float.fract() == 0.0 && float.abs() <= EXACT_MAX =>
+        {
+            Number::from(float as i64)
+        }
+        _ => number.clone(),
+    }
+}
+
+/// Reads a whole number. The converter wraps what is too large, as a Go conversion does; JSON refuses it.
+#[expect(clippy::cast_possible_truncation, reason = "that is what Go does, too")]
+fn integer(rules: Rules, r#type: &Type, number: &Number) -> Result<Value, Problem> {
+    let wanted = type_name(r#type);
+    let narrow = |number: i64| if *r#type == Type::Int32 { i64::from(number as i32) } else { number };
+    match (number.as_i64(), rules) {
+        (Some(whole), Rules::Converter) => Ok(narrow(whole).into()),
+        (Some(whole), Rules::Json) if narrow(whole) == whole => Ok(whole.into()),
+        (_, Rules::Json) => Err(Problem::NotOfType { found: format!("number {number}"), wanted }),
+        (None, Rules::Converter) => match number.as_f64() {
+            Some(float) if float.trunc().total_cmp(&float).is_eq() => Ok(narrow(float as i64).into()),
+            _ => Err(Problem::NotConvertible { found: "float64", wanted }),
+        },
+    }
+}
+
+fn mismatch(rules: Rules, r#type: &Type, value: &Value) -> Problem {
+    let wanted = type_name(r#type);
+    let json = rules == Rules::Json || matches!(r#type, Type::Time | Type::IntOrString);
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) if json => "number",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) if json => "array",
+        Value::Array(_) => "slice",
+        Value::Object(_) if json => "object",
+        Value::Object(_) => "map",
+    };
+    match r#type {
+        _ if json => Problem::NotOfType { found: found.to_owned(), wanted },
+        Type::Struct(_) | Type::List(_) | Type::Map(_) => Problem::NotRestorable { found, wanted },
+        // Go can convert a number to a text, so that there the converter gives up later, with another message.
+        Type::String if found == "int64" => Problem::NotConvertible { found, wanted },
+        _ => Problem::NotRecognized { found, wanted },
+    }
+}
+
+fn type_name(r#type: &Type) -> &'static str {
+    match r#type {
+        Type::Any => "any",
+        Type::Bool => "bool",
+        Type::Int32 => "int32",
+        Type::Int64 => "int64",
+        Type::IntOrString => "IntOrString",
+        Type::Quantity => "Quantity",
+        Type::String => "string",
+        Type::Time => "Time",
+        Type::List(_) => "slice",
+        Type::Map(_) => "map",
+        Type::Pointer(inner) => type_name(inner),
+        Type::Struct(_) => "struct",
+    }
+}
+
+impl DecodeError {
+    /// Puts the name of an outer field, or `[index]`, before the path.
+    fn inside(mut self, outer: &str) -> Self {
+        let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
+        self.field = format!("{outer}{dot}{}", self.field);
+        self
+    }
+}

@@ -1,0 +1,107 @@
+//! Ready-made predicates for `when = …`: which changes of an object are worth a reconcile.
+//!
+//! Each lets additions, deletions, the begin of a deletion and changes of finalizers pass: to miss one of those is never meant.
+
+use kube::Resource;
+
+use crate::store::Change;
+
+/// Passes updates that change `metadata.generation`: the specification, not the status (controller-runtime,
+/// `pkg/predicate/predicate.go`, `GenerationChangedPredicate`). Kinds without a generation, such as `ConfigMap`, always
+/// pass: their updates can't be told apart.
+pub fn generation_changed<K: Resource>(change: &Change<K>) -> bool {
+    differs(change, |object: &K| object.meta().generation) || has_no_generation(change)
+}
+
+/// Passes updates that change labels.
+pub fn labels_changed<K: Resource>(change: &Change<K>) -> bool {
+    differs(change, |object: &K| object.meta().labels.clone().unwrap_or_default())
+}
+
+/// Passes updates that change annotations.
+pub fn annotations_changed<K: Resource>(change: &Change<K>) -> bool {
+    differs(change, |object: &K| object.meta().annotations.clone().unwrap_or_default())
+}
+
+/// Passes updates that change `metadata.resourceVersion`: all but those of a resync or a relist.
+pub fn resource_version_changed<K: Resource>(change: &Change<K>) -> bool {
+    differs(change, |object: &K| object.meta().resource_version.clone())
+}
+
+fn has_no_generation<K: Resource>(change: &Change<K>) -> bool {
+    change.latest().meta().generation.is_none()
+}
+
+fn differs<K: Resource, T: PartialEq>(change: &Change<K>, part: impl Fn(&K) -> T) -> bool {
+    let Change::Updated { old, new } = change else { return true };
+    let (old_meta, new_meta) = (old.meta(), new.meta());
+    part(old) != part(new)
+        // Another object of the same name is a deletion and an addition.
+        || old_meta.uid != new_meta.uid
+        || old_meta.deletion_timestamp.is_some() != new_meta.deletion_timestamp.is_some()
+        || old_meta.finalizers.as_deref().unwrap_or_default() != new_meta.finalizers.as_deref().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    type Predicate = fn(&Change<Pod>) -> bool;
+
+    fn pod(metadata: &Value) -> Arc<Pod> {
+        Arc::new(serde_json::from_value(json!({"metadata": metadata})).unwrap())
+    }
+
+    fn check(predicate: Predicate, old: &Value, new: &Value, passes: bool) {
+        let what = format!("{old} to {new}");
+        assert_eq!(predicate(&Change::Updated { old: pod(old), new: pod(new) }), passes, "{what}");
+    }
+
+    const ALL: [Predicate; 4] =
+        [generation_changed::<Pod>, labels_changed::<Pod>, annotations_changed::<Pod>, resource_version_changed::<Pod>];
+
+    #[test]
+    fn additions_and_deletions_always_pass() {
+        for predicate in ALL {
+            assert!(predicate(&Change::Added(pod(&json!({})))));
+            assert!(predicate(&Change::Deleted { last: pod(&json!({})) }));
+        }
+    }
+
+    #[test]
+    fn what_is_being_deleted_or_changes_finalizers_always_passes() {
+        for predicate in ALL {
+            let plain = json!({"generation": 1, "uid": "a"});
+            let time = "2026-01-01T00:00:00Z";
+            check(predicate, &plain, &json!({"generation": 1, "uid": "a", "deletionTimestamp": time}), true);
+            check(predicate, &plain, &json!({"generation": 1, "uid": "a", "finalizers": ["a/b"]}), true);
+            check(predicate, &plain, &json!({"generation": 1, "uid": "b"}), true);
+            check(predicate, &plain, &plain, false);
+        }
+    }
+
+    #[test]
+    fn each_predicate_sees_its_own_part() {
+        let parts = [
+            json!({"generation": 2}),
+            json!({"generation": 1, "labels": {"a": "b"}}),
+            json!({"generation": 1, "annotations": {"a": "b"}}),
+            json!({"generation": 1, "resourceVersion": "7"}),
+        ];
+        for (own, predicate) in ALL.into_iter().enumerate() {
+            for (index, part) in parts.iter().enumerate() {
+                check(predicate, &json!({"generation": 1}), part, index == own);
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_without_a_generation_pass() {
+        check(generation_changed::<Pod>, &json!({}), &json!({"labels": {"a": "b"}}), true);
+    }
+}

@@ -1,0 +1,80 @@
+//! Why a key is reconciled, for logs: the tags with which it waited in the queue, and the names that the declaration gives them.
+
+use std::{fmt, sync::Arc};
+
+use super::Env;
+use crate::{
+    handler::{RELATION_TAGS, TAG_INITIAL, TAG_RESYNC, TAG_TRIGGERED, relation_tag},
+    object::Kind,
+    queue::{TAG_REQUEUED, TAG_RETRIED},
+};
+
+/// Everything that queued a key since its last reconcile. For logs and metrics, never for decisions: causes merge while a key
+/// waits, and after a restart all that is known is that the object is there.
+#[derive(Clone)]
+pub struct Reason {
+    pub(super) env: Arc<Env>,
+    pub(super) tags: u32,
+}
+
+impl Reason {
+    /// Whether the object was there when the program started.
+    pub fn is_initial(&self) -> bool {
+        self.tags & TAG_INITIAL != 0
+    }
+
+    /// Whether the last reconcile of the key failed.
+    pub fn is_retry(&self) -> bool {
+        self.tags & TAG_RETRIED != 0
+    }
+
+    /// Whether the last reconcile of the key asked for this one.
+    pub fn is_requeue(&self) -> bool {
+        self.tags & TAG_REQUEUED != 0
+    }
+
+    /// Whether the period of `resync` has passed.
+    pub fn is_resync(&self) -> bool {
+        self.tags & TAG_RESYNC != 0
+    }
+
+    /// Whether the key was queued from outside (`App::trigger`).
+    pub fn is_triggered(&self) -> bool {
+        self.tags & TAG_TRIGGERED != 0
+    }
+
+    /// The kinds whose objects changed, the primary first, then in the order of the declaration.
+    pub fn changed(&self) -> impl Iterator<Item = &Kind> {
+        let primary = std::iter::once(&self.env.spec.primary.kind);
+        let related = self.env.sources.iter().map(|(relation, _)| &relation.kind);
+        let mut tagged = primary.chain(related).enumerate();
+        std::iter::from_fn(move || {
+            tagged.find(|(index, _)| self.tags & relation_tag(*index) != 0).map(|(_, kind)| kind)
+        })
+    }
+}
+
+/// Such as `Pod changed, retry`.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut causes: Vec<String> = Vec::new();
+        if self.tags & RELATION_TAGS != 0 {
+            causes.extend(self.changed().map(|kind| format!("{} changed", kind.kind)));
+        }
+        let others = [
+            (self.is_initial(), "initial list"),
+            (self.is_requeue(), "requeue"),
+            (self.is_retry(), "retry"),
+            (self.is_resync(), "resync"),
+            (self.is_triggered(), "trigger"),
+        ];
+        causes.extend(others.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned()));
+        f.write_str(&causes.join(", "))
+    }
+}
+
+impl fmt::Debug for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reason({self})")
+    }
+}

@@ -1,0 +1,96 @@
+//! Why a key is reconciled, as logs see it, and triggers from outside.
+
+use kctl::prelude::*;
+
+use crate::world::{Log, With, World, app, seconds};
+
+/// Logs each reconcile with its reason, and takes the answers from `next`.
+fn logging(log: &Log) -> impl Fn(&str, String) + Clone + Send + Sync + 'static {
+    let log = log.clone();
+    move |name: &str, reason: String| log.add(format!("{name}: {reason}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn reason_names_everything_that_queued_the_key() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    let log = Log::default();
+    let note = logging(&log);
+    let app = app().configs(move |config, cx| {
+        note(&config.name_any(), cx.reason().to_string());
+        let (first, failing) = (cx.reason().is_initial(), cx.attempt() == 0 && !cx.reason().is_initial());
+        async move {
+            if first {
+                return Ok(Action::requeue(Duration::from_secs(10)));
+            }
+            if cx.reason().is_requeue() {
+                cx.owned::<Pod>().create(crate::world::pod("made")).await?;
+            }
+            if failing && cx.reason().is_triggered() {
+                return Err("as asked".into());
+            }
+            Ok(Action::await_change())
+        }
+    });
+    let triggers = app.triggers();
+    world.run(app).await;
+    seconds(5).await;
+    assert_eq!(log.take(), ["a: initial list"]);
+    seconds(10).await;
+    // The controller's own write comes back as a change of what it owns; then the pod starts.
+    let seen = log.take();
+    assert_eq!(seen[0], "a: requeue");
+    assert!(seen[1..].iter().all(|line| line == "a: Pod changed"), "{seen:?}");
+    triggers.trigger::<crate::world::Configs>(&Key::namespaced("default", "a")).unwrap();
+    seconds(1).await;
+    assert_eq!(log.take(), ["a: trigger", "a: retry"]);
+    world.set("a", "2").await;
+    seconds(1).await;
+    assert_eq!(log.take(), ["a: ConfigMap changed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_triggered_before_the_start_wait_for_it() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    let log = Log::default();
+    let note = logging(&log);
+    let app = app().configs(move |config, cx| {
+        note(&config.name_any(), cx.reason().to_string());
+        async { Ok(Action::await_change()) }
+    });
+    for name in ["a", "missing"] {
+        app.trigger::<crate::world::Configs>(&Key::namespaced("default", name)).unwrap();
+    }
+    world.run(app).await;
+    seconds(1).await;
+    assert_eq!(log.take(), ["a: initial list, trigger"], "nothing is reconciled that is not there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_stream_are_reconciled_as_they_come() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    let log = Log::default();
+    let note = logging(&log);
+    let app = app()
+        .configs(move |config, cx| {
+            note(&config.name_any(), cx.reason().to_string());
+            async { Ok(Action::await_change()) }
+        })
+        .trigger_on::<crate::world::Configs, _, _>(|_env| {
+            futures::stream::unfold(0, |n| async move {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                (n < 2).then(|| (Key::namespaced("default", "a"), n + 1))
+            })
+        });
+    world.run(app).await;
+    seconds(60).await;
+    assert_eq!(log.take(), ["a: initial list", "a: trigger", "a: trigger"]);
+}
+
+#[test]
+fn a_controller_that_the_app_does_not_have_cannot_be_triggered() {
+    let error = app().trigger::<crate::world::Configs>(&Key::namespaced("default", "a")).unwrap_err();
+    assert_eq!(error.to_string(), "the app has no controller `configmap`: add it by `App::controller` first");
+}
