@@ -31,7 +31,6 @@ mod library;
 mod limits;
 mod number;
 mod order;
-mod pod;
 mod pool;
 mod quantity;
 mod repair;
