@@ -10,7 +10,8 @@ use super::error::ScriptError;
 use super::interpret::{Inputs, OPERATIONS, Operation};
 use super::pool::Pool;
 use super::script::Script;
-use super::typed::{self, Dependency};
+use super::typed;
+use crate::operation::DependentReference;
 
 /// The group and version of customizations.
 const API_VERSION: &str = "config.karmada.io/v1alpha1";
@@ -267,7 +268,7 @@ impl Rule {
 fn union(rule: &Rule, last: Value, others: impl Iterator<Item = Value>) -> Result<Value, CustomizationError> {
     let lists = others.chain([last]).map(|mut result| result["dependencies"].take());
     let all: Vec<Value> = lists.flat_map(|list| list.as_array().cloned().unwrap_or_default()).collect();
-    typed::read_list::<Dependency>(Value::Array(all))
+    typed::read_list::<DependentReference>(Value::Array(all))
         .and_then(typed::verify_dependencies)
         .and_then(|dependencies| typed::write(&dependencies))
         .map(|dependencies| json!({ "dependencies": dependencies }))

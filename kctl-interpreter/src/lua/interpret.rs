@@ -6,8 +6,9 @@ use super::error::ScriptError;
 use super::limits::Limits;
 use super::repair::{Root, repair};
 use super::script::Script;
-use super::typed::{self, Component, Dependency, ReplicaRequirements};
+use super::typed::{self, Component, ReplicaRequirements};
 use super::vm::{Returned, State};
+use crate::operation::DependentReference;
 
 /// An operation that scripts have: its name, its field in a customization, and the function that answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +196,7 @@ impl Call<'_> {
             let got = result.type_name();
             return Err(self.wrong(format!("expect the returned requires type is table but got {got}")));
         };
-        let dependencies = typed::read_list::<Dependency>(repair(table, Root::List, &[]))
+        let dependencies = typed::read_list::<DependentReference>(repair(table, Root::List, &[]))
             .and_then(typed::verify_dependencies)
             .and_then(|dependencies| typed::write(&dependencies))
             .map_err(|error| self.wrong(error))?;

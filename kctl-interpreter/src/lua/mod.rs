@@ -32,7 +32,6 @@ mod library;
 mod limits;
 mod number;
 mod order;
-mod pod;
 mod pool;
 mod quantity;
 mod repair;

@@ -35,10 +35,6 @@ pub(super) struct QuantityError(String);
 impl Quantity {
     pub(super) const ZERO: Self = Self { unscaled: 0, exponent: 0, format: Format::DecimalSi };
 
-    pub(super) fn new(value: i64, exponent: i32, format: Format) -> Self {
-        Self { unscaled: i128::from(value), exponent, format }
-    }
-
     pub(super) fn parse(text: &str) -> Result<Self, QuantityError> {
         Self::try_parse(text).ok_or_else(|| QuantityError(text.chars().take(64).collect()))
     }
@@ -112,14 +108,6 @@ impl Quantity {
         let bound = VALUE_MAX * NANOS_PER_UNIT;
         let nanos = self.nanos().saturating_add(other.nanos()).clamp(-bound, bound);
         *self = Self { unscaled: nanos, exponent: NANO, format };
-    }
-
-    /// Returns the value in units of `10^exponent`, rounded up.
-    pub(super) fn scaled(&self, exponent: i32) -> i64 {
-        let unit = 10_i128.pow(u32::try_from(exponent - NANO).unwrap_or(0));
-        let nanos = self.nanos();
-        let scaled = nanos.div_euclid(unit) + i128::from(nanos.rem_euclid(unit) != 0);
-        i64::try_from(scaled).unwrap_or(if scaled < 0 { i64::MIN } else { i64::MAX })
     }
 
     /// Returns the number as a double: the digits times a power of ten, with the error that this makes upstream.

@@ -2,13 +2,14 @@
 //!
 //! Unknown fields are dropped and empty ones left out, as Karmada's types do when they are read and written.
 
-use k8s_openapi::api::core::v1::{NodeSelector, Toleration};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 use super::quantity::Quantity;
+use crate::dependency;
+use crate::operation::DependentReference;
+use crate::typed::Typed;
 
 /// `ReplicaRequirements` of `work.karmada.io/v1alpha2`.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -27,12 +28,12 @@ pub(super) struct ReplicaRequirements {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 struct NodeClaim {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hard_node_affinity: Option<NodeSelector>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "node_selector")]
+    hard_node_affinity: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     node_selector: Option<BTreeMap<String, String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tolerations: Option<Vec<Toleration>>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "tolerations")]
+    tolerations: Option<Vec<Value>>,
 }
 
 /// `Component` of `work.karmada.io/v1alpha2`.
@@ -57,18 +58,19 @@ struct ComponentRequirements {
     priority_class_name: Option<String>,
 }
 
-/// `DependentObjectReference` of `config.karmada.io/v1alpha1`.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Dependency {
-    api_version: String,
-    kind: String,
-    #[serde(skip_serializing_if = "is_empty")]
-    namespace: Option<String>,
-    #[serde(skip_serializing_if = "is_empty")]
-    name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label_selector: Option<LabelSelector>,
+/// Reads a value as a type of Kubernetes and writes it as Karmada would.
+fn of_type<E: de::Error>(name: &'static str, value: &Value) -> Result<Value, E> {
+    Typed::from_json(name, value).map(|typed| typed.to_object()).map_err(E::custom)
+}
+
+fn node_selector<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let value = Option::<Value>::deserialize(deserializer)?;
+    value.map(|value| of_type("NodeSelector", &value)).transpose()
+}
+
+fn tolerations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Value>>, D::Error> {
+    let values = Option::<Vec<Value>>::deserialize(deserializer)?;
+    values.map(|values| values.iter().map(|value| of_type("Toleration", value)).collect()).transpose()
 }
 
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]
@@ -139,114 +141,30 @@ pub(super) fn write<T: Serialize>(value: &T) -> Result<Value, String> {
 ///
 /// # Errors
 /// All that is wrong with the list, in one text.
-pub(super) fn verify_dependencies(mut dependencies: Vec<Dependency>) -> Result<Vec<Dependency>, String> {
-    let wrong: Vec<String> =
-        dependencies.iter().enumerate().flat_map(|(idx, dependency)| dependency.mistakes(idx)).collect();
-    if !wrong.is_empty() {
-        return Err(wrong.join(", "));
-    }
+pub(super) fn verify_dependencies(
+    mut dependencies: Vec<DependentReference>,
+) -> Result<Vec<DependentReference>, String> {
     for dependency in &mut dependencies {
-        for field in [&mut dependency.namespace, &mut dependency.name] {
-            if is_empty(field) {
-                *field = None;
-            }
+        if let Some(selector) = &mut dependency.label_selector {
+            *selector = of_type::<serde_json::Error>("LabelSelector", selector)
+                .map_err(|error| format!("json unmarshal obj failed: {error}"))?;
         }
     }
-    dependencies.sort_by(|a, b| a.order().cmp(&b.order()));
+    dependency::verify(&dependencies).map_err(|error| error.to_string())?;
+    dependencies.sort_by(|a, b| order(a).cmp(&order(b)));
     dependencies.dedup_by(|a, b| a == b && a.label_selector.is_none());
     Ok(dependencies)
 }
 
-impl Dependency {
-    fn order(&self) -> (&str, &str, Option<&str>, Option<&str>) {
-        (&self.api_version, &self.kind, self.namespace.as_deref(), self.name.as_deref())
-    }
-
-    fn mistakes(&self, idx: usize) -> Vec<String> {
-        let mut mistakes = Vec::new();
-        if self.api_version.is_empty() {
-            mistakes.push(format!("dependencies[{idx}].apiVersion: Invalid value: \"\": missing required apiVersion"));
-        }
-        if self.kind.is_empty() {
-            mistakes.push(format!("dependencies[{idx}].kind: Invalid value: \"\": missing required kind"));
-        }
-        if is_empty(&self.name) && self.label_selector.is_none() {
-            let shown = serde_json::to_string(self).unwrap_or_default();
-            let why = "dependency can not leave name and labelSelector all empty";
-            mistakes.push(format!("dependencies[{idx}]: Invalid value: {shown}: {why}"));
-        }
-        for mistake in self.label_selector.iter().flat_map(selector_mistakes) {
-            mistakes.push(format!("dependencies[{idx}].labelSelector.{mistake}"));
-        }
-        mistakes
-    }
-}
-
-fn selector_mistakes(selector: &LabelSelector) -> Vec<String> {
-    let mut mistakes = Vec::new();
-    for (key, value) in selector.match_labels.iter().flatten() {
-        if !is_label_key(key) {
-            mistakes.push(format!("matchLabels: Invalid value: {key:?}: not the key of a label"));
-        }
-        if !is_label_value(value) {
-            mistakes.push(format!("matchLabels: Invalid value: {value:?}: not the value of a label"));
-        }
-    }
-    for (idx, expression) in selector.match_expressions.iter().flatten().enumerate() {
-        let at = format!("matchExpressions[{idx}]");
-        let n_values = expression.values.as_ref().map_or(0, Vec::len);
-        match expression.operator.as_str() {
-            "In" | "NotIn" if n_values == 0 => {
-                mistakes
-                    .push(format!("{at}.values: Required value: must be specified when `operator` is 'In' or 'NotIn'"));
-            }
-            "Exists" | "DoesNotExist" if n_values > 0 => mistakes.push(format!(
-                "{at}.values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            )),
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            operator => {
-                mistakes.push(format!("{at}.operator: Invalid value: {operator:?}: not a valid selector operator"));
-            }
-        }
-        for value in expression.values.iter().flatten().filter(|value| !is_label_value(value)) {
-            mistakes.push(format!("{at}.values: Invalid value: {value:?}: not the value of a label"));
-        }
-        if !is_label_key(&expression.key) {
-            mistakes.push(format!("{at}.key: Invalid value: {:?}: not the key of a label", expression.key));
-        }
-    }
-    mistakes
-}
-
-/// Returns whether the text is the key of a label: a name, with a DNS subdomain and a slash before it or not.
-fn is_label_key(key: &str) -> bool {
-    match key.split_once('/') {
-        Some((domain, name)) => {
-            let is_part = |part: &str| {
-                is_label_name(part) && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-            };
-            domain.len() <= 253 && domain.split('.').all(is_part) && is_label_name(name)
-        }
-        None => is_label_name(key),
-    }
-}
-
-fn is_label_value(value: &str) -> bool {
-    value.is_empty() || is_label_name(value)
-}
-
-fn is_label_name(name: &str) -> bool {
-    let ends = [name.chars().next(), name.chars().next_back()];
-    name.len() <= 63
-        && ends.iter().all(|end| end.is_some_and(|end| end.is_ascii_alphanumeric()))
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+fn order(dependency: &DependentReference) -> (&str, &str, &str, &str) {
+    (&dependency.api_version, &dependency.kind, &dependency.namespace, &dependency.name)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{Component, Dependency, ReplicaRequirements, read, read_list, verify_dependencies, write};
+    use super::{Component, DependentReference, ReplicaRequirements, read, read_list, verify_dependencies, write};
 
     #[test]
     fn requirements_are_canonical() {
@@ -283,7 +201,8 @@ mod tests {
 
     #[test]
     fn dependencies_are_checked_sorted_and_unique() {
-        let verify = |value| read_list::<Dependency>(value).and_then(verify_dependencies).and_then(|list| write(&list));
+        let verify =
+            |value| read_list::<DependentReference>(value).and_then(verify_dependencies).and_then(|list| write(&list));
         let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "name": name});
         let by_label = json!({"apiVersion": "v1", "kind": "Secret", "labelSelector": {"matchLabels": {"a": "b"}}});
         assert_eq!(verify(json!([secret("b"), secret("a"), secret("b")])), Ok(json!([secret("a"), secret("b")])));
@@ -301,7 +220,7 @@ mod tests {
                 json!({"apiVersion": "v1", "kind": "S", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}),
             ),
             (
-                "key of a label",
+                "qualified name",
                 json!({"apiVersion": "v1", "kind": "S", "labelSelector": {"matchLabels": {"a b": "c"}}}),
             ),
         ] {

@@ -5,9 +5,9 @@ use mlua::{MultiValue, Value};
 use super::Library;
 use super::args::{Args, one};
 use crate::lua::convert;
-use crate::lua::pod;
 use crate::lua::quantity::Quantity;
 use crate::lua::repair::{Root, repair};
+use crate::native::{pod_dependencies, pod_requirements};
 
 pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("kube.resourceAdd", resource_add)?;
@@ -47,14 +47,15 @@ fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(one(Value::Number(number)))
 }
 
-fn pod_spec(args: &Args<'_>) -> mlua::Result<k8s_openapi::api::core::v1::PodSpec> {
+fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
     let table = args.table(1)?;
-    let template = convert::to_json(args.lua, table, TEMPLATE_BYTES_MAX)
-        .map_err(|error| error.to_string())
-        .and_then(|template| pod::parse(repair(template, Root::Object, &[])));
-    // A byte costs about as much as an instruction of the virtual machine.
     args.budget.charge(TEMPLATE_STEPS)?;
-    template.map_err(|error| args.raise(format_args!("{}: the pod template is none: {error}", args.name)))
+    let template = convert::to_json(args.lua, table, TEMPLATE_BYTES_MAX).map_err(|error| wrong(args, error))?;
+    Ok(repair(template, Root::Object, &[]))
+}
+
+fn wrong(args: &Args<'_>, error: impl std::fmt::Display) -> mlua::Error {
+    args.raise(format_args!("{}: the pod template is none: {error}", args.name))
 }
 
 /// Bytes of a pod template as JSON; etcd takes objects of 1.5 MiB.
@@ -63,15 +64,18 @@ const TEMPLATE_BYTES_MAX: usize = 4 << 20;
 /// What reading a usual template costs.
 const TEMPLATE_STEPS: u64 = 5000;
 
-fn to_lua(args: &Args<'_>, value: &serde_json::Value) -> mlua::Result<MultiValue> {
-    Ok(one(convert::to_lua(args.lua, value, 0)?))
+/// Turns an answer into a value of Lua; no answer is nil.
+fn to_lua(args: &Args<'_>, answer: Option<impl serde::Serialize>) -> mlua::Result<MultiValue> {
+    let value = serde_json::to_value(answer).map_err(|error| wrong(args, error))?;
+    Ok(one(convert::to_lua(args.lua, &value, 0)?))
 }
 
 fn accurate_pod_requirements(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() != 1 {
         return Err(args.raise("getPodRequirements only accepts one argument"));
     }
-    to_lua(args, &pod::requirements(&pod_spec(args)?))
+    let requirements = pod_requirements(&pod_template(args)?);
+    to_lua(args, requirements.map_err(|error| wrong(args, error))?)
 }
 
 fn get_pod_dependencies(args: &Args<'_>) -> mlua::Result<MultiValue> {
@@ -81,5 +85,7 @@ fn get_pod_dependencies(args: &Args<'_>) -> mlua::Result<MultiValue> {
     args.table(1)?;
     let namespace =
         if args.value(2).is_nil() { "default".to_owned() } else { args.bounded_string(2)?.to_string_lossy() };
-    to_lua(args, &pod::dependencies(&pod_spec(args)?, &namespace))
+    let dependencies = pod_dependencies(&pod_template(args)?, &namespace);
+    let dependencies = dependencies.map_err(|error| wrong(args, error))?;
+    to_lua(args, Some(dependencies).filter(|dependencies| !dependencies.is_empty()))
 }

@@ -35,6 +35,9 @@ pub(super) fn install(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<(Function
 /// What a call of the library costs before it does anything, in instructions of the virtual machine.
 const CALL_STEPS: u64 = 20;
 
+/// What an error costs: a traceback, and the way through two languages.
+const ERROR_STEPS: u64 = 500;
+
 /// The functions of Rust that `base.lua` arranges, by name.
 struct Library<'a> {
     lua: &'a Lua,
@@ -53,6 +56,7 @@ impl Library<'_> {
         let function = self.lua.create_function(move |lua, values: MultiValue| {
             let charged = budget.charge(CALL_STEPS);
             let result = charged.and_then(|()| function(&Args { lua, budget: &budget, name: short, values }));
+            let result = result.or_else(|error| budget.charge(ERROR_STEPS).and(Err(error)));
             if budget.is_exceeded() {
                 budget.set_line(script_line(lua));
             }
