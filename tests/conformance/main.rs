@@ -30,7 +30,10 @@ macro_rules! topics {
     };
 }
 
-topics! { create }
+topics! {
+    apply, create, custom, definitions, delete_and_gc, discovery, lists_and_pages, namespaces, options, patch, selectors,
+    subresources, tables, update, validation_config, validation_workloads, watch,
+}
 
 fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance"))
