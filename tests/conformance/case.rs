@@ -34,7 +34,10 @@ impl Topic {
     pub(crate) fn read(name: &str, picked: &str) -> Self {
         let file = crate::folder().join(format!("cases/{name}.yaml"));
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let mut topic: Self = serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        // Without them, a `y` is true.
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let read = serde_saphyr::from_str_with_options(&text, options);
+        let mut topic: Self = read.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         topic.name = name.into();
         topic.cases.retain(|case| case.name.contains(picked));
         topic

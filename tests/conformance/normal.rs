@@ -14,7 +14,7 @@ static UID: LazyLock<Regex> =
 static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"));
 static MICRO_TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z"));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+\b"));
-static REVISION: LazyLock<Regex> = LazyLock::new(|| regex(r"(current: |in record \(|ResourceVersion: )[1-9]\d*"));
+static REVISION: LazyLock<Regex> = LazyLock::new(|| regex(r#"(current: |in record \(|ResourceVersion: |resourceVersion\\?":\\?")[1-9]\d*"#));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+(s|ms)$"));
 
 /// What was replaced in the answers of a case so far: equal values get equal names, others others.

@@ -6,6 +6,9 @@ use kctl_apiserver::{ApiServer, InProcess};
 use kube::client::Body;
 use tower::ServiceExt;
 
+/// How long an answer may take.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// A server that is asked.
 pub(crate) enum Server {
     Embedded(InProcess),
@@ -27,8 +30,14 @@ impl Server {
         Self::Real(kube::Client::try_from(config.expect("the kubeconfig is whole")).expect("TLS is set up"))
     }
 
+    /// The answer to a request, which has to come in time.
     pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> (u16, HeaderMap, Vec<u8>) {
-        let request = request.map(Body::from);
+        let what = format!("{} {}", request.method(), request.uri());
+        let answer = tokio::time::timeout(PATIENCE, self.answer(request.map(Body::from))).await;
+        answer.unwrap_or_else(|_| panic!("{what} is not answered"))
+    }
+
+    async fn answer(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
         match self {
             Self::Embedded(server) => {
                 let response = server.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
