@@ -53,13 +53,39 @@ pub(super) fn fit(call: &Call, mut object: Value) -> Result<Decoded, Refusal> {
         object["metadata"] = json!({});
     }
     let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    match call.params.text("fieldValidation") {
+    let mut warnings = match call.params.text("fieldValidation") {
         "Strict" if !texts.is_empty() => {
-            Err(cannot_be_handled(resource, &format!("strict decoding error: {}", texts.join(", "))))
+            return Err(cannot_be_handled(resource, &format!("strict decoding error: {}", texts.join(", "))));
         }
-        "Ignore" => Ok(Decoded { object, warnings: Vec::new() }),
-        _ => Ok(Decoded { object, warnings: texts }),
+        "Ignore" => Vec::new(),
+        _ => texts,
+    };
+    warnings.extend(drop_repeated_owners(&mut object));
+    Ok(Decoded { object, warnings })
+}
+
+/// An object has each of its owners once.
+fn drop_repeated_owners(object: &mut Value) -> Option<String> {
+    let owners = object["metadata"]["ownerReferences"].as_array_mut()?;
+    let (mut known, mut repeated) = (Vec::new(), Vec::new());
+    owners.retain(|owner| {
+        let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
+        let is_new = !known.contains(owner);
+        if is_new {
+            known.push(owner.clone());
+        } else if !repeated.contains(&uid) {
+            repeated.push(uid);
+        }
+        is_new
+    });
+    if repeated.is_empty() {
+        return None;
     }
+    Some(format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+         reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+        repeated.join(", ")
+    ))
 }
 
 fn cannot_be_handled(resource: &Resource, why: &str) -> Refusal {

@@ -5,6 +5,7 @@ mod body;
 mod create;
 mod delete;
 mod list;
+mod ownership;
 mod patch;
 mod read;
 mod scale;
@@ -79,12 +80,23 @@ pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     }?;
     let custom = call.resource.custom.as_ref();
     answer.warnings.extend(custom.and_then(|custom| custom.warning.clone()));
+    answer.warnings.extend(deprecation(call));
     if let Payload::Json(object) = &mut answer.payload
         && let Some(shaped) = form.shape(call, object, state.clock.now())
     {
         *object = shaped.into();
     }
     Ok(answer)
+}
+
+/// What the real server says of old kinds.
+fn deprecation(call: &Call) -> Option<String> {
+    let text = match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
+        ("", "endpoints") => "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        ("", "componentstatuses") => "v1 ComponentStatus is deprecated in v1.19+",
+        _ => return None,
+    };
+    Some(text.into())
 }
 
 fn check_options(call: &Call) -> Result<(), Refusal> {

@@ -25,7 +25,8 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     };
     let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let new = patched(call, media, patch, &old)?;
-    let body::Decoded { object: new, warnings } = body::fit(call, new)?;
+    let body::Decoded { object: mut new, warnings } = body::fit(call, new)?;
+    update::match_names(call, &mut new)?;
     let written = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         Ok(())
@@ -72,14 +73,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let applied = decode::body("application/yaml", &call.body, call.resource.kind())
         .map_err(|why| Refusal::bad_request(format!("error decoding YAML: {why}")))?;
     let body::Decoded { object: mut applied, warnings } = body::fit(call, applied)?;
-    let given = applied["metadata"]["name"].as_str().unwrap_or_default();
-    if !given.is_empty() && given != call.name {
-        return Err(Refusal::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({})",
-            call.name
-        )));
-    }
-    applied["metadata"]["name"] = call.name.clone().into();
+    update::match_names(call, &mut applied)?;
     let Some(old) = state.get(&call.resource.of, &call.key()) else {
         if !call.subresource.is_empty() {
             return Err(Refusal::not_found(&call.resource.of, &call.name));

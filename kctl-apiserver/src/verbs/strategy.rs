@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
+    admit::rules,
     crd,
     kinds::Resource,
     request::Call,
@@ -91,12 +92,44 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
         }
         ("apiextensions.k8s.io", "customresourcedefinitions") => establish(state, object),
+        ("batch", "jobs") => select_own_pods(object),
         ("apps" | "batch" | "policy", _) if resource.has_status() => {
             object["status"] = json!({});
         }
-        ("", "persistentvolumes" | "persistentvolumeclaims") => object["status"] = json!({ "phase": "Pending" }),
+        ("", "persistentvolumes" | "persistentvolumeclaims") => protect_storage(resource, object),
         _ => {}
     }
+}
+
+/// The selector and the labels by which a job knows its pods (`generateSelector`).
+fn select_own_pods(job: &mut Value) {
+    job["status"] = json!({});
+    if job["spec"]["manualSelector"] == true {
+        return;
+    }
+    let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
+    let labels = [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ];
+    for (label, value) in labels {
+        job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
+    }
+    job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
+}
+
+/// What the admission plugin `StorageObjectInUseProtection` adds.
+fn protect_storage(resource: &Resource, object: &mut Value) {
+    let name = if resource.of.resource == "persistentvolumes" { "pv" } else { "pvc" };
+    let finalizer = Value::from(format!("kubernetes.io/{name}-protection"));
+    match &mut object["metadata"]["finalizers"] {
+        Value::Array(list) if list.contains(&finalizer) => {}
+        Value::Array(list) => list.push(finalizer),
+        none => *none = json!([finalizer]),
+    }
+    object["status"] = json!({ "phase": "Pending" });
 }
 
 /// Nodes come with the status that their kubelet has found.
@@ -218,10 +251,15 @@ fn changes_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
 }
 
 /// Checks an object of any kind.
-pub(super) fn validate(call: &Call, old: Option<&Value>, object: &Value) -> Result<(), Refusal> {
+pub(super) fn validate(
+    call: &Call,
+    old: Option<&Value>,
+    object: &Value,
+    mut causes: Vec<Cause>,
+) -> Result<(), Refusal> {
     let resource = &call.resource;
     let cause = |error: crd::FieldError| Cause { reason: error.reason, message: error.message, field: error.field };
-    let mut causes = crate::admit::metadata(resource, object);
+    causes.extend(crate::admit::metadata(resource, object));
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         let mut errors = crd::validate(schema, object);
         if !custom.rules().is_empty() {
@@ -232,36 +270,51 @@ pub(super) fn validate(call: &Call, old: Option<&Value>, object: &Value) -> Resu
     if resource.of.resource == "customresourcedefinitions" {
         causes.extend(crd::validate_definition(object).into_iter().map(cause));
     }
-    if resource.custom.is_none() {
-        causes.extend(crate::admit::required(resource, object));
+    if resource.custom.is_none() && (call.subresource.is_empty() || resource.of.resource == "namespaces") {
+        causes.extend(rules::causes(resource, object));
+        if let Some(old) = old {
+            causes.extend(rules::forbidden_changes(resource, old, object));
+        }
     }
     refuse(resource, object, &causes)
 }
 
-/// Checks what an update may not change.
-pub(super) fn validate_update(call: &Call, old: &Value, new: &Value) -> Result<(), Refusal> {
+/// What an update may not change in the metadata of an object (`ValidateObjectMetaAccessorUpdate`).
+pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
+    let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut causes = Vec::new();
-    for field in ["name", "namespace", "uid", "creationTimestamp"] {
-        let (old, new) = (&old["metadata"][field], &new["metadata"][field]);
-        if old != new && !new.is_null() {
-            causes.push(Cause {
-                reason: "FieldValueInvalid",
-                message: format!("Invalid value: {new}: field is immutable"),
-                field: format!("metadata.{field}"),
-            });
+    let mut add = |reason, message: String, field: &str| {
+        causes.push(Cause { reason, message, field: format!("metadata.{field}") });
+    };
+    for field in ["uid", "deletionTimestamp"] {
+        let value = &is[field];
+        if was[field] != *value && value.as_str().is_some_and(|value| !value.is_empty()) {
+            add("FieldValueInvalid", format!("Invalid value: {value}: field is immutable"), field);
         }
     }
-    if call.resource.custom.is_some()
-        && new["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty)
-        && call.verb == crate::request::Verb::Update
-    {
-        causes.push(Cause {
-            reason: "FieldValueInvalid",
-            message: "Invalid value: 0: must be specified for an update".into(),
-            field: "metadata.resourceVersion".into(),
-        });
+    let names = |meta: &Value| -> Vec<String> {
+        let list = meta["finalizers"].as_array().into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let known = names(was);
+    let added: Vec<String> = names(is).into_iter().filter(|name| !known.contains(name)).collect();
+    if was["deletionTimestamp"].is_string() && !added.is_empty() {
+        let shown: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
+        let message = format!(
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            shown.join(", ")
+        );
+        add("FieldValueForbidden", message, "finalizers");
     }
-    refuse(&call.resource, new, &causes)
+    let given = is["resourceVersion"].as_str().is_some_and(|version| !version.is_empty());
+    if call.resource.custom.is_some() && !given && call.verb == crate::request::Verb::Update {
+        let message = "Invalid value: 0: must be specified for an update".into();
+        add("FieldValueInvalid", message, "resourceVersion");
+        return causes;
+    }
+    // The kinds' own validation finds them again.
+    causes.extend(causes.clone());
+    causes
 }
 
 fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<(), Refusal> {
