@@ -27,15 +27,53 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
         return serde_saphyr::from_str(text).map_err(|error| unrecognized(format!("yaml: {error}")));
     }
-    serde_json::from_slice(bytes).map_err(|error| {
-        let shown = if bytes.is_empty() {
-            "<empty>".into()
-        } else {
-            String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_LEN_MAX)])
-        };
+    let not_json = |why: &str| {
+        unrecognized(format!("couldn't get version/kind; json parse error: {why} ({})", summary(bytes)))
+    };
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let why = if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() };
-        unrecognized(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
-    })
+        not_json(&why)
+    })?;
+    match identified(&value) {
+        Ok(()) => Ok(value),
+        Err(why) => Err(not_json(&why)),
+    }
+}
+
+/// Whether kind and version can be read out of a value, in the words of Go.
+fn identified(value: &Value) -> Result<(), String> {
+    const TARGET: &str =
+        r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    let type_of = |value: &Value| match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let Value::Object(map) = value else {
+        if value.is_null() {
+            return Ok(());
+        }
+        return Err(format!("json: cannot unmarshal {} into Go value of type {TARGET}", type_of(value)));
+    };
+    for field in ["apiVersion", "kind"] {
+        let given = map.get(field).filter(|value| !value.is_string() && !value.is_null());
+        if let Some(given) = given {
+            return Err(format!("json: cannot unmarshal {} into Go struct field .{field} of type string", type_of(given)));
+        }
+    }
+    Ok(())
+}
+
+/// The beginning of a body: as text when it looks like JSON, in hexadecimal digits otherwise.
+pub(crate) fn summary(bytes: &[u8]) -> String {
+    if !bytes.starts_with(b"{") {
+        return hex(bytes);
+    }
+    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_LEN_MAX)]);
+    if bytes.len() > SHOWN_LEN_MAX { format!("{shown} ...") } else { shown.into_owned() }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -96,6 +134,9 @@ impl Decoder {
     }
 
     fn value(&mut self, schema: Schema<'_>, owner: &str, value: &mut Value) -> Result<(), String> {
+        if let Some(why) = wrong_text(schema, value) {
+            return Err(why);
+        }
         if let Some(expected) = wrong_type(schema, value) {
             return Err(self.cannot_unmarshal(value, owner, &expected));
         }
@@ -154,6 +195,43 @@ fn remove(map: &mut Map<String, Value>, names: &[String]) {
     for name in names {
         map.remove(name);
     }
+}
+
+/// What Go says of a text that is of the right type and not in the right form.
+fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
+    let Value::String(text) = value else { return None };
+    let is = |name: &str| schema.reference() == Some(name);
+    if schema.text("format") == Some("byte") {
+        return illegal_base64(text).map(|at| format!("illegal base64 data at input byte {at}"));
+    }
+    if is("MicroTime") {
+        const LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
+        let fails = |rest: &str, part: &str| {
+            Some(format!("parsing time {text:?} as {LAYOUT:?}: cannot parse {rest:?} as {part:?}"))
+        };
+        return match text.split_once('.') {
+            _ if text.parse::<jiff::Timestamp>().is_err() => fails(text, "2006"),
+            None => fails(text.get("2006-01-02T15:04:05".len()..).unwrap_or_default(), ".000000"),
+            Some(_) => None,
+        };
+    }
+    if is("Quantity") && crate::admit::quantity::canonical(text).is_none() {
+        let rule = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+        return Some(rule.into());
+    }
+    None
+}
+
+/// Where a text stops being base64.
+fn illegal_base64(text: &str) -> Option<usize> {
+    let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, byte)| !b"\r\n".contains(byte)).collect();
+    let n_digits = bytes.iter().take_while(|(_, byte)| byte.is_ascii_alphanumeric() || b"+/".contains(byte)).count();
+    let padding = &bytes[n_digits..];
+    let whole = bytes.len() % 4 == 0 && padding.len() <= 2 && padding.iter().all(|(_, byte)| *byte == b'=');
+    if whole {
+        return None;
+    }
+    Some(padding.first().map_or(text.len() - text.len() % 4, |(at, _)| *at))
 }
 
 /// The Go type that was expected, when the value is of another one.

@@ -362,7 +362,9 @@ fn meta(state: &State, parts: &Parts) -> Response<Body> {
         ["openapi", "v3", "apis", group, version] => openapi::v3(registry, group, version),
         _ => None,
     };
+    let no_version = matches!(path.as_slice(), ["apis", group, _, ..] if kinds::group(registry, group).is_some());
     match document {
+        None if no_version => refuse(&Refusal::no_such_path()),
         Some(document) => respond(StatusCode::OK, "application/json", full(bytes_of(&document))),
         None => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }

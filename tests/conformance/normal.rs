@@ -94,7 +94,7 @@ impl Normal {
         }
         // After the text come the differences of Go's internal types.
         if let Some((told, _)) = text.split_once("\n@@ ") {
-            text = format!("{told}\n");
+            text = told.into();
         }
         if AGE.is_match(&text) {
             return "AGE".into();
@@ -125,6 +125,14 @@ fn forget_revision(map: &mut Map<String, Value>) {
 /// Where two answers differ, one line each.
 pub(crate) fn compare(expected: &Value, found: &Value, at: &str, differences: &mut Vec<String>) {
     match (expected, found) {
+        // What follows from another status is not worth telling.
+        (Value::Object(one), Value::Object(other)) if one.contains_key("code") && one["code"] != other["code"] && at.matches('/').count() == 1 => {
+            let short = |answer: &Value| match &answer["body"]["message"] {
+                Value::Null => format!("{}", answer["code"]),
+                message => format!("{} {message}", answer["code"]),
+            };
+            differences.push(format!("{at}:\n      expected {}\n         found {}", short(expected), short(found)));
+        }
         (Value::Object(one), Value::Object(other)) => {
             for (key, value) in one {
                 match other.get(key) {

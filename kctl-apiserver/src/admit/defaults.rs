@@ -28,6 +28,23 @@ pub fn default_object(api_version: &str, kind: &str, object: &mut Value) {
         decode(schema, object);
     }
     default(object);
+    add_times_of_conditions(api_version, kind, object);
+}
+
+/// Go writes the times of conditions even when they are not there.
+fn add_times_of_conditions(api_version: &str, kind: &str, object: &mut Value) {
+    let times: &[&str] = match (api_version, kind) {
+        ("v1", "Pod" | "PersistentVolumeClaim") | ("batch/v1", "Job") => &["lastProbeTime", "lastTransitionTime"],
+        ("v1", "Node") => &["lastHeartbeatTime", "lastTransitionTime"],
+        ("apps/v1", "Deployment") => &["lastTransitionTime", "lastUpdateTime"],
+        _ => &["lastTransitionTime"],
+    };
+    let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        for time in times {
+            add(condition, time, Value::Null);
+        }
+    }
 }
 
 fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {

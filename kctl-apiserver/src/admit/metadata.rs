@@ -73,8 +73,7 @@ fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, messages:
 
 fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
     let (name, prefix) = (text(meta, "name"), text(meta, "generateName"));
-    // Kinds of the core judge only the whole name.
-    if !prefix.is_empty() && name.is_empty() {
+    if !prefix.is_empty() {
         add_invalid(errors, "metadata.generateName", prefix, rule.check_prefix(prefix));
     }
     if !name.is_empty() {

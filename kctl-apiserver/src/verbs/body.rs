@@ -8,6 +8,9 @@ use crate::{crd, decode, kinds::Resource, proto, request::Call};
 /// In the order of the real server's 415. Custom kinds have no messages: for them the last one is refused.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
 
+/// Versions that the real server still knows of groups that have a first one.
+const OLD_VERSIONS: [&str; 4] = ["v1beta1", "v1beta2", "v2beta1", "v2beta2"];
+
 /// An object out of a request, with the texts of warnings about it.
 pub(super) struct Decoded {
     pub(super) object: Value,
@@ -41,7 +44,7 @@ fn media_type(call: &Call) -> &str {
 /// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
 pub(super) fn fit(call: &Call, mut object: Value) -> Result<Decoded, Refusal> {
     let resource = &call.resource;
-    identify(resource, &mut object)?;
+    identify(call, &mut object)?;
     let unknown = match (&resource.custom, resource.schema()) {
         (Some(_), Some(schema)) => crd::prune(schema, &mut object),
         (None, Some(schema)) => {
@@ -66,7 +69,7 @@ pub(super) fn fit(call: &Call, mut object: Value) -> Result<Decoded, Refusal> {
 
 /// An object has each of its owners once.
 fn drop_repeated_owners(object: &mut Value) -> Option<String> {
-    let owners = object["metadata"]["ownerReferences"].as_array_mut()?;
+    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
     let (mut known, mut repeated) = (Vec::new(), Vec::new());
     owners.retain(|owner| {
         let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
@@ -96,31 +99,54 @@ fn cannot_be_handled(resource: &Resource, why: &str) -> Refusal {
     Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
 }
 
-fn identify(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
+fn identify(call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    let resource = &call.resource;
     let (kind, api_version) = (resource.kind(), resource.api_version());
-    let Value::Object(map) = object else {
-        return Err(Refusal::bad_request(format!("the object provided is unrecognized (must be of type {kind})")));
-    };
-    let given = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_custom = resource.custom.is_some();
+    if object.is_null() && !is_custom {
+        *object = json!({});
+    }
+    let given = |key: &str| object[key].as_str().unwrap_or_default();
     let (given_kind, given_api) = (given("kind"), given("apiVersion"));
-    if resource.custom.is_some() && (given_kind.is_empty() || given_api.is_empty()) {
-        let missing = if given_kind.is_empty() { "kind" } else { "apiVersion" };
-        return Err(Refusal::bad_request(format!("Object '{missing}' is missing in the body of a {kind}")));
+    if is_custom && given_kind.is_empty() {
+        let (sent, shown) = (String::from_utf8_lossy(&call.body), decode::summary(&call.body));
+        let why = format!("Object 'Kind' is missing in '{}' ({shown})", sent.trim_end());
+        return Err(Refusal::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why}"
+        )));
+    }
+    let version = given_api.rsplit('/').next().unwrap_or_default();
+    let group = given_api.rsplit_once('/').map_or("", |(group, _)| group);
+    let is_known = is_custom || group == resource.of.group && OLD_VERSIONS.contains(&version);
+    if (!given_api.is_empty() || is_custom) && given_api != api_version && (is_known || is_custom) {
+        return Err(Refusal::bad_request(format!(
+            "the API version in the data ({given_api}) does not match the expected API version ({api_version})"
+        )));
     }
     if !given_kind.is_empty() && given_kind != kind {
-        let version = given_api.rsplit('/').next().unwrap_or_default();
+        if is_custom {
+            let cause = crate::status::Cause {
+                reason: "FieldValueInvalid",
+                message: format!("Invalid value: {given_kind:?}: must be {kind}"),
+                field: "kind".into(),
+            };
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(Refusal::invalid(&resource.of.group, kind, name, &[cause]));
+        }
+        let own_group = resource.of.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
         return Err(Refusal::bad_request(format!(
-            "{given_kind} in version {version:?} cannot be handled as a {kind}: converting (v1.{given_kind}) to (core.{kind}): unknown conversion"
+            "{given_kind} in version {version:?} cannot be handled as a {kind}: converting (v1.{given_kind}) to \
+             ({own_group}.{kind}): unknown conversion"
         )));
     }
     if !given_api.is_empty() && given_api != api_version {
-        let version = given_api.rsplit('/').next().unwrap_or_default();
         return Err(Refusal::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version {given_api:?}"
+            "{kind} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version \
+             {given_api:?} in scheme \"pkg/runtime/scheme.go:111\""
         )));
     }
-    map.insert("kind".into(), kind.into());
-    map.insert("apiVersion".into(), api_version.into());
+    object["kind"] = kind.into();
+    object["apiVersion"] = api_version.into();
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, body, ownership, strategy};
+use super::{Answer, body, ownership, priority, strategy};
 use crate::{
     admit, apply, crd,
     request::Call,
@@ -85,6 +85,7 @@ pub(super) fn store(
         Value::Null => {}
         managed => object["metadata"]["managedFields"] = managed,
     }
+    priority::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
     strategy::validate(call, None, &object, Vec::new())?;
     if state.get(&resource.of, &key).is_some() {

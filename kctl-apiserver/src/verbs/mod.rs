@@ -7,6 +7,7 @@ mod delete;
 mod list;
 mod ownership;
 mod patch;
+mod priority;
 mod read;
 mod scale;
 mod shown;

@@ -73,8 +73,6 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         meta.insert("creationTimestamp".into(), state.clock.seconds().into());
         if counts_generations(resource) {
             meta.insert("generation".into(), 1.into());
-        } else {
-            meta.remove("generation");
         }
     }
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
@@ -118,6 +116,12 @@ fn select_own_pods(job: &mut Value) {
         job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
     }
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
+    // A job without labels of its own has those of its pods.
+    let template = job["spec"]["template"]["metadata"]["labels"].clone();
+    let own = &mut job["metadata"]["labels"];
+    if own.as_object().is_none_or(Map::is_empty) {
+        *own = template;
+    }
 }
 
 /// What the admission plugin `StorageObjectInUseProtection` adds.
@@ -202,6 +206,9 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
         _ => {}
     }
+    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
+        keep_addresses(old, new);
+    }
     let meta = &old["metadata"];
     for server_owned in
         ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
@@ -213,6 +220,21 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     }
     if counts_generations(resource) && changes_generation(resource, old, new) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
+    }
+}
+
+/// The addresses of a service that an update leaves out stay; a changed first one is told for all.
+fn keep_addresses(old: &Value, new: &mut Value) {
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    if was["type"] == "ExternalName" || is["type"] == "ExternalName" {
+        return;
+    }
+    if is["clusterIP"].as_str().is_none_or(str::is_empty) {
+        set(is, "clusterIP", was.get("clusterIP").cloned());
+    }
+    if is["clusterIPs"].is_null() || (is["clusterIPs"] == was["clusterIPs"] && is["clusterIP"] != was["clusterIP"]) {
+        let address = is["clusterIP"].clone();
+        set(is, "clusterIPs", (!address.is_null()).then(|| json!([address])));
     }
 }
 
