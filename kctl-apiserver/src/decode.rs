@@ -1,8 +1,12 @@
 //! From the body of a request to an object of its kind: wrong types are refused, unknown fields are dropped and named.
 
+mod duplicates;
+
 use serde_json::{Map, Value};
 
+pub(crate) use self::duplicates::duplicates;
 use crate::{
+    patch::go_text::json_type,
     proto::{self, ProtoError},
     schema::Schema,
 };
@@ -44,24 +48,16 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
 fn identified(value: &Value) -> Result<(), String> {
     const TARGET: &str =
         r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-    let type_of = |value: &Value| match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
     let Value::Object(map) = value else {
         if value.is_null() {
             return Ok(());
         }
-        return Err(format!("json: cannot unmarshal {} into Go value of type {TARGET}", type_of(value)));
+        return Err(format!("json: cannot unmarshal {} into Go value of type {TARGET}", json_type(value)));
     };
     for field in ["apiVersion", "kind"] {
         let given = map.get(field).filter(|value| !value.is_string() && !value.is_null());
         if let Some(given) = given {
-            return Err(format!("json: cannot unmarshal {} into Go struct field .{field} of type string", type_of(given)));
+            return Err(format!("json: cannot unmarshal {} into Go struct field .{field} of type string", json_type(given)));
         }
     }
     Ok(())
@@ -94,6 +90,22 @@ pub(crate) fn typed(schema: Schema<'_>, kind: &str, object: &mut Value) -> Resul
     let mut decoder = Decoder { unknown: Vec::new(), path: Vec::new() };
     decoder.fields(schema, kind, object)?;
     Ok(decoder.unknown)
+}
+
+/// Makes the metadata of a custom object fit its type, as [`typed`] does.
+///
+/// # Errors
+/// The first value of a wrong type, in Go's words, which begin with the metadata.
+pub(crate) fn typed_metadata(metadata: &mut Value) -> Result<(), String> {
+    const META: &str = "ObjectMeta";
+    let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return Ok(()) };
+    if !metadata.is_object() && !metadata.is_null() {
+        let found = json_type(metadata);
+        return Err(format!("json: cannot unmarshal {found} into Go value of type v1.{META}"));
+    }
+    // What the type does not have is dropped and named by `crd::prune`.
+    let mut decoder = Decoder { unknown: Vec::new(), path: Vec::new() };
+    decoder.fields(schema, META, &mut metadata.clone())
 }
 
 struct Decoder {

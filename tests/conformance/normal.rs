@@ -15,6 +15,8 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20\d\d-\d\d-\d\dT\d\d:\d
 static MICRO_TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z"));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+\b"));
 static REVISION: LazyLock<Regex> = LazyLock::new(|| regex(r#"(current: |in record \(|ResourceVersion: |resourceVersion\\?":\\?")[1-9]\d*"#));
+static BODY: LazyLock<Regex> = LazyLock::new(|| regex(r#"Invalid value: "\{\\?"apiVersion.*\}": "#));
+static BEGINNING: LazyLock<Regex> = LazyLock::new(|| regex(r"\(\{[^()]{0,40} \.\.\.\)"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+(s|ms)$"));
 
 /// What was replaced in the answers of a case so far: equal values get equal names, others others.
@@ -107,6 +109,9 @@ impl Normal {
         let text = MICRO_TIME.replace_all(&text, "MICROTIME");
         let text = TIME.replace_all(&text, "TIME");
         let text = ADDRESS.replace_all(&text, "ADDRESS");
+        // The order of fields in whole bodies, and names of other lengths in their beginnings.
+        let text = BODY.replace_all(&text, "Invalid value: BODY: ");
+        let text = BEGINNING.replace_all(&text, "(BEGINNING)");
         REVISION.replace_all(&text, "${1}RV").into_owned()
     }
 }

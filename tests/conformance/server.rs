@@ -27,7 +27,10 @@ impl Server {
         let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("KUBECONFIG names a kubeconfig file");
         let options = kube::config::KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-        Self::Real(kube::Client::try_from(config.expect("the kubeconfig is whole")).expect("TLS is set up"))
+        let mut config = config.expect("the kubeconfig is whole");
+        // Refusals are answers.
+        config.default_retry = false;
+        Self::Real(kube::Client::try_from(config).expect("TLS is set up"))
     }
 
     /// The answer to a request, which has to come in time.

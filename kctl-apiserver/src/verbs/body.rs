@@ -3,7 +3,13 @@
 use serde_json::{Value, json};
 
 use super::Refusal;
-use crate::{crd, decode, kinds::Resource, proto, request::Call};
+use crate::{
+    crd, decode,
+    kinds::Resource,
+    proto,
+    request::{Call, Verb},
+    status::Cause,
+};
 
 /// In the order of the real server's 415. Custom kinds have no messages: for them the last one is refused.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
@@ -41,24 +47,66 @@ fn media_type(call: &Call) -> &str {
     }
 }
 
+/// Why an object does not fit its kind.
+pub(super) enum Misfit {
+    /// Another kind or version than that of the path.
+    Identity(Refusal),
+    /// A wrong type or, when the request is strict, an unknown field.
+    Content(String),
+}
+
+impl Misfit {
+    fn of_body(self, resource: &Resource) -> Refusal {
+        match self {
+            Self::Identity(refusal) => refusal,
+            Self::Content(why) => cannot_be_handled(resource, &why),
+        }
+    }
+
+    /// A patch has made it so: the refusal shows what it has made.
+    pub(super) fn of_patch(self, shown: &str) -> Refusal {
+        let why = match self {
+            Self::Identity(refusal) if refusal.code == http::StatusCode::UNPROCESSABLE_ENTITY => return refusal,
+            Self::Identity(refusal) => refusal.message,
+            Self::Content(why) => why,
+        };
+        let message = format!("Invalid value: {}: {why}", Value::from(shown));
+        let cause = Cause { reason: "FieldValueInvalid", message, field: "patch".into() };
+        Refusal::invalid("", "", "", &[cause])
+    }
+}
+
 /// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
-pub(super) fn fit(call: &Call, mut object: Value) -> Result<Decoded, Refusal> {
+fn fit(call: &Call, object: Value) -> Result<Decoded, Refusal> {
+    let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
+    fit_as(call, object, sent).map_err(|misfit| misfit.of_body(&call.resource))
+}
+
+/// The same; `sent` is the JSON in which fields may come twice.
+pub(super) fn fit_as(call: &Call, mut object: Value, sent: &[u8]) -> Result<Decoded, Misfit> {
     let resource = &call.resource;
-    identify(call, &mut object)?;
+    identify(call, &mut object).map_err(Misfit::Identity)?;
     let unknown = match (&resource.custom, resource.schema()) {
-        (Some(_), Some(schema)) => crd::prune(schema, &mut object),
+        (Some(_), Some(schema)) => {
+            if let Some(metadata) = object.get_mut("metadata") {
+                decode::typed_metadata(metadata).map_err(Misfit::Content)?;
+            }
+            crd::prune(schema, &mut object)
+        }
         (None, Some(schema)) => {
-            decode::typed(schema, resource.kind(), &mut object).map_err(|why| cannot_be_handled(resource, &why))?
+            decode::typed(schema, resource.kind(), &mut object).map_err(Misfit::Content)?
         }
         (_, None) => Vec::new(),
     };
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    let repeated = decode::duplicates(sent);
+    let texts = repeated.iter().map(|path| format!("duplicate field \"{path}\""));
+    let texts: Vec<String> = texts.chain(unknown.iter().map(|path| format!("unknown field \"{path}\""))).collect();
     let mut warnings = match call.params.text("fieldValidation") {
         "Strict" if !texts.is_empty() => {
-            return Err(cannot_be_handled(resource, &format!("strict decoding error: {}", texts.join(", "))));
+            return Err(Misfit::Content(format!("strict decoding error: {}", texts.join(", "))));
         }
         "Ignore" => Vec::new(),
         _ => texts,
@@ -93,46 +141,77 @@ fn drop_repeated_owners(object: &mut Value) -> Option<String> {
 
 fn cannot_be_handled(resource: &Resource, why: &str) -> Refusal {
     let (kind, version) = (resource.kind(), &resource.version);
-    if resource.custom.is_some() {
-        return Refusal::bad_request(why);
-    }
     Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
 }
 
 fn identify(call: &Call, object: &mut Value) -> Result<(), Refusal> {
     let resource = &call.resource;
-    let (kind, api_version) = (resource.kind(), resource.api_version());
-    let is_custom = resource.custom.is_some();
-    if object.is_null() && !is_custom {
+    if object.is_null() && resource.custom.is_none() {
         *object = json!({});
     }
     let given = |key: &str| object[key].as_str().unwrap_or_default();
-    let (given_kind, given_api) = (given("kind"), given("apiVersion"));
-    if is_custom && given_kind.is_empty() {
+    match (&resource.custom, call.verb) {
+        (Some(_), Verb::Patch) => same_identity(resource, object)?,
+        (Some(_), _) => is_custom(call, given("kind"), given("apiVersion"), object)?,
+        (None, _) => is_built_in(resource, given("kind"), given("apiVersion"))?,
+    }
+    let Value::Object(map) = object else {
+        let why = format!("the object provided is unrecognized (must be of type {})", resource.kind());
+        return Err(Refusal::bad_request(why));
+    };
+    map.insert("kind".into(), resource.kind().into());
+    map.insert("apiVersion".into(), resource.api_version().into());
+    Ok(())
+}
+
+/// A custom object stays of its kind and version when it is patched.
+fn same_identity(resource: &Resource, object: &Value) -> Result<(), Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let given = object["kind"].as_str().unwrap_or_default();
+    for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind().to_owned())] {
+        let found = &object[field];
+        if *found != expected.as_str() {
+            let message = format!("Invalid value: {found}: must be {expected}");
+            let cause = Cause { reason: "FieldValueInvalid", message, field: field.into() };
+            return Err(Refusal::invalid(&resource.of.group, given, name, &[cause]));
+        }
+    }
+    Ok(())
+}
+
+fn is_custom(call: &Call, given_kind: &str, given_api: &str, object: &Value) -> Result<(), Refusal> {
+    let resource = &call.resource;
+    let (kind, api_version) = (resource.kind(), resource.api_version());
+    if given_kind.is_empty() {
         let (sent, shown) = (String::from_utf8_lossy(&call.body), decode::summary(&call.body));
         let why = format!("Object 'Kind' is missing in '{}' ({shown})", sent.trim_end());
-        return Err(Refusal::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): {why}"
-        )));
+        return Err(Refusal::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}")));
     }
-    let version = given_api.rsplit('/').next().unwrap_or_default();
-    let group = given_api.rsplit_once('/').map_or("", |(group, _)| group);
-    let is_known = is_custom || group == resource.of.group && OLD_VERSIONS.contains(&version);
-    if (!given_api.is_empty() || is_custom) && given_api != api_version && (is_known || is_custom) {
-        return Err(Refusal::bad_request(format!(
-            "the API version in the data ({given_api}) does not match the expected API version ({api_version})"
-        )));
+    if given_api != api_version {
+        return Err(wrong_version(given_api, &api_version));
+    }
+    if given_kind != kind {
+        let message = format!("Invalid value: {given_kind:?}: must be {kind}");
+        let cause = Cause { reason: "FieldValueInvalid", message, field: "kind".into() };
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        return Err(Refusal::invalid(&resource.of.group, given_kind, name, &[cause]));
+    }
+    Ok(())
+}
+
+fn wrong_version(given: &str, expected: &str) -> Refusal {
+    Refusal::bad_request(format!(
+        "the API version in the data ({given}) does not match the expected API version ({expected})"
+    ))
+}
+
+fn is_built_in(resource: &Resource, given_kind: &str, given_api: &str) -> Result<(), Refusal> {
+    let (kind, api_version) = (resource.kind(), resource.api_version());
+    let (group, version) = given_api.rsplit_once('/').unwrap_or(("", given_api));
+    if given_api != api_version && group == resource.of.group && OLD_VERSIONS.contains(&version) {
+        return Err(wrong_version(given_api, &api_version));
     }
     if !given_kind.is_empty() && given_kind != kind {
-        if is_custom {
-            let cause = crate::status::Cause {
-                reason: "FieldValueInvalid",
-                message: format!("Invalid value: {given_kind:?}: must be {kind}"),
-                field: "kind".into(),
-            };
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            return Err(Refusal::invalid(&resource.of.group, kind, name, &[cause]));
-        }
         let own_group = resource.of.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
         return Err(Refusal::bad_request(format!(
             "{given_kind} in version {version:?} cannot be handled as a {kind}: converting (v1.{given_kind}) to \
@@ -145,8 +224,6 @@ fn identify(call: &Call, object: &mut Value) -> Result<(), Refusal> {
              {given_api:?} in scheme \"pkg/runtime/scheme.go:111\""
         )));
     }
-    object["kind"] = kind.into();
-    object["apiVersion"] = api_version.into();
     Ok(())
 }
 

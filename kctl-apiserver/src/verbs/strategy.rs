@@ -281,13 +281,25 @@ pub(super) fn validate(
 ) -> Result<(), Refusal> {
     let resource = &call.resource;
     let cause = |error: crd::FieldError| Cause { reason: error.reason, message: error.message, field: error.field };
-    causes.extend(crate::admit::metadata(resource, object));
+    let of_metadata = crate::admit::metadata(resource, object);
+    if old.is_some() && (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "configmaps") {
+        causes.extend(of_metadata.clone());
+    }
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
-        let mut errors = crd::validate(schema, object);
+        // A missing name makes rules meaningless too.
+        let known = of_metadata.into_iter().map(|cause| crd::FieldError {
+            reason: cause.reason,
+            message: cause.message,
+            field: cause.field,
+        });
+        let mut errors: Vec<crd::FieldError> = known.collect();
+        errors.extend(validated(schema, call, object));
         if !custom.rules().is_empty() {
             custom.rules().validate(object, old, &mut errors);
         }
         causes.extend(errors.into_iter().map(cause));
+    } else {
+        causes.extend(of_metadata);
     }
     if resource.of.resource == "customresourcedefinitions" {
         causes.extend(crd::validate_definition(object).into_iter().map(cause));
@@ -299,6 +311,21 @@ pub(super) fn validate(
         }
     }
     refuse(resource, object, &causes)
+}
+
+/// What the schema of a custom kind says; of a status, only the status is judged and named.
+fn validated(schema: crate::schema::Schema<'_>, call: &Call, object: &Value) -> Vec<crd::FieldError> {
+    let mut errors = crd::validate(schema, object);
+    if call.subresource == "status" {
+        errors.retain(|error| error.field == "status" || error.field.starts_with("status."));
+        for error in &mut errors {
+            if let Some(short) = error.field.strip_prefix("status.") {
+                error.message =
+                    error.message.replacen(&format!(" {} in body", error.field), &format!(" {short} in body"), 1);
+            }
+        }
+    }
+    errors
 }
 
 /// What an update may not change in the metadata of an object (`ValidateObjectMetaAccessorUpdate`).

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{Answer, body, create::Writing, strategy};
 use crate::{
     admit, apply, crd,
-    request::Call,
-    status::{GroupResource, Refusal},
+    request::{Call, Verb},
+    status::{Cause, GroupResource, Refusal},
     store::{Key, State},
 };
 
@@ -17,10 +17,8 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
     ("", "endpoints"),
     ("", "events"),
     ("", "limitranges"),
-    ("", "podtemplates"),
     ("", "services"),
     ("coordination.k8s.io", "leases"),
-    ("discovery.k8s.io", "endpointslices"),
     ("events.k8s.io", "events"),
     ("rbac.authorization.k8s.io", "clusterrolebindings"),
     ("rbac.authorization.k8s.io", "clusterroles"),
@@ -104,6 +102,12 @@ pub(super) fn write(
     }
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
         return Err(Refusal::modified(&resource.of, &call.name));
+    }
+    let is_scale = call.subresource == "scale";
+    if version.is_empty() && resource.custom.is_some() && call.verb == Verb::Update && !is_scale {
+        let message = "Invalid value: 0: must be specified for an update".into();
+        let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
+        return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
     }
     let causes = strategy::changes_of_metadata(call, old, &new);
     strategy::prepare_update(resource, &call.subresource, old, &mut new);
