@@ -54,7 +54,10 @@ impl std::fmt::Display for GroupResource {
 }
 
 fn details(of: &GroupResource, name: &str) -> Value {
-    let mut details = json!({ "kind": of.resource });
+    let mut details = json!({});
+    if !of.resource.is_empty() {
+        details["kind"] = of.resource.clone().into();
+    }
     if !name.is_empty() {
         details["name"] = name.into();
     }

@@ -165,6 +165,11 @@ impl Registry {
         self.groups.get(group).is_some_and(|versions| versions.iter().any(|known| known == version))
     }
 
+    /// Whether a group has built-in kinds.
+    pub(crate) fn is_built_in(&self, group: &str) -> bool {
+        self.all().any(|resource| resource.of.group == group && resource.custom.is_none())
+    }
+
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }

@@ -18,7 +18,7 @@ const NAME_BASE_LEN_MAX: usize = 58;
 
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let body::Decoded { object, warnings } = body::read(call)?;
-    if let Some(reviewed) = super::subresources::review(state, call, &object) {
+    if let Some(reviewed) = super::reviews::review(state, call, &object)? {
         return Ok(Answer::created(reviewed));
     }
     let object = store(state, call, object, own_all)?;
@@ -98,15 +98,19 @@ pub(super) fn store(
 }
 
 fn set_namespace(call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    if !call.resource.listed.namespaced {
+        if let Some(meta) = object["metadata"].as_object_mut() {
+            meta.remove("namespace");
+        }
+        return Ok(());
+    }
     let given = object["metadata"]["namespace"].as_str().unwrap_or_default();
     if !given.is_empty() && given != call.namespace {
         return Err(Refusal::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    if call.resource.listed.namespaced {
-        object["metadata"]["namespace"] = call.namespace.clone().into();
-    }
+    object["metadata"]["namespace"] = call.namespace.clone().into();
     Ok(())
 }
 

@@ -21,7 +21,7 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
 
 /// Drops from a new object what the client did not send and the server has filled in.
 pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
-    if resource.has_status() && !(resource.of.resource == "nodes" && resource.of.group.is_empty()) {
+    if resource.has_status() {
         remove(object, "/status");
     }
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());

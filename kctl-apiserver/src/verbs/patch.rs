@@ -8,7 +8,7 @@ use crate::{
     apply,
     patch::{go_text, json::JsonPatchError, json_patch},
     request::Call,
-    status::Refusal,
+    status::{Cause, Refusal},
     store::State,
 };
 
@@ -91,12 +91,7 @@ fn patched(call: &Call, media: &str, old: &Value) -> Result<Patched, Refusal> {
 
 fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     if !call.params.given("fieldManager") {
-        let cause = crate::status::Cause {
-            reason: "FieldValueRequired",
-            message: "Required value: is required for apply patch".into(),
-            field: "fieldManager".into(),
-        };
-        return Err(Refusal::invalid("meta.k8s.io", "PatchOptions", "", &[cause]));
+        return Err(needs_manager());
     }
     let applied = applied(call)?;
     let of = &call.resource.of;
@@ -111,6 +106,15 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let body::Decoded { object: mut new, warnings } = fitted;
     update::match_names(call, &mut new)?;
     let Some(old) = old else {
+        let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+        if !uid.is_empty() {
+            let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Refusal::conflict(of, &call.name, &why));
+        }
+        // A version of an object that is not there is none.
+        if let Some(meta) = new["metadata"].as_object_mut() {
+            meta.remove("resourceVersion");
+        }
         let created = create::store(state, call, new, |_, _, object| {
             object["metadata"]["managedFields"] = managed_fields;
             Ok(())
@@ -119,6 +123,15 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     };
     let written = update::write(state, call, &old, new, |_, _, _| Ok(()))?;
     Ok(Answer::ok(written).with_warnings(warnings))
+}
+
+pub(super) fn needs_manager() -> Refusal {
+    let cause = Cause {
+        reason: "FieldValueRequired",
+        message: "Required value: is required for apply patch".into(),
+        field: "fieldManager".into(),
+    };
+    Refusal::invalid("meta.k8s.io", "PatchOptions", "", &[cause])
 }
 
 /// What is applied: an object of the kind of the path.
@@ -157,7 +170,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-fn refused(call: &Call, error: apply::ApplyError) -> Refusal {
+pub(super) fn refused(call: &Call, error: apply::ApplyError) -> Refusal {
     let text = error.to_string();
     match error {
         apply::ApplyError::Conflicts(conflicts) => {

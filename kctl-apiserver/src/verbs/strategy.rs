@@ -206,8 +206,14 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
         _ => {}
     }
-    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
-        keep_addresses(old, new);
+    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+        ("", "services") => keep_addresses(old, new),
+        ("", "namespaces") if subresource.is_empty() => {
+            // They have their own subresource.
+            let finalizers = old["spec"].get("finalizers").cloned();
+            set(&mut new["spec"], "finalizers", finalizers);
+        }
+        _ => {}
     }
     let meta = &old["metadata"];
     for server_owned in

@@ -1,8 +1,9 @@
 //! Rules of label selectors, and whether they select labels.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Errors, entries, pairs, text};
+use super::{Errors, entries, text};
+use crate::selector::selects;
 
 pub(super) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);
@@ -58,23 +59,6 @@ pub(super) fn is_empty(selector: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         _ => true,
     })
-}
-
-fn selects(selector: &Value, labels: &Value) -> bool {
-    let empty = Map::new();
-    let labels = labels.as_object().unwrap_or(&empty);
-    let equal = pairs(&selector["matchLabels"]).all(|(key, value)| labels.get(key) == Some(value));
-    equal
-        && entries(&selector["matchExpressions"]).all(|(_, requirement)| {
-            let found = labels.get(text(&requirement["key"]));
-            let is_listed = || found.is_some_and(|found| entries(&requirement["values"]).any(|(_, value)| value == found));
-            match text(&requirement["operator"]) {
-                "In" => is_listed(),
-                "NotIn" => !is_listed(),
-                "Exists" => found.is_some(),
-                _ => found.is_none(),
-            }
-        })
 }
 
 /// A selector with its fields in Go's order.
