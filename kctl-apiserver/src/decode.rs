@@ -211,8 +211,13 @@ fn remove(map: &mut Map<String, Value>, names: &[String]) {
 
 /// What Go says of a text that is of the right type and not in the right form.
 fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
-    let Value::String(text) = value else { return None };
+    const QUANTITY: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     let is = |name: &str| schema.reference() == Some(name);
+    let text = match value {
+        Value::String(text) => text,
+        Value::Array(_) | Value::Object(_) | Value::Bool(_) if is("Quantity") => return Some(QUANTITY.into()),
+        _ => return None,
+    };
     if schema.text("format") == Some("byte") {
         return illegal_base64(text).map(|at| format!("illegal base64 data at input byte {at}"));
     }
@@ -228,8 +233,7 @@ fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
         };
     }
     if is("Quantity") && crate::admit::quantity::canonical(text).is_none() {
-        let rule = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-        return Some(rule.into());
+        return Some(QUANTITY.into());
     }
     None
 }
@@ -254,6 +258,9 @@ fn wrong_type(schema: Schema<'_>, value: &Value) -> Option<String> {
         ("string", Value::Number(_)) => {
             format == "int-or-string" || schema.reference().is_some_and(|name| name == "Quantity")
         }
+        ("integer", Value::Number(number)) if format == "int32" && number.as_i64().is_some() => {
+            number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+        }
         ("integer", Value::Number(number)) => {
             number.is_i64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
         }
@@ -271,6 +278,7 @@ fn go_type(schema: Schema<'_>) -> String {
     let named = |schema: Schema<'_>| schema.reference().map(|name| format!("v1.{name}"));
     match (schema.type_name().unwrap_or_default(), schema.text("format").unwrap_or_default()) {
         ("string", "date-time") => "Time".into(),
+        ("string", "int-or-string") => "int32".into(),
         ("integer", "") => "int64".into(),
         ("integer", format) => format.into(),
         ("number", _) => "float64".into(),

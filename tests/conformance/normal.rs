@@ -149,9 +149,15 @@ pub(crate) fn compare(expected: &Value, found: &Value, at: &str, differences: &m
                 differences.push(format!("{at}/{key}: expected nothing, found {value}"));
             }
         }
-        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+        (Value::Array(one), Value::Array(other)) => {
             for (index, (one, other)) in one.iter().zip(other).enumerate() {
                 compare(one, other, &format!("{at}/{index}"), differences);
+            }
+            for (index, missing) in one.iter().enumerate().skip(other.len()) {
+                differences.push(format!("{at}/{index}: expected {missing}, found nothing"));
+            }
+            for (index, extra) in other.iter().enumerate().skip(one.len()) {
+                differences.push(format!("{at}/{index}: expected nothing, found {extra}"));
             }
         }
         (one, other) if one == other => {}

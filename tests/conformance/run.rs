@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How often a step is asked until it has the wanted status.
-const ATTEMPTS_MAX: usize = 200;
+const ATTEMPTS_MAX: usize = 600;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Headers that clients act on.
 const HEADERS: &[header::HeaderName] = &[header::CONTENT_TYPE, header::RETRY_AFTER, header::WARNING];

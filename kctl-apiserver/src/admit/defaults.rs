@@ -66,6 +66,7 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("autoscaling/v2", "HorizontalPodAutoscaler") => workload::horizontal_pod_autoscaler,
         ("policy/v1", "PodDisruptionBudget") => workload::pod_disruption_budget,
         ("v1", "Namespace") => api::namespace,
+        ("v1", "Node") => api::node,
         ("v1", "Secret") => api::secret,
         ("v1", "PersistentVolumeClaim") => api::persistent_volume_claim,
         ("v1", "PersistentVolume") => api::persistent_volume,
@@ -112,7 +113,11 @@ fn decode(schema: Schema<'_>, value: &mut Value) {
                 let is_map = field.additional_properties().is_some();
                 match value {
                     Value::Null => false,
-                    Value::Array(items) => is_required || !items.is_empty(),
+                    Value::Array(items) if is_required && items.is_empty() => {
+                        *value = Value::Null;
+                        true
+                    }
+                    Value::Array(items) => !items.is_empty(),
                     Value::Object(entries) => is_required || !is_map || !entries.is_empty(),
                     _ => true,
                 }

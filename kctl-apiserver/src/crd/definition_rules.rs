@@ -23,13 +23,18 @@ pub fn validate_definition(object: &Value) -> Vec<FieldError> {
     group(spec, &mut errors);
     enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], &mut errors);
     version_names(spec, versions, &mut errors);
-    version_parts(versions, &mut errors);
+    // What all versions share is told after the names.
+    let mut parts = Vec::new();
+    version_parts(versions, &mut parts);
+    let (own, shared): (Vec<_>, Vec<_>) = parts.into_iter().partition(|error| error.field.starts_with("spec.versions["));
+    errors.extend(own);
     if spec["preserveUnknownFields"] == true {
         let detail =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
     resource_names(&spec["names"], &mut errors);
+    errors.extend(shared);
     conversion(&spec["conversion"], &mut errors);
     stored_versions(object, versions, &mut errors);
     errors

@@ -67,7 +67,10 @@ impl Misfit {
     pub(super) fn of_patch(self, shown: &str) -> Refusal {
         let why = match self {
             Self::Identity(refusal) if refusal.code == http::StatusCode::UNPROCESSABLE_ENTITY => return refusal,
-            Self::Identity(refusal) => refusal.message,
+            Self::Identity(refusal) => match refusal.message.split_once(" cannot be handled as a ") {
+                Some((_, rest)) => rest.split_once(": ").map_or_else(|| rest.to_owned(), |(_, why)| why.to_owned()),
+                None => refusal.message,
+            },
             Self::Content(why) => why,
         };
         let message = format!("Invalid value: {}: {why}", Value::from(shown));

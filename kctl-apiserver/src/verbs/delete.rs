@@ -228,6 +228,10 @@ pub(crate) fn remove_object(
         }
         return (state.put(&resource.of, key.clone(), new), false);
     }
+    // It is marked first, which watchers see.
+    if !marked {
+        new = Value::clone(&state.put(&resource.of, key.clone(), new));
+    }
     state.remove(&resource.of, key);
     new["metadata"]["resourceVersion"] = state.revision.to_string().into();
     (new.into(), true)

@@ -9,6 +9,7 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("", "pods", &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"]),
     ("", "services", &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"]),
     ("", "namespaces", &["/spec"]),
+    ("", "nodes", &["/spec"]),
     ("", "persistentvolumeclaims", &["/metadata/finalizers"]),
     ("", "persistentvolumes", &["/metadata/finalizers"]),
     (

@@ -29,7 +29,7 @@ pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option
     let spec = &asked["spec"];
     match call.resource.of.resource.as_str() {
         "selfsubjectaccessreviews" => {
-            answered["status"] = json!({ "allowed": decided(state, &call.user, spec)? });
+            answered["status"] = decided(state, &call.user, spec)?;
         }
         "subjectaccessreviews" | "localsubjectaccessreviews" => {
             let user = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
@@ -37,7 +37,7 @@ pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option
                 let what = "at least one of user or group must be specified";
                 return Err(invalid("spec.user", &"".into(), what));
             }
-            answered["status"] = json!({ "allowed": decided(state, &user, spec)? });
+            answered["status"] = decided(state, &user, spec)?;
         }
         "selfsubjectrulesreviews" => {
             let namespace = text(&spec["namespace"]);
@@ -81,14 +81,15 @@ fn invalid(field: &str, value: &Value, what: &str) -> Refusal {
     Refusal::invalid(GROUPS[0], "", "", &[Cause { reason: "FieldValueInvalid", message, field: field.into() }])
 }
 
-fn decided(state: &State, user: &User, spec: &Value) -> Result<bool, Refusal> {
+fn decided(state: &State, user: &User, spec: &Value) -> Result<Value, Refusal> {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if resource.is_object() == other.is_object() {
         let what = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
         return Err(invalid("spec.resourceAttributes", &Value::Null, what));
     }
     if other.is_object() {
-        return Ok(access::allows_path(state, user, text(&other["verb"]), text(&other["path"])));
+        let allowed = access::allows_path(state, user, text(&other["verb"]), text(&other["path"]));
+        return Ok(json!({ "allowed": allowed }));
     }
     let asked = Attributes {
         verb: text(&resource["verb"]),
@@ -98,5 +99,11 @@ fn decided(state: &State, user: &User, spec: &Value) -> Result<bool, Refusal> {
         namespace: text(&resource["namespace"]),
         name: text(&resource["name"]),
     };
-    Ok(access::allowed(state, user, &asked))
+    let mut status = json!({ "allowed": access::allowed(state, user, &asked) });
+    if !access::is_admin(user)
+        && let Some(reason) = access::granted(state, user, &asked)
+    {
+        status["reason"] = reason.into();
+    }
+    Ok(status)
 }

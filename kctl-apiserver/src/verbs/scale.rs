@@ -108,7 +108,10 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         let applied = part_of(call, replicas);
         let new = apply::apply(&super::create::Writing::of(call, state).request(), Some(&old), &applied)
             .map_err(|error| super::patch::refused(call, error))?;
-        let written = update::write(state, call, &old, new, |_, _, _| Ok(()))?;
+        let written = update::write(state, call, &old, new, |_, _, new| {
+            forget_times(call, new);
+            Ok(())
+        })?;
         return Ok(Answer::ok(scale_of(call, &written)));
     }
     let mut new = Value::clone(&old);
@@ -120,9 +123,26 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     new["metadata"]["resourceVersion"] = scale["metadata"]["resourceVersion"].clone();
     let written: Arc<Value> = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
+        forget_times(call, new);
         Ok(())
     })?;
     Ok(Answer::ok(scale_of(call, &written)))
+}
+
+/// For built-in kinds the real server does not write when a scale has changed; what has no time comes first.
+fn forget_times(call: &Call, object: &mut Value) {
+    if call.resource.custom.is_some() {
+        return;
+    }
+    let Some(entries) = object["metadata"]["managedFields"].as_array_mut() else { return };
+    for entry in entries.iter_mut().filter(|entry| entry["subresource"] == "scale") {
+        if let Some(entry) = entry.as_object_mut() {
+            entry.remove("time");
+        }
+    }
+    entries.sort_by_key(|entry| {
+        (entry["operation"] != "Apply", entry["time"].as_str().unwrap_or_default().to_owned())
+    });
 }
 
 /// The part of an object that its scale is.

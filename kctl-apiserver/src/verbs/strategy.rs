@@ -90,6 +90,9 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
         }
         ("apiextensions.k8s.io", "customresourcedefinitions") => establish(state, object),
+        ("", "nodes") if object["spec"]["taints"].is_null() => {
+            object["spec"]["taints"] = json!([{ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" }]);
+        }
         ("batch", "jobs") => select_own_pods(object),
         ("apps" | "batch" | "policy", _) if resource.has_status() => {
             object["status"] = json!({});
@@ -182,6 +185,7 @@ fn establish(state: &State, definition: &mut Value) {
 
 /// Carries over what a write of the object or of its status may not touch, and counts the generation.
 pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     let custom = resource.custom.is_some();
     match subresource {
         "status" => {
@@ -206,7 +210,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
         _ => {}
     }
-    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+    match of {
         ("", "services") => keep_addresses(old, new),
         ("", "namespaces") if subresource.is_empty() => {
             // They have their own subresource.
@@ -224,7 +228,13 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     if resource.of.resource == "customresourcedefinitions" && subresource.is_empty() {
         accept_names(new);
     }
-    if counts_generations(resource) && changes_generation(resource, old, new) {
+    if of == ("apps", "daemonsets") && old["spec"]["template"] != new["spec"]["template"] {
+        count_template(old, new);
+    }
+    let annotated = of == ("apps", "deployments")
+        && subresource.is_empty()
+        && old["metadata"]["annotations"] != new["metadata"]["annotations"];
+    if counts_generations(resource) && (annotated || changes_generation(resource, old, new)) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
     }
 }
@@ -242,6 +252,13 @@ fn keep_addresses(old: &Value, new: &mut Value) {
         let address = is["clusterIP"].clone();
         set(is, "clusterIPs", (!address.is_null()).then(|| json!([address])));
     }
+}
+
+/// A daemon set counts the changes of its template in an annotation.
+fn count_template(old: &Value, new: &mut Value) {
+    const COUNT: &str = "deprecated.daemonset.template.generation";
+    let known = old["metadata"]["annotations"][COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
+    new["metadata"]["annotations"][COUNT] = (known.unwrap_or(0) + 1).to_string().into();
 }
 
 fn accept_names(definition: &mut Value) {

@@ -118,6 +118,7 @@ pub(super) fn write(
     strategy::validate(call, Some(old), &new, causes)?;
     own(&Writing::of(call, state).request(), old, &mut new)?;
     if call.dry_run() {
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
         return Ok(new.into());
     }
     Ok(settle(state, &resource.of, call.key(), old, new))
