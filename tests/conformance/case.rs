@@ -78,6 +78,10 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    pub(crate) fn is_watch(&self) -> bool {
+        self.request.starts_with("WATCH ") || self.request.contains("watch=true") || self.request.contains("/watch/")
+    }
+
     /// The HTTP method, the path with its query and the content type.
     pub(crate) fn request(&self) -> (&str, String, &'static str) {
         let (word, path) = self.request.split_once(' ').unwrap_or_else(|| panic!("{}: no path", self.request));

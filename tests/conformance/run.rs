@@ -97,7 +97,7 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
             tokio::time::sleep(PAUSE).await;
             continue;
         }
-        let body = parsed(&bytes);
+        let body = parsed(&bytes, step.is_watch());
         for (name, pointer) in &step.save {
             let value = body.pointer(pointer).unwrap_or_else(|| panic!("{}: no {pointer} in {body}", step.request));
             variables.set(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
@@ -123,13 +123,14 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
 }
 
 /// JSON, the events of a watch as a list, or else text.
-fn parsed(bytes: &[u8]) -> Value {
+fn parsed(bytes: &[u8], watches: bool) -> Value {
     let text = String::from_utf8_lossy(bytes).into_owned();
-    if let Ok(value) = serde_json::from_str(&text) {
-        return value;
+    let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+    match (serde_json::from_str(&text), lines) {
+        (Ok(value), _) if !watches || value["type"].is_null() => value,
+        (_, Ok(events)) => Value::Array(events),
+        _ => Value::String(text),
     }
-    let events: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
-    events.map_or(Value::String(text), Value::Array)
 }
 
 fn request(step: &Step, variables: &Variables) -> Request<Vec<u8>> {

@@ -113,11 +113,7 @@ fn decode(schema: Schema<'_>, value: &mut Value) {
                 let is_map = field.additional_properties().is_some();
                 match value {
                     Value::Null => false,
-                    Value::Array(items) if is_required && items.is_empty() => {
-                        *value = Value::Null;
-                        true
-                    }
-                    Value::Array(items) => !items.is_empty(),
+                    Value::Array(items) => is_required || !items.is_empty(),
                     Value::Object(entries) => is_required || !is_map || !entries.is_empty(),
                     _ => true,
                 }

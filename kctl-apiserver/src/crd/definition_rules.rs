@@ -40,6 +40,14 @@ pub fn validate_definition(object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// What may not change in a definition whose names have been accepted.
+pub fn forbidden_changes(old: &Value, new: &Value) -> Vec<FieldError> {
+    let at = |object: &Value, pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+    let fixed = [("/spec/group", "spec.group"), ("/spec/scope", "spec.scope"), ("/spec/names/kind", "spec.names.kind")];
+    let changed = fixed.iter().filter(|(pointer, _)| at(old, pointer) != at(new, pointer));
+    changed.map(|(pointer, field)| FieldError::invalid(field, &at(new, pointer), "field is immutable")).collect()
+}
+
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }

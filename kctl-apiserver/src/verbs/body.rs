@@ -115,7 +115,25 @@ pub(super) fn fit_as(call: &Call, mut object: Value, sent: &[u8]) -> Result<Deco
         _ => texts,
     };
     warnings.extend(drop_repeated_owners(&mut object));
+    if resource.custom.is_some() && call.subresource.is_empty() {
+        warnings.extend(undomained_finalizers(&object));
+    }
     Ok(Decoded { object, warnings })
+}
+
+/// Custom objects may have finalizers without a domain, which is not recommended.
+fn undomained_finalizers(object: &Value) -> Vec<String> {
+    let names = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    let names = names.filter_map(Value::as_str);
+    names
+        .filter(|name| !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(name))
+        .map(|name| {
+            format!(
+                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts \
+                 with other finalizer writers"
+            )
+        })
+        .collect()
 }
 
 /// An object has each of its owners once.

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, body, ownership, priority, strategy};
+use super::{Answer, body, judge, ownership, priority, strategy};
 use crate::{
     admit, apply, crd,
     request::Call,
@@ -87,7 +87,7 @@ pub(super) fn store(
     }
     priority::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
-    strategy::validate(call, None, &object, Vec::new())?;
+    judge::validate(call, None, &object, Vec::new())?;
     if state.get(&resource.of, &key).is_some() {
         return Err(Refusal::already_exists(&resource.of, &key.1));
     }

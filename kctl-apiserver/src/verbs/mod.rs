@@ -5,6 +5,7 @@ mod body;
 mod create;
 mod delete;
 mod evict;
+mod judge;
 mod list;
 mod ownership;
 mod patch;

@@ -97,7 +97,7 @@ impl Form {
             Self::Table(include) => {
                 let objects = if list { typed_items(resource, answer) } else { vec![answer.clone()] };
                 let meta = if list {
-                    answer["metadata"].clone()
+                    meta_of(answer)
                 } else {
                     json!({ "resourceVersion": answer["metadata"]["resourceVersion"] })
                 };
@@ -140,9 +140,20 @@ fn include(call: &Call) -> Result<Include, Refusal> {
     }
 }
 
+/// The metadata of a list, which in these forms leaves out that nothing follows.
+fn meta_of(list: &Value) -> Value {
+    let mut meta = list["metadata"].clone();
+    if let Some(meta) = meta.as_object_mut()
+        && meta.get("continue").is_some_and(|follows| follows == "")
+    {
+        meta.remove("continue");
+    }
+    meta
+}
+
 fn partial_list(list: &Value) -> Value {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
-    table::partial_list(items, list["metadata"].clone())
+    table::partial_list(items, meta_of(list))
 }
 
 /// Items with the kind that lists of built-in kinds leave out.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, body, create::Writing, strategy};
+use super::{Answer, body, create::Writing, judge, strategy};
 use crate::{
     admit, apply, crd,
     request::{Call, Verb},
@@ -109,13 +109,13 @@ pub(super) fn write(
         let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
         return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
     }
-    let causes = strategy::changes_of_metadata(call, old, &new);
+    let causes = judge::changes_of_metadata(call, old, &new);
     strategy::prepare_update(resource, &call.subresource, old, &mut new);
     match resource.schema() {
         Some(schema) if resource.custom.is_some() => crd::default(schema, &mut new),
         _ => admit::default_object(&resource.api_version(), resource.kind(), &mut new),
     }
-    strategy::validate(call, Some(old), &new, causes)?;
+    judge::validate(call, Some(old), &new, causes)?;
     own(&Writing::of(call, state).request(), old, &mut new)?;
     if call.dry_run() {
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();

@@ -22,8 +22,6 @@ use crate::{
 
 /// A client that wants bookmarks gets one at least so often (`defaultBookmarkFrequency` of the watch cache).
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// The last bookmark of a watch comes so long before its end.
-const LAST_BOOKMARK_BEFORE: Duration = Duration::from_secs(2);
 /// Without a timeout a watch lives for 30 to 60 minutes on the real server; here for the shorter.
 const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
 /// Events that are put into one piece of the body.
@@ -74,7 +72,8 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         let matching = table.range(namespace, None).filter(|(_, object)| start.selector.matches(object));
         start.initial = matching.map(|(_, object)| start.event("ADDED", object)).collect();
         start.revision = revision;
-        if sends_initial && bookmarks {
+        // A watch from nowhere is streamed as well.
+        if bookmarks && (sends_initial || version.is_empty()) {
             let mut end = start.bookmark(revision);
             end["object"]["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
             start.initial.push(end);
@@ -144,8 +143,7 @@ impl Start {
         let now = Instant::now();
         let mut watcher = Watcher {
             end: now + self.life,
-            // A watch shorter than that has one at once.
-            bookmark_at: if self.life < LAST_BOOKMARK_BEFORE { now } else { bookmark_after(now, now + self.life) },
+            bookmark_at: now + BOOKMARK_EVERY,
             start: self,
             state,
             over: false,
@@ -158,13 +156,6 @@ impl Start {
         });
         futures::StreamExt::chain(first, rest)
     }
-}
-
-/// When the next bookmark is due: one comes shortly before the watch ends.
-fn bookmark_after(now: Instant, end: Instant) -> Instant {
-    let last = end.checked_sub(LAST_BOOKMARK_BEFORE).filter(|last| *last > now);
-    let regular = now + BOOKMARK_EVERY;
-    last.map_or(regular, |last| regular.min(last))
 }
 
 struct Watcher {
@@ -221,7 +212,7 @@ impl Watcher {
                     return None;
                 }
                 () = tokio::time::sleep_until(self.bookmark_at), if self.start.bookmarks => {
-                    self.bookmark_at = bookmark_after(self.bookmark_at, self.end);
+                    self.bookmark_at += BOOKMARK_EVERY;
                     let event = self.start.bookmark(self.start.revision);
                     return Some(self.lines(vec![event]));
                 }
