@@ -126,7 +126,7 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
 fn parsed(bytes: &[u8], watches: bool) -> Value {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
-    match (serde_json::from_str(&text), lines) {
+    match (serde_json::from_str::<Value>(&text), lines) {
         (Ok(value), _) if !watches || value["type"].is_null() => value,
         (_, Ok(events)) => Value::Array(events),
         _ => Value::String(text),
