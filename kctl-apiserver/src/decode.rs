@@ -29,7 +29,9 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     }
     if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
-        return serde_saphyr::from_str(text).map_err(|error| unrecognized(format!("yaml: {error}")));
+        return serde_saphyr::from_str(text).map_err(|error| {
+            unrecognized(format!("yaml: {} ({})", first_line(&error), hex(bytes)))
+        });
     }
     let not_json = |why: &str| {
         unrecognized(format!("couldn't get version/kind; json parse error: {why} ({})", summary(bytes)))
@@ -42,6 +44,13 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
         Ok(()) => Ok(value),
         Err(why) => Err(not_json(&why)),
     }
+}
+
+/// What is wrong with YAML, without the picture of the place.
+pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    first.strip_prefix("error: ").unwrap_or(first).to_owned()
 }
 
 /// Whether kind and version can be read out of a value, in the words of Go.

@@ -86,6 +86,8 @@ impl Normal {
                 let n_known = self.revisions.len();
                 *text = format!("RV{}", self.revisions.entry(text.clone()).or_insert(n_known));
             }
+            // Of the group, which is another one in each run.
+            ("storageVersionHash", Value::String(text)) => *text = "HASH".into(),
             ("continue", Value::String(text)) if !text.is_empty() => *text = "CONTINUE".into(),
             (_, value) => self.change(value),
         }

@@ -115,22 +115,27 @@ pub(super) fn fit_as(call: &Call, mut object: Value, sent: &[u8]) -> Result<Deco
         _ => texts,
     };
     warnings.extend(drop_repeated_owners(&mut object));
-    if resource.custom.is_some() && call.subresource.is_empty() {
-        warnings.extend(undomained_finalizers(&object));
-    }
     Ok(Decoded { object, warnings })
 }
 
-/// Custom objects may have finalizers without a domain, which is not recommended.
-fn undomained_finalizers(object: &Value) -> Vec<String> {
-    let names = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-    let names = names.filter_map(Value::as_str);
-    names
-        .filter(|name| !name.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(name))
+/// New finalizers of custom objects may lack a domain, which is not recommended.
+pub(super) fn undomained_finalizers(call: &Call, old: Option<&Value>, object: &Value) -> Vec<String> {
+    if call.resource.custom.is_none() || !call.subresource.is_empty() {
+        return Vec::new();
+    }
+    let names = |object: &Value| -> Vec<String> {
+        let list = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let known = old.map(names).unwrap_or_default();
+    let standard = ["orphan", "foregroundDeletion", "kubernetes"];
+    let new = names(object).into_iter().filter(|name| !known.contains(name));
+    new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()))
         .map(|name| {
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
             format!(
-                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts \
-                 with other finalizer writers"
+                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+                 conflicts with other finalizer writers"
             )
         })
         .collect()

@@ -17,7 +17,8 @@ const NAME_ATTEMPTS_MAX: usize = 8;
 const NAME_BASE_LEN_MAX: usize = 58;
 
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let body::Decoded { object, warnings } = body::read(call)?;
+    let body::Decoded { object, mut warnings } = body::read(call)?;
+    warnings.extend(body::undomained_finalizers(call, None, &object));
     if let Some(reviewed) = super::reviews::review(state, call, &object)? {
         return Ok(Answer::created(reviewed));
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, body, create, update};
 use crate::{
-    apply,
+    apply, decode,
     patch::{go_text, json::JsonPatchError, json_patch},
     request::Call,
     status::{Cause, Refusal},
@@ -39,8 +39,9 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let Patched { object, shown } = patched(call, media, &old)?;
     let sent = if media == "application/merge-patch+json" { &call.body[..] } else { &[] };
     let fitted = body::fit_as(call, object, sent).map_err(|misfit| misfit.of_patch(&shown))?;
-    let body::Decoded { object: mut new, warnings } = fitted;
+    let body::Decoded { object: mut new, mut warnings } = fitted;
     update::match_names(call, &mut new)?;
+    warnings.extend(body::undomained_finalizers(call, Some(&old), &new));
     let written = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         Ok(())
@@ -103,8 +104,9 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         .map_err(|error| refused(call, error))?;
     let managed_fields = new["metadata"]["managedFields"].clone();
     let fitted = body::fit_as(call, new, &[]).map_err(|misfit| misfit.of_patch(&applied.to_string()))?;
-    let body::Decoded { object: mut new, warnings } = fitted;
+    let body::Decoded { object: mut new, mut warnings } = fitted;
     update::match_names(call, &mut new)?;
+    warnings.extend(body::undomained_finalizers(call, old.as_deref(), &new));
     let Some(old) = old else {
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() {
@@ -139,7 +141,7 @@ fn applied(call: &Call) -> Result<Value, Refusal> {
     let undecodable = |why: &str| Refusal::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
     let mut applied: Value = serde_saphyr::from_str(text)
-        .map_err(|error| undecodable(&format!("error converting YAML to JSON: yaml: {error}")))?;
+        .map_err(|error| undecodable(&format!("error converting YAML to JSON: yaml: {}", decode::first_line(&error))))?;
     if !applied.is_object() && !applied.is_null() {
         let found = go_text::json_type(&applied);
         return Err(undecodable(&format!(

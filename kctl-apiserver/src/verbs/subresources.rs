@@ -72,6 +72,9 @@ fn token(state: &mut State, call: &Call, account: &Value, mut request: Value) ->
     let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
     request["kind"] = "TokenRequest".into();
     request["apiVersion"] = "authentication.k8s.io/v1".into();
+    if request["metadata"].is_null() {
+        request["metadata"] = json!({});
+    }
     let writing = super::create::Writing::of(call, state);
     let schema = crate::schema::Schema::built_in("authentication.k8s.io/v1", "TokenRequest");
     let writer = apply::Request { schema, api_version: "authentication.k8s.io/v1", ..writing.request() };

@@ -28,7 +28,7 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
 ];
 
 pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let body::Decoded { object: mut new, warnings } = body::read(call)?;
+    let body::Decoded { object: mut new, mut warnings } = body::read(call)?;
     let of = &call.resource.of;
     match_names(call, &mut new)?;
     let Some(old) = state.get(of, &call.key()) else {
@@ -38,6 +38,7 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         let created = super::create::store(state, call, new, super::create::own_all)?;
         return Ok(Answer::created(created).with_warnings(warnings));
     };
+    warnings.extend(body::undomained_finalizers(call, Some(&old), &new));
     let (given, known) = (new["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !given.is_empty() && given != known {
         let (resource, namespace) = (&of.resource, &call.namespace);
