@@ -29,13 +29,11 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     }
     if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
-        return serde_saphyr::from_str(text).map_err(|error| {
-            unrecognized(format!("yaml: {} ({})", first_line(&error), hex(bytes)))
-        });
+        return serde_saphyr::from_str(text)
+            .map_err(|error| unrecognized(format!("yaml: {} ({})", first_line(&error), hex(bytes))));
     }
-    let not_json = |why: &str| {
-        unrecognized(format!("couldn't get version/kind; json parse error: {why} ({})", summary(bytes)))
-    };
+    let not_json =
+        |why: &str| unrecognized(format!("couldn't get version/kind; json parse error: {why} ({})", summary(bytes)));
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let why = if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() };
         not_json(&why)
@@ -66,7 +64,10 @@ fn identified(value: &Value) -> Result<(), String> {
     for field in ["apiVersion", "kind"] {
         let given = map.get(field).filter(|value| !value.is_string() && !value.is_null());
         if let Some(given) = given {
-            return Err(format!("json: cannot unmarshal {} into Go struct field .{field} of type string", json_type(given)));
+            return Err(format!(
+                "json: cannot unmarshal {} into Go struct field .{field} of type string",
+                json_type(given)
+            ));
         }
     }
     Ok(())
@@ -220,7 +221,8 @@ fn remove(map: &mut Map<String, Value>, names: &[String]) {
 
 /// What Go says of a text that is of the right type and not in the right form.
 fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
-    const QUANTITY: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    const QUANTITY: &str =
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     let is = |name: &str| schema.reference() == Some(name);
     let text = match value {
         Value::String(text) => text,

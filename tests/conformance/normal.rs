@@ -9,12 +9,12 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern is right")
 }
 
-static UID: LazyLock<Regex> =
-    LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
+static UID: LazyLock<Regex> = LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
 static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"));
 static MICRO_TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z"));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.\d+\.\d+\.\d+\b"));
-static REVISION: LazyLock<Regex> = LazyLock::new(|| regex(r#"(current: |in record \(|ResourceVersion: |resourceVersion\\?":\\?")[1-9]\d*"#));
+static REVISION: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"(current: |in record \(|ResourceVersion: |resourceVersion\\?":\\?")[1-9]\d*"#));
 static BODY: LazyLock<Regex> = LazyLock::new(|| regex(r#"Invalid value: "\{\\?"apiVersion.*\}": "#));
 static BEGINNING: LazyLock<Regex> = LazyLock::new(|| regex(r"\(\{[^()]{0,40} \.\.\.\)"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+(s|ms)$"));
@@ -36,7 +36,8 @@ impl Normal {
     pub(crate) fn of(&mut self, mut answer: Value) -> Value {
         // When the real server sends bookmarks depends on its timers, but for that at the end of the initial events.
         if let Some(events) = answer["body"].as_array_mut() {
-            let timed = |event: &Value| event["type"] == "BOOKMARK" && event["object"]["metadata"]["annotations"].is_null();
+            let timed =
+                |event: &Value| event["type"] == "BOOKMARK" && event["object"]["metadata"]["annotations"].is_null();
             events.retain(|event| !timed(event));
         }
         self.learn_names(&answer);
@@ -64,7 +65,10 @@ impl Normal {
             Value::Array(items) => items.iter_mut().for_each(|value| self.change(value)),
             Value::Object(map) => {
                 // Other cases move the revision of a list and of a bookmark.
-                let shared = map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List") || kind == "Table")
+                let shared = map
+                    .get("kind")
+                    .and_then(Value::as_str)
+                    .is_some_and(|kind| kind.ends_with("List") || kind == "Table")
                     || map.get("type").is_some_and(|kind| kind == "BOOKMARK");
                 if shared {
                     forget_revision(map);
@@ -138,7 +142,9 @@ fn forget_revision(map: &mut Map<String, Value>) {
 pub(crate) fn compare(expected: &Value, found: &Value, at: &str, differences: &mut Vec<String>) {
     match (expected, found) {
         // What follows from another status is not worth telling.
-        (Value::Object(one), Value::Object(other)) if one.contains_key("code") && one["code"] != other["code"] && at.matches('/').count() == 1 => {
+        (Value::Object(one), Value::Object(other))
+            if one.contains_key("code") && one["code"] != other["code"] && at.matches('/').count() == 1 =>
+        {
             let short = |answer: &Value| match &answer["body"]["message"] {
                 Value::Null => format!("{}", answer["code"]),
                 message => format!("{} {message}", answer["code"]),

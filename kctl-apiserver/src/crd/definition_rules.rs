@@ -26,7 +26,8 @@ pub fn validate_definition(object: &Value) -> Vec<FieldError> {
     // What all versions share is told after the names.
     let mut parts = Vec::new();
     version_parts(versions, &mut parts);
-    let (own, shared): (Vec<_>, Vec<_>) = parts.into_iter().partition(|error| error.field.starts_with("spec.versions["));
+    let (own, shared): (Vec<_>, Vec<_>) =
+        parts.into_iter().partition(|error| error.field.starts_with("spec.versions["));
     errors.extend(own);
     if spec["preserveUnknownFields"] == true {
         let detail =

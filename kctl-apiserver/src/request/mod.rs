@@ -220,7 +220,11 @@ mod tests {
 
     fn check(path: &str, expected: [&str; 6]) {
         let [group, version, namespace, resource, name, subresource] = expected;
-        assert_eq!(place(path), Some(Place { group, version, namespace, resource, name, subresource, watches: false }), "{path}");
+        assert_eq!(
+            place(path),
+            Some(Place { group, version, namespace, resource, name, subresource, watches: false }),
+            "{path}"
+        );
     }
 
     #[test]

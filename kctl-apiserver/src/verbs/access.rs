@@ -100,7 +100,9 @@ pub(crate) fn rules_of(state: &State, user: &User, namespace: &str) -> (Vec<Valu
     }
     rules.push(json!({ "verbs": ["create"], "apiGroups": ["authorization.k8s.io"],
         "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"] }));
-    rules.push(json!({ "verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"] }));
+    rules.push(
+        json!({ "verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"] }),
+    );
     rules.push(json!({ "verbs": ["get"], "nonResourceURLs": OPEN_PATHS }));
     rules.into_iter().partition(|rule| rule["nonResourceURLs"].is_null())
 }

@@ -96,9 +96,7 @@ pub(super) fn fit_as(call: &Call, mut object: Value, sent: &[u8]) -> Result<Deco
             }
             crd::prune(schema, &mut object)
         }
-        (None, Some(schema)) => {
-            decode::typed(schema, resource.kind(), &mut object).map_err(Misfit::Content)?
-        }
+        (None, Some(schema)) => decode::typed(schema, resource.kind(), &mut object).map_err(Misfit::Content)?,
         (_, None) => Vec::new(),
     };
     if !object["metadata"].is_object() {
@@ -211,7 +209,9 @@ fn is_custom(call: &Call, given_kind: &str, given_api: &str, object: &Value) -> 
     if given_kind.is_empty() {
         let (sent, shown) = (String::from_utf8_lossy(&call.body), decode::summary(&call.body));
         let why = format!("Object 'Kind' is missing in '{}' ({shown})", sent.trim_end());
-        return Err(Refusal::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}")));
+        return Err(Refusal::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why}"
+        )));
     }
     if given_api != api_version {
         return Err(wrong_version(given_api, &api_version));

@@ -123,9 +123,8 @@ fn envelope(resource: &Resource, page: Page, revision: u64, all: bool) -> Value 
 
 /// Where one object or a watch is asked for, the real server takes this for its own fault.
 pub(super) fn unreadable_version(version: &str) -> Refusal {
-    let message = format!(
-        "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-    );
+    let message =
+        format!("resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax");
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
 }
 
@@ -148,7 +147,9 @@ fn check_versions(call: &Call, version: &str) -> Result<(), Refusal> {
         )));
     }
     match call.params.text("resourceVersionMatch") {
-        "" => streamed.clone().map_or(Ok(()), |cause| Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[cause]))),
+        "" => {
+            streamed.clone().map_or(Ok(()), |cause| Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[cause])))
+        }
         _ if version.is_empty() => forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"),
         _ if call.params.given("continue") => forbidden("resourceVersionMatch is forbidden when continue is provided"),
         "Exact" if version == "0" => forbidden(r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#),
@@ -197,12 +198,16 @@ fn encode_token(revision: u64, (namespace, name): &Key) -> String {
 }
 
 fn decode_token(text: &str) -> Result<Token, Refusal> {
-    let refused = |why: String| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let refused =
+        |why: String| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| refused(error.to_string()))?;
-    let token: Value = serde_json::from_slice(&bytes).map_err(|error| match String::from_utf8_lossy(&bytes).chars().next() {
-        Some(first) if first != '{' => refused(format!("invalid character '{first}' looking for beginning of value")),
-        _ => refused(error.to_string()),
-    })?;
+    let token: Value =
+        serde_json::from_slice(&bytes).map_err(|error| match String::from_utf8_lossy(&bytes).chars().next() {
+            Some(first) if first != '{' => {
+                refused(format!("invalid character '{first}' looking for beginning of value"))
+            }
+            _ => refused(error.to_string()),
+        })?;
     let version = token["v"].as_str().unwrap_or_default();
     if version != TOKEN_VERSION {
         return Err(refused(format!("server does not recognize this encoded version {version}")));

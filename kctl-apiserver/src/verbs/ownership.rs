@@ -12,11 +12,7 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("", "nodes", &["/spec"]),
     ("", "persistentvolumeclaims", &["/metadata/finalizers"]),
     ("", "persistentvolumes", &["/metadata/finalizers"]),
-    (
-        "",
-        "events",
-        &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
-    ),
+    ("", "events", &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"]),
     ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
 ];
 

@@ -72,13 +72,16 @@ fn patched(call: &Call, media: &str, old: &Value) -> Result<Patched, Refusal> {
         return Ok(Patched { object, shown });
     }
     let merges = media == "application/merge-patch+json";
-    let undecodable = |why: &str| Refusal::bad_request(format!("{}{why}", if merges { "error decoding patch: " } else { "" }));
+    let undecodable =
+        |why: &str| Refusal::bad_request(format!("{}{why}", if merges { "error decoding patch: " } else { "" }));
     let patch: Value = serde_json::from_slice(&call.body).map_err(|error| {
         if error.is_eof() { undecodable("unexpected end of JSON input") } else { undecodable(&error.to_string()) }
     })?;
     if !patch.is_object() && !patch.is_null() {
         let found = go_text::json_type(&patch);
-        return Err(undecodable(&format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")));
+        return Err(undecodable(&format!(
+            "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        )));
     }
     if merges {
         json_patch::merge(&mut object, &patch);
@@ -110,7 +113,8 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let Some(old) = old else {
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() {
-            let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(Refusal::conflict(of, &call.name, &why));
         }
         // A version of an object that is not there is none.
@@ -140,8 +144,9 @@ pub(super) fn needs_manager() -> Refusal {
 fn applied(call: &Call) -> Result<Value, Refusal> {
     let undecodable = |why: &str| Refusal::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
-    let mut applied: Value = serde_saphyr::from_str(text)
-        .map_err(|error| undecodable(&format!("error converting YAML to JSON: yaml: {}", decode::first_line(&error))))?;
+    let mut applied: Value = serde_saphyr::from_str(text).map_err(|error| {
+        undecodable(&format!("error converting YAML to JSON: yaml: {}", decode::first_line(&error)))
+    })?;
     if !applied.is_object() && !applied.is_null() {
         let found = go_text::json_type(&applied);
         return Err(undecodable(&format!(
@@ -149,7 +154,8 @@ fn applied(call: &Call) -> Result<Value, Refusal> {
              map[string]interface {{}}"
         )));
     }
-    let (kind, version) = (applied["kind"].as_str().unwrap_or_default(), applied["apiVersion"].as_str().unwrap_or_default());
+    let (kind, version) =
+        (applied["kind"].as_str().unwrap_or_default(), applied["apiVersion"].as_str().unwrap_or_default());
     if kind != call.resource.kind() || version != call.resource.api_version() {
         let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
         return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));

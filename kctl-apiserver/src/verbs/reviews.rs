@@ -46,8 +46,7 @@ pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option
             }
             let (resources, others) = access::rules_of(state, &call.user, namespace);
             answered["spec"] = json!({});
-            answered["status"] =
-                json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
+            answered["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
         }
         "selfsubjectreviews" => {
             answered["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });

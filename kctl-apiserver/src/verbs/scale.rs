@@ -140,9 +140,7 @@ fn forget_times(call: &Call, object: &mut Value) {
             entry.remove("time");
         }
     }
-    entries.sort_by_key(|entry| {
-        (entry["operation"] != "Apply", entry["time"].as_str().unwrap_or_default().to_owned())
-    });
+    entries.sort_by_key(|entry| (entry["operation"] != "Apply", entry["time"].as_str().unwrap_or_default().to_owned()));
 }
 
 /// The part of an object that its scale is.

@@ -142,7 +142,11 @@ fn pod(old: &Value, new: &Value, errors: &mut Errors) {
                 return;
             }
             None => {
-                errors.invalid("spec.activeDeadlineSeconds", deadline, "must not update from a positive integer to nil value");
+                errors.invalid(
+                    "spec.activeDeadlineSeconds",
+                    deadline,
+                    "must not update from a positive integer to nil value",
+                );
             }
             Some(_) => {}
         }

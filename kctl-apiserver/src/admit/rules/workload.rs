@@ -128,7 +128,8 @@ pub(super) fn job(object: &Value, errors: &mut Errors) {
     let uid = text(&object["metadata"]["uid"]);
     if spec["manualSelector"] != true {
         let labels = &spec["selector"]["matchLabels"];
-        let is_own = labels["batch.kubernetes.io/controller-uid"] == uid && labels.as_object().is_some_and(|labels| labels.len() == 1);
+        let is_own = labels["batch.kubernetes.io/controller-uid"] == uid
+            && labels.as_object().is_some_and(|labels| labels.len() == 1);
         if !is_own {
             errors.shown("spec.selector", &selector::shown(&spec["selector"]), "`selector` not auto-generated");
         }
@@ -137,8 +138,7 @@ pub(super) fn job(object: &Value, errors: &mut Errors) {
 }
 
 fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
-    let numbers =
-        ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"];
+    let numbers = ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"];
     for name in numbers {
         errors.not_negative(&format!("{at}.{name}"), &spec[name]);
     }
