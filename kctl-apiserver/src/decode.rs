@@ -254,7 +254,7 @@ fn illegal_base64(text: &str) -> Option<usize> {
     let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, byte)| !b"\r\n".contains(byte)).collect();
     let n_digits = bytes.iter().take_while(|(_, byte)| byte.is_ascii_alphanumeric() || b"+/".contains(byte)).count();
     let padding = &bytes[n_digits..];
-    let whole = bytes.len() % 4 == 0 && padding.len() <= 2 && padding.iter().all(|(_, byte)| *byte == b'=');
+    let whole = bytes.len().is_multiple_of(4) && padding.len() <= 2 && padding.iter().all(|(_, byte)| *byte == b'=');
     if whole {
         return None;
     }

@@ -27,6 +27,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
 }
 
 /// All that a new object has is its creator's.
+#[allow(clippy::unnecessary_wraps, reason = "as `store` takes it: an apply may be refused")]
 pub(super) fn own_all(call: &Call, state: &State, object: &mut Value) -> Result<(), Refusal> {
     apply::update(&Writing::of(call, state).request(), None, object);
     Ok(())

@@ -45,7 +45,7 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     }
     check_preconditions(&call.resource, &object, &options.value)?;
     let (propagation, warning) = propagation(&call.resource, &options.value)?;
-    let grace = options.grace()?;
+    let grace = options.grace();
     if options.is_dry {
         return Ok(answer(&call.resource, &object, true));
     }
@@ -69,7 +69,7 @@ fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
 
 pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let options = options(call)?;
-    let ((propagation, _), grace) = (propagation(&call.resource, &options.value)?, options.grace()?);
+    let ((propagation, _), grace) = (propagation(&call.resource, &options.value)?, options.grace());
     let selector = list::selector(call)?;
     let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let revision = state.revision;
@@ -92,9 +92,9 @@ struct Options {
 
 impl Options {
     /// A negative time is the shortest.
-    fn grace(&self) -> Result<Grace, Refusal> {
+    fn grace(&self) -> Grace {
         let given = self.value["gracePeriodSeconds"].as_i64();
-        Ok(given.map_or(Grace::Default, |seconds| Grace::Seconds(if seconds < 0 { 1 } else { seconds })))
+        given.map_or(Grace::Default, |seconds| Grace::Seconds(if seconds < 0 { 1 } else { seconds }))
     }
 }
 
@@ -131,7 +131,8 @@ fn options(call: &Call) -> Result<Options, Refusal> {
 fn bare(mut refusal: Refusal) -> Refusal {
     let start = format!("the object provided is unrecognized (must be of type {KIND}): ");
     if let Some((why, _)) = refusal.message.strip_prefix(&start).and_then(|rest| rest.rsplit_once(" (")) {
-        refusal.message = why.to_owned();
+        let why = why.to_owned();
+        refusal.message = why;
     }
     refusal
 }

@@ -24,7 +24,8 @@ pub(super) fn autoscaler(object: &Value, errors: &mut Errors) {
         errors.required(&format!("{at}.{name}"), "");
     }
     let version = text(&target["apiVersion"]);
-    if !version.contains('/') && !(version == "v1" && target["kind"] == "ReplicationController") {
+    let is_controller = version == "v1" && target["kind"] == "ReplicationController";
+    if !version.contains('/') && !is_controller {
         errors.invalid(&format!("{at}.apiVersion"), &version.into(), "apiVersion must specify API group");
     }
     metrics(spec, errors);
