@@ -31,8 +31,9 @@ macro_rules! topics {
 }
 
 topics! {
-    apply, create, custom, definitions, delete_and_gc, discovery, lists_and_pages, namespaces, options, patch, selectors,
-    subresources, tables, update, validation_config, validation_workloads, watch,
+    apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lists_and_pages, namespaces,
+    options, patch, selectors, services_and_storage, subresources, tables, update, validation_config,
+    validation_workloads, watch,
 }
 
 fn folder() -> &'static Path {
