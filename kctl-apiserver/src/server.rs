@@ -247,7 +247,7 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
     record(&mut locked, &call, code, performed.as_ref().ok());
     audit(&mut locked, &call, parts, code);
     drop(locked);
-    match performed {
+    let mut response = match performed {
         Err(refusal) if wants_yaml(&call) => {
             let mut response = refuse(&refusal);
             *response.body_mut() = full(yaml(&refusal.body()));
@@ -261,12 +261,18 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
         }
         Ok(Answer { code, payload: Payload::Json(object), warnings }) => {
             let mut response = rendered(&call, code, &object);
-            for warning in warnings {
-                if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
-                    response.headers_mut().append(header::WARNING, value);
-                }
-            }
+            warn(&mut response, warnings);
             response
+        }
+    };
+    warn(&mut response, verbs::deprecation(&call));
+    response
+}
+
+fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<Item = String>) {
+    for warning in warnings {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
+            response.headers_mut().append(header::WARNING, value);
         }
     }
 }

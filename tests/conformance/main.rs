@@ -31,9 +31,9 @@ macro_rules! topics {
 }
 
 topics! {
-    apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lists_and_pages, namespaces,
-    options, patch, selectors, services_and_storage, subresources, tables, update, validation_config,
-    validation_workloads, watch,
+    apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lifecycles, lists_and_pages,
+    namespaces, options, patch, selectors, services_and_storage, subresources, tables, update, validation_config,
+    validation_workloads, versions, watch,
 }
 
 fn folder() -> &'static Path {

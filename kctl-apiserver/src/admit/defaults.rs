@@ -72,6 +72,7 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("v1", "PersistentVolume") => api::persistent_volume,
         ("v1", "LimitRange") => api::limit_range,
         ("v1", "Event") => api::event,
+        ("events.k8s.io/v1", "Event") => api::new_event,
         ("v1", "ResourceQuota") => |object| add(object, "status", json!({})),
         ("coordination.k8s.io/v1", "Lease") => |object| add(object, "spec", json!({})),
         ("storage.k8s.io/v1", "StorageClass") => api::storage_class,

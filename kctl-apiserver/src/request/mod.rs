@@ -171,7 +171,11 @@ impl Call {
         let lacks_namespace = resource.listed.namespaced
             && place.namespace.is_empty()
             && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
-        if namespaced_wrongly || (!place.subresource.is_empty() && resource.subresource(place.subresource).is_none()) {
+        let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
+        if lacks_subresource && resource.custom.is_some() {
+            return Some(Err(Refusal::not_found(&resource.of, place.name)));
+        }
+        if namespaced_wrongly || lacks_subresource {
             return Some(Err(Refusal::no_such_path()));
         }
         if !named_wrongly || lacks_namespace || !resource.allows(place.subresource, verb.name()) {

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, body, judge, ownership, priority, strategy};
+use super::{Answer, admission, body, judge, ownership, strategy};
 use crate::{
     admit, apply, crd,
     request::Call,
@@ -87,7 +87,7 @@ pub(super) fn store(
         Value::Null => {}
         managed => object["metadata"]["managedFields"] = managed,
     }
-    priority::admit(state, call, &mut object)?;
+    admission::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
     judge::validate(call, None, &object, Vec::new())?;
     if state.get(&resource.of, &key).is_some() {

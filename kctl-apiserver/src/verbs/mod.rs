@@ -1,6 +1,7 @@
 //! What requests do: one file a verb, all of them on the locked state.
 
 pub(crate) mod access;
+mod admission;
 mod body;
 mod create;
 mod delete;
@@ -9,7 +10,6 @@ mod judge;
 mod list;
 mod ownership;
 mod patch;
-mod priority;
 mod read;
 mod reviews;
 mod scale;
@@ -86,9 +86,6 @@ pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         (Verb::Delete, _) => delete::delete(state, call),
         (Verb::DeleteCollection, _) => delete::delete_collection(state, call),
     }?;
-    let custom = call.resource.custom.as_ref();
-    answer.warnings.extend(custom.and_then(|custom| custom.warning.clone()));
-    answer.warnings.extend(deprecation(call));
     if let Payload::Json(object) = &mut answer.payload
         && let Some(shaped) = form.shape(call, object, state.clock.now())
     {
@@ -97,8 +94,11 @@ pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     Ok(answer)
 }
 
-/// What the real server says of old kinds.
-fn deprecation(call: &Call) -> Option<String> {
+/// What every answer about an old kind warns of.
+pub(crate) fn deprecation(call: &Call) -> Option<String> {
+    if let Some(custom) = &call.resource.custom {
+        return custom.warning.clone();
+    }
     let text = match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
         ("", "endpoints") => "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
         ("", "componentstatuses") => "v1 ComponentStatus is deprecated in v1.19+",

@@ -13,6 +13,7 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("", "persistentvolumeclaims", &["/metadata/finalizers"]),
     ("", "persistentvolumes", &["/metadata/finalizers"]),
     ("", "events", &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"]),
+    ("events.k8s.io", "events", &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"]),
     ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
 ];
 

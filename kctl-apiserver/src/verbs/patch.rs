@@ -58,6 +58,8 @@ struct Patched {
 
 fn patched(call: &Call, media: &str, old: &Value) -> Result<Patched, Refusal> {
     let mut object = old.clone();
+    // It may be stored in another version than it is asked for.
+    object["apiVersion"] = call.resource.api_version().into();
     if media == "application/json-patch+json" {
         json_patch(&mut object, &call.body).map_err(|error| match error {
             JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),

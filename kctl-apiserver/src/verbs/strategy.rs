@@ -43,7 +43,9 @@ pub(super) fn answers_deleted(resource: &Resource) -> bool {
         "serviceaccounts",
         "services",
     ];
-    resource.of.group.is_empty() && OBJECT.contains(&resource.of.resource.as_str())
+    let name = resource.of.resource.as_str();
+    (resource.of.group.is_empty() && OBJECT.contains(&name))
+        || (resource.of.group == "storage.k8s.io" && name == "storageclasses")
 }
 
 pub(super) fn counts_generations(resource: &Resource) -> bool {
@@ -73,6 +75,15 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         ("", "pods") => {
             let class = qos_class(object);
             object["status"] = json!({ "phase": "Pending", "qosClass": class });
+            if object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+                object["status"]["conditions"] = json!([{
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                    "lastTransitionTime": state.clock.seconds(),
+                }]);
+            }
         }
         ("", "namespaces") => {
             object["status"] = json!({ "phase": "Active" });
@@ -90,7 +101,13 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         ("apps" | "batch" | "policy", _) if resource.has_status() => {
             object["status"] = json!({});
         }
-        ("", "persistentvolumes" | "persistentvolumeclaims") => protect_storage(resource, object),
+        ("", "persistentvolumes" | "persistentvolumeclaims") => {
+            protect_storage(resource, object);
+            if resource.of.resource == "persistentvolumes" {
+                object["status"]["lastPhaseTransitionTime"] = state.clock.seconds().into();
+            }
+        }
+        ("coordination.k8s.io", "leases") => drop_disabled(object),
         _ => {}
     }
 }
@@ -130,6 +147,13 @@ fn protect_storage(resource: &Resource, object: &mut Value) {
         none => *none = json!([finalizer]),
     }
     object["status"] = json!({ "phase": "Pending" });
+}
+
+/// Fields of leases that belong to a feature which is off by default: `CoordinatedLeaderElection`.
+fn drop_disabled(lease: &mut Value) {
+    for field in ["strategy", "preferredHolder"] {
+        set(&mut lease["spec"], field, None);
+    }
 }
 
 /// Nodes come with the status that their kubelet has found.
@@ -204,6 +228,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
         _ => {}
     }
     match of {
+        ("coordination.k8s.io", "leases") => drop_disabled(new),
         ("", "services") => keep_addresses(old, new),
         ("", "namespaces") if subresource.is_empty() => {
             // They have their own subresource.
@@ -235,6 +260,11 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
 /// The addresses of a service that an update leaves out stay; a changed first one is told for all.
 fn keep_addresses(old: &Value, new: &mut Value) {
     let (was, is) = (&old["spec"], &mut new["spec"]);
+    if is["type"] == "ExternalName" && was["type"] != "ExternalName" {
+        for field in ["clusterIP", "clusterIPs", "internalTrafficPolicy", "ipFamilies", "ipFamilyPolicy"] {
+            set(is, field, None);
+        }
+    }
     if was["type"] == "ExternalName" || is["type"] == "ExternalName" {
         return;
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, body, create::Writing, judge, strategy};
+use super::{Answer, admission, body, create::Writing, judge, strategy};
 use crate::{
     admit, apply, crd,
     request::{Call, Verb},
@@ -116,6 +116,7 @@ pub(super) fn write(
         Some(schema) if resource.custom.is_some() => crd::default(schema, &mut new),
         _ => admit::default_object(&resource.api_version(), resource.kind(), &mut new),
     }
+    admission::admit_change(state, call, old, &mut new)?;
     judge::validate(call, Some(old), &new, causes)?;
     own(&Writing::of(call, state).request(), old, &mut new)?;
     if call.dry_run() {

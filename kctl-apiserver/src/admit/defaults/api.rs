@@ -20,6 +20,13 @@ pub(super) fn namespace(object: &mut Value) {
     fill(part(object, "status"), "phase", "Active");
 }
 
+pub(super) fn new_event(object: &mut Value) {
+    for time in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
+        add(object, time, Value::Null);
+    }
+    part(object, "deprecatedSource");
+}
+
 pub(super) fn node(object: &mut Value) {
     const INFO: [&str; 10] = [
         "architecture",

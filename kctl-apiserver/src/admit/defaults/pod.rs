@@ -194,7 +194,7 @@ fn admit(spec: &mut Value) {
         "" => 0,
         "system-cluster-critical" => 2_000_000_000,
         "system-node-critical" => 2_000_001_000,
-        // The class is an object of its own, which is not known here: see `verbs::priority`.
+        // The class is an object of its own, which is not known here: see `verbs::admission`.
         _ => return,
     };
     add(spec, "priority", priority);

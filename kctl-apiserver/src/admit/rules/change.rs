@@ -18,6 +18,18 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
         ("", "services") => service(old, new, &mut errors),
         ("", "persistentvolumeclaims") => claim(old, new, &mut errors),
         ("apps", "deployments" | "replicasets" | "daemonsets") => selector_stays(old, new, &mut errors),
+        ("apps", "controllerrevisions") => keeps("data", &old["data"], &new["data"], &mut errors),
+        ("discovery.k8s.io", "endpointslices") => {
+            keeps("addressType", &old["addressType"], &new["addressType"], &mut errors);
+        }
+        ("storage.k8s.io", "storageclasses") => {
+            for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+                keeps(field, &old[field], &new[field], &mut errors);
+            }
+        }
+        ("scheduling.k8s.io", "priorityclasses") if old["value"] != new["value"] => {
+            errors.forbidden("value", "may not be changed in an update.");
+        }
         ("apps", "statefulsets") => stateful_set(old, new, &mut errors),
         ("batch", "jobs") => job(old, new, &mut errors),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") if old["roleRef"] != new["roleRef"] => {

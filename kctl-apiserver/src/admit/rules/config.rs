@@ -83,7 +83,7 @@ pub(super) fn event(object: &Value, errors: &mut Errors) {
     // Objects without a namespace are told about in the default one.
     let expected = if text(about).is_empty() { "default" } else { text(about) };
     if own != expected && !(text(about).is_empty() && own == "kube-system") {
-        errors.invalid("involvedObject.namespace", about, "does not match event.namespace");
+        errors.invalid("involvedObject.namespace", &text(about).into(), "does not match event.namespace");
     }
 }
 

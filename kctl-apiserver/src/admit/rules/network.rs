@@ -94,6 +94,27 @@ pub(super) fn policy(object: &Value, errors: &mut Errors) {
     }
 }
 
+pub(super) fn ingress_class(object: &Value, errors: &mut Errors) {
+    if text(&object["spec"]["controller"]).is_empty() {
+        errors.required("spec.controller", "");
+    }
+}
+
+pub(super) fn endpoints(object: &Value, errors: &mut Errors) {
+    for (index, subset) in entries(&object["subsets"]) {
+        for list in ["addresses", "notReadyAddresses"] {
+            for (nth, address) in entries(&subset[list]) {
+                let ip = &address["ip"];
+                if text(ip).parse::<std::net::IpAddr>().is_err() {
+                    let at = format!("subsets[{index}].{list}[{nth}].ip");
+                    errors.invalid(&at, ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+                    errors.invalid(&at, ip, "must be a valid IP address");
+                }
+            }
+        }
+    }
+}
+
 pub(super) fn endpoint_slice(object: &Value, errors: &mut Errors) {
     let kind = &object["addressType"];
     if text(kind).is_empty() {

@@ -28,6 +28,23 @@ pub(super) fn claim(object: &Value, errors: &mut Errors) {
     errors.one_of("spec.volumeMode", &spec["volumeMode"], &["Block", "Filesystem"]);
 }
 
+pub(super) fn volume(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    if entries(&spec["accessModes"]).next().is_none() {
+        errors.required("spec.accessModes", "");
+    }
+    let capacity = &spec["capacity"];
+    if pairs(capacity).next().is_none() {
+        errors.required("spec.capacity", "");
+    }
+    if capacity["storage"].is_null() || pairs(capacity).count() > 1 {
+        errors.unsupported("spec.capacity", &capacity.to_string(), &["storage"]);
+    }
+    if !super::volume::SOURCES.iter().chain(&["local"]).any(|source| spec[*source].is_object()) {
+        errors.required("spec", "must specify a volume type");
+    }
+}
+
 pub(super) fn class(object: &Value, errors: &mut Errors) {
     if text(&object["provisioner"]).is_empty() {
         errors.required("provisioner", "");

@@ -6,7 +6,7 @@ use super::{Errors, entries, text};
 use crate::admit::names::NameRule;
 
 /// The sources in the order in which the real server looks for them.
-const SOURCES: &[&str] = &[
+pub(super) const SOURCES: &[&str] = &[
     "emptyDir",
     "hostPath",
     "gitRepo",

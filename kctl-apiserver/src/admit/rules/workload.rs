@@ -91,6 +91,13 @@ pub(super) fn replication_controller(object: &Value, errors: &mut Errors) {
     }
 }
 
+pub(super) fn revision(object: &Value, errors: &mut Errors) {
+    errors.not_negative("revision", &object["revision"]);
+    if object["data"].is_null() {
+        errors.required("data", "data is mandatory");
+    }
+}
+
 pub(super) fn stateful_set(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if !["OrderedReady", "Parallel"].contains(&text(&spec["podManagementPolicy"])) {
