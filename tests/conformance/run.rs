@@ -1,6 +1,9 @@
 //! Asks a server: sends the steps of a case in order, hands back the answers in a form that can be compared.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use http::{Request, header};
 use serde_json::{Value, json};
@@ -83,10 +86,29 @@ pub(crate) async fn clean_up(server: &Server, topic: &Topic, variables: &Variabl
 pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) -> Vec<Value> {
     let mut normal = Normal::new(variables.get("NS"), variables.get("RUN"));
     let mut answers = Vec::new();
+    let mut held = BTreeSet::new();
     for step in &case.steps {
-        answers.push(answer(server, step, &mut variables, &mut normal).await);
+        let answer = answer(server, step, &mut variables, &mut normal).await;
+        held.extend(held_object(step, &variables, &answer));
+        answers.push(answer);
+    }
+    // What a case leaves with finalizers would keep its namespace for ever.
+    for path in held {
+        let request = Request::patch(path).header(header::CONTENT_TYPE, "application/merge-patch+json");
+        let request = request.body(br#"{"metadata":{"finalizers":null}}"#.to_vec());
+        server.send(request.expect("the request is whole")).await;
     }
     answers
+}
+
+/// The path of an object that a step has made with finalizers.
+fn held_object(step: &Step, variables: &Variables, answer: &Value) -> Option<String> {
+    let meta = &answer["body"]["metadata"];
+    let (method, path, _) = step.request();
+    let holds = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+    let name = step.body["metadata"]["name"].as_str().filter(|_| holds && method == "POST")?;
+    let path = variables.fill(&path);
+    Some(format!("{}/{}", path.split('?').next().unwrap_or(&path), variables.fill(name)))
 }
 
 async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Value {
