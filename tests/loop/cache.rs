@@ -150,3 +150,38 @@ async fn cached_objects_never_hold_managed_fields() {
     let stored = world.server.object("", "pods", "default", "a-0").unwrap();
     assert!(stored.pointer("/metadata/managedFields").is_some(), "the server does have them");
 }
+
+#[tokio::test(start_paused = true)]
+async fn api_server_that_is_away_for_a_minute_costs_no_change_and_makes_nothing_twice() {
+    let mut world = World::new();
+    let app = app().configs(|config, cx| async move {
+        let wanted: usize = text(&config).parse()?;
+        for _ in cx.owned::<Pod>().len()..wanted {
+            cx.owned::<Pod>()
+                .create(Pod {
+                    metadata: ObjectMeta { name: None, generate_name: Some("p-".into()), ..ObjectMeta::default() },
+                    ..pod("p")
+                })
+                .await?;
+        }
+        Ok(Action::await_change())
+    });
+    world.set("a", "1").await;
+    world.set("b", "1").await;
+    world.run(app).await;
+    seconds(10).await;
+    assert_eq!(world.pod_names().await.len(), 2);
+    // Also the answer to a write that it has done is lost.
+    world.faults.add(Fault::LoseAnswer, |asked| asked.method == http::Method::POST);
+    world.set("a", "3").await;
+    seconds(1).await;
+    world.faults.clear();
+    world.faults.add(Fault::Break, |_| true);
+    world.faults.cut_watches();
+    seconds(60).await;
+    // What changes meanwhile is seen afterwards.
+    world.set("b", "2").await;
+    world.faults.clear();
+    seconds(120).await;
+    assert_eq!(world.pod_names().await.len(), 5, "{:?}", world.pod_names().await);
+}
