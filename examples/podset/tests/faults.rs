@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
     sync::mpsc::{Receiver, channel},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use kctl::{
@@ -103,11 +103,10 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Waits for a line with this text.
+    /// Waits for a line with this text, and for each line before it.
     fn says(&self, text: &str) -> String {
-        let end = Instant::now() + WITHIN;
         let mut seen = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        while let Ok(line) = self.lines.recv_timeout(WITHIN) {
             if line.contains(text) {
                 return line;
             }
