@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    request::{Call, User},
+    request::{Call, User, Verb},
     status::{GroupResource, Refusal},
     store::State,
 };
@@ -19,13 +19,17 @@ pub(crate) struct Attributes<'a> {
 }
 
 pub(super) fn authorize(state: &State, call: &Call) -> Result<(), Refusal> {
+    // A list of one name is about that object.
+    let selected = call.params.text("fieldSelector").split(',').find_map(|term| term.strip_prefix("metadata.name="));
+    let selected = selected.unwrap_or_default().trim_start_matches('=');
+    let many = matches!(call.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
     let attributes = Attributes {
         verb: call.verb.name(),
         group: &call.resource.of.group,
         resource: &call.resource.of.resource,
         subresource: &call.subresource,
         namespace: &call.namespace,
-        name: &call.name,
+        name: if many { selected } else { &call.name },
     };
     if allowed(state, &call.user, &attributes) {
         return Ok(());

@@ -9,7 +9,7 @@ use super::{Manifest, RbacOptions};
 /// # Errors
 /// When it cannot be written as YAML.
 pub fn deployment(options: &RbacOptions, image: &str) -> Result<Manifest, serde_saphyr::SerializeError> {
-    let RbacOptions { name, namespace } = options;
+    let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
     let object = json!({
         "apiVersion": "apps/v1",

@@ -127,7 +127,7 @@ impl World {
         tasks.spawn(server.controllers());
         let kubelet = server.kubelet();
         tasks.spawn(kubelet.clone().run());
-        let names = RbacOptions { name: app.name.clone(), namespace: "default".into() };
+        let names = RbacOptions { name: app.name.clone(), namespace: "default".into(), ..RbacOptions::default() };
         let mut manifests = manifest::crd_manifests(&app.specs(), Descriptions::All)?;
         manifests.extend(manifest::rbac(&app.specs(), &names)?);
         let origin = "generated manifests";

@@ -3,8 +3,10 @@
 mod cli;
 #[cfg(feature = "dev")]
 mod dev;
+mod diff_cluster;
 #[cfg(feature = "dev")]
 mod files;
+mod rbac_check;
 mod run;
 mod trigger;
 
@@ -149,6 +151,22 @@ impl App {
     /// The declarations of all controllers.
     pub fn specs(&self) -> Vec<ControllerSpec> {
         self.controllers.iter().map(|controller| controller.spec.clone()).collect()
+    }
+
+    /// The same for the namespaces that the app is run for.
+    fn specs_in_use(&self) -> Vec<ControllerSpec> {
+        let mut specs = self.specs();
+        for spec in specs.iter_mut().filter(|_| !self.namespaces.is_empty()) {
+            spec.namespaces.clone_from(&self.namespaces);
+        }
+        specs
+    }
+
+    fn check_cluster(&self, name: &str) -> Result<()> {
+        if self.clusters.iter().any(|(known, _)| known == name) {
+            return Ok(());
+        }
+        Err(Error::from(format!("there is no cluster `{name}`; add it by `App::cluster`")))
     }
 
     /// Reads the command line and does what it says.

@@ -12,17 +12,23 @@ use kube::{
     config::{Config, KubeConfigOptions, Kubeconfig},
 };
 
-use super::{App, cli::RunOptions};
+use super::{App, cli::RunOptions, rbac_check};
 
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     log(Times::Shown);
     app.namespaces = std::mem::take(&mut options.namespace);
+    let client = client(&app, options).await?;
+    rbac_check::report(&client, &app.name, &app.specs_in_use()).await;
+    app.manager(client).await?.run(stopped()).await;
+    Ok(())
+}
+
+/// A client of the cluster that the options name; says which one that is.
+pub(super) async fn client(app: &App, options: RunOptions) -> Result<Client> {
     let (context, config) = config(options).await?;
     eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
-    let client: Client = ClientBuilder::try_from(config)?.build();
-    app.manager(client).await?.run(stopped()).await;
-    Ok(())
+    Ok(ClientBuilder::try_from(config)?.build())
 }
 
 async fn config(options: RunOptions) -> Result<(String, Config)> {

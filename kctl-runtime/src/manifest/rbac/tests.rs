@@ -1,0 +1,1 @@
+//! The role of a declaration, as rules and as objects.

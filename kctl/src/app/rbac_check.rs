@@ -1,0 +1,165 @@
+//! What `run` says first: which of the declared permissions it does not have, before anything fails.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use http::Request;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kctl_runtime::{
+    manifest::{Grant, On, Place, grants, grants_of_rule},
+    reconcile::{Result, ResultExt},
+    spec::ControllerSpec,
+};
+use kube::Client;
+use serde_json::{Value, json};
+
+/// Longest wait for the answers: what they would say is said later as well, by requests that are refused.
+const WITHIN: Duration = Duration::from_secs(10);
+/// Can never exist: a review in it says what is allowed in all namespaces.
+const NOWHERE: &str = "kctl.nowhere";
+
+/// Logs what the program may not do. When the cluster does not say, neither does it.
+pub(super) async fn report(client: &Client, app: &str, specs: &[ControllerSpec]) {
+    let wanted = grants(specs, "");
+    let asked = async {
+        let missing = missing(client, &wanted).await?;
+        let user = if missing.is_empty() { String::new() } else { user(client).await.unwrap_or_default() };
+        Ok::<_, kctl_runtime::reconcile::Error>((missing, user))
+    };
+    match tokio::time::timeout(WITHIN, asked).await {
+        Ok(Ok((missing, _))) if missing.is_empty() => tracing::debug!("every declared permission is there"),
+        Ok(Ok((missing, user))) => {
+            for line in describe(&missing) {
+                tracing::error!("{line}");
+            }
+            tracing::error!("{}", repair(app, &user, specs));
+        }
+        Ok(Err(error)) => tracing::debug!(%error, "the cluster does not say what is allowed"),
+        Err(_elapsed) => tracing::debug!("the cluster does not say within {WITHIN:?} what is allowed"),
+    }
+}
+
+/// What is wanted and not allowed.
+async fn missing(client: &Client, wanted: &[Grant]) -> Result<Vec<Grant>> {
+    let places: BTreeSet<&Place> = wanted.iter().map(|grant| &grant.place).collect();
+    let mut missing = Vec::new();
+    for place in places {
+        let (given, incomplete) = review_rules(client, place).await?;
+        let here = wanted.iter().filter(|grant| grant.place == *place);
+        for grant in here.filter(|grant| !given.iter().any(|other| other.covers(grant))) {
+            // Not every authorizer can list what it allows.
+            if !incomplete || !review_access(client, grant).await? {
+                missing.push(grant.clone());
+            }
+        }
+    }
+    Ok(missing)
+}
+
+async fn review(client: &Client, path: &str, object: &Value) -> Result<Value> {
+    let request = Request::post(path).header("content-type", "application/json").body(serde_json::to_vec(object)?)?;
+    Ok(client.request(request).await?)
+}
+
+/// What the program may do in a place, and whether that is not all.
+async fn review_rules(client: &Client, place: &Place) -> Result<(Vec<Grant>, bool)> {
+    let namespace = match place {
+        Place::Everywhere => NOWHERE,
+        Place::Namespace(namespace) => namespace,
+    };
+    let asked = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": { "namespace": namespace },
+    });
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let answer = review(client, path, &asked).await.context("SelfSubjectRulesReview")?;
+    let status = &answer["status"];
+    let mut given = Vec::new();
+    for list in ["resourceRules", "nonResourceRules"] {
+        for rule in status[list].as_array().into_iter().flatten() {
+            let rule: PolicyRule = serde_json::from_value(rule.clone()).context("SelfSubjectRulesReview")?;
+            given.extend(grants_of_rule(&rule, place));
+        }
+    }
+    Ok((given, status["incomplete"] == true))
+}
+
+async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
+    let spec = match &grant.on {
+        On::Url(path) => json!({ "nonResourceAttributes": { "path": path, "verb": grant.verb } }),
+        On::Resource { group, resource, name } => {
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            let namespace = match &grant.place {
+                Place::Everywhere => "",
+                Place::Namespace(namespace) => namespace,
+            };
+            json!({ "resourceAttributes": {
+                "group": group,
+                "resource": resource,
+                "subresource": subresource,
+                "name": name,
+                "namespace": namespace,
+                "verb": grant.verb,
+            } })
+        }
+    };
+    let asked = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec });
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = review(client, path, &asked).await.context("SelfSubjectAccessReview")?;
+    Ok(answer["status"]["allowed"] == true)
+}
+
+/// Who the program is for the cluster.
+async fn user(client: &Client) -> Result<String> {
+    let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
+    let answer = review(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &asked).await?;
+    Ok(answer["status"]["userInfo"]["username"].as_str().unwrap_or_default().into())
+}
+
+/// A sentence for each resource and declaration.
+fn describe(missing: &[Grant]) -> Vec<String> {
+    let mut verbs: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    for grant in missing {
+        verbs.entry((&grant.on, &grant.because, &grant.place)).or_default().push(&grant.verb);
+    }
+    let sentence = |((on, because, place), verbs): ((&On, &BTreeSet<String>, &Place), Vec<&str>)| {
+        let on = match on {
+            On::Url(path) => path.clone(),
+            On::Resource { group, resource, name } => {
+                let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+                let name = if name.is_empty() { String::new() } else { format!(" {name}") };
+                format!("{resource}{group}{name}")
+            }
+        };
+        let place = match place {
+            Place::Everywhere => "in all namespaces".to_owned(),
+            Place::Namespace(namespace) => format!("in namespace {namespace}"),
+        };
+        let because: Vec<_> = because.iter().map(|text| format!("`{text}`")).collect();
+        format!("may not {} {on} {place}, which {} needs", verbs.join(", "), because.join(" and "))
+    };
+    verbs.into_iter().map(sentence).collect()
+}
+
+/// The command that gives what is missing.
+fn repair(app: &str, user: &str, specs: &[ControllerSpec]) -> String {
+    let program = std::env::args().next().unwrap_or_else(|| app.into());
+    let namespaces: BTreeSet<&String> = specs.iter().flat_map(|spec| &spec.namespaces).collect();
+    let everywhere = specs.iter().any(|spec| spec.namespaces.is_empty());
+    let only = namespaces.into_iter().filter(|_| !everywhere).map(|namespace| format!(" --objects-in {namespace}"));
+    let only: String = only.collect();
+    let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+    if let Some((namespace, name)) = account {
+        return format!(
+            "help: an administrator gives it: {program} generate-rbac --name {name} --namespace {namespace}{only} | kubectl apply -f -"
+        );
+    }
+    let (user, binding) = if user.is_empty() { ("NAME", app.to_owned()) } else { (user, format!("{app}-{user}")) };
+    format!(
+        "help: an administrator gives it: {program} generate-rbac{only} | kubectl apply -f - && \
+         kubectl create clusterrolebinding '{binding}' --clusterrole={app} --user='{user}'"
+    )
+}
