@@ -3,6 +3,7 @@
 mod apiserver;
 mod interpret;
 mod kubelet;
+mod new;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,8 @@ enum Command {
     Kubelet(kubelet::Options),
     /// Run one operation of the resource interpreters on files
     Interpret(interpret::Options),
+    /// Make a project with one kind and its controller
+    New(new::Options),
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -38,6 +41,7 @@ async fn main() -> ExitCode {
         Command::Apiserver(options) => apiserver::run(options).await,
         Command::Kubelet(options) => kubelet::run(options).await,
         Command::Interpret(options) => interpret::run(options).await,
+        Command::New(options) => new::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -209,6 +209,10 @@ impl World {
             let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
             [field("/kind"), field("/metadata/namespace"), field("/metadata/name"), field("/metadata/uid")]
         };
+        for object in &mut objects {
+            // Who wrote which field is for machines; kubectl leaves it out as well.
+            object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+        }
         objects.sort_by_key(place);
         objects.dedup_by_key(|object| place(object));
         Ok(objects)

@@ -1,0 +1,160 @@
+//! `kctl new`: a project with one kind, its controller, a test and a sample, which runs as it is.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::Failure;
+
+/// What the project is made of: the file, and its text with `{{…}}` where the user's names go.
+const FILES: [(&str, &str); 6] = [
+    ("Cargo.toml", include_str!("../templates/Cargo.toml.tpl")),
+    ("src/main.rs", include_str!("../templates/main.rs.tpl")),
+    ("sample.yaml", include_str!("../templates/sample.yaml.tpl")),
+    ("clippy.toml", include_str!("../templates/clippy.toml.tpl")),
+    ("README.md", include_str!("../templates/README.md.tpl")),
+    (".gitignore", include_str!("../templates/gitignore.tpl")),
+];
+
+/// Cargo takes longer names, but a label of Kubernetes does not, and the name becomes one.
+const NAME_LEN_MAX: usize = 63;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The name of the project and its folder, such as `web-site`: lower case letters, digits and dashes
+    name: String,
+    /// The API group of its kind
+    #[arg(long, default_value = "example.com")]
+    group: String,
+    /// Its kind; by default made from the name: `WebSite`
+    #[arg(long)]
+    kind: Option<String>,
+    /// Depend on kctl in this folder instead of the published one
+    #[arg(long, value_name = "DIR")]
+    kctl: Option<PathBuf>,
+}
+
+/// A project could not be made.
+#[derive(Debug, thiserror::Error)]
+enum NewFailure {
+    #[error(
+        "`{0}` is no name for a project: use lower case letters, digits and dashes, a letter first, such as `web-site`"
+    )]
+    Name(String),
+    #[error("`{0}` is no kind: use letters and digits, an upper case letter first, such as `WebSite`")]
+    Kind(String),
+    #[error("`{0}` is no API group: it is a domain name, such as `apps.example.com`")]
+    Group(String),
+    #[error("{0} is there already: choose another name, or remove it")]
+    Exists(PathBuf),
+    #[error("{0} holds no kctl: give the folder with its Cargo.toml")]
+    NoKctl(PathBuf),
+    #[error("{path} cannot be written")]
+    Write { path: PathBuf, source: std::io::Error },
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let folder = Path::new(&options.name);
+    let texts = project(options)?;
+    if folder.exists() {
+        return Err(NewFailure::Exists(folder.into()).into());
+    }
+    for (file, text) in texts {
+        write(&folder.join(file), &text)?;
+    }
+    let name = &options.name;
+    eprintln!("{name} is ready. Watch it work: cd {name} && cargo run -- dev -f sample.yaml --until-idle");
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
+    let failed = |source| NewFailure::Write { path: path.into(), source };
+    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+    std::fs::write(path, text).map_err(failed)
+}
+
+/// The files of the project with their texts.
+fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure> {
+    let Options { name, group, .. } = options;
+    let is_name = |part: &str| part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let parts = name.split('-').all(|part| !part.is_empty() && is_name(part));
+    if !parts || name.len() > NAME_LEN_MAX || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        return Err(NewFailure::Name(name.clone()));
+    }
+    let kind = options.kind.clone().unwrap_or_else(|| name.split('-').map(capitalized).collect());
+    if !kind.starts_with(|first: char| first.is_ascii_uppercase()) || !kind.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return Err(NewFailure::Kind(kind));
+    }
+    let is_label = |part: &str| !part.is_empty() && part.split('-').all(|part| !part.is_empty() && is_name(part));
+    if !group.contains('.') || !group.split('.').all(is_label) {
+        return Err(NewFailure::Group(group.clone()));
+    }
+    let function = format!("reconcile_{}", kind.to_ascii_lowercase());
+    let kctl = dependency(options.kctl.as_deref())?;
+    let names = [("name", name), ("group", group), ("kind", &kind), ("function", &function), ("kctl", &kctl)];
+    let fill = |text: &str| {
+        names.iter().fold(text.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
+    };
+    Ok(FILES.iter().map(|(file, text)| (*file, fill(text))).collect())
+}
+
+fn capitalized(part: &str) -> String {
+    let (first, rest) = part.split_at(1);
+    first.to_ascii_uppercase() + rest
+}
+
+/// Where Cargo finds kctl: where the user says; beside this tool when it was built from a checkout that is still there; or
+/// the published version of the same number.
+fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("kctl");
+    let path = match folder {
+        Some(folder) => folder.canonicalize().ok().filter(|folder| folder.join("Cargo.toml").is_file()),
+        None => Some(checkout).filter(|folder| folder.join("Cargo.toml").is_file()),
+    };
+    match (folder, path) {
+        (_, Some(path)) => Ok(format!("{{ path = {:?} }}", path.display().to_string())),
+        (Some(folder), None) => Err(NewFailure::NoKctl(folder.into())),
+        (None, None) => Ok(format!("{:?}", env!("CARGO_PKG_VERSION"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(name: &str) -> Options {
+        Options { name: name.into(), group: "example.com".into(), kind: None, kctl: None }
+    }
+
+    fn refused(options: &Options) -> String {
+        project(options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn kind_and_function_are_made_from_the_name() {
+        let files = project(&options("web-site2")).unwrap();
+        let main = &files.iter().find(|(file, _)| *file == "src/main.rs").unwrap().1;
+        for expected in ["kind = \"WebSite2\"", "async fn reconcile_website2(", "App::new(\"web-site2\")"] {
+            assert!(main.contains(expected), "{expected}");
+        }
+        assert!(files.iter().all(|(_, text)| !text.contains("{{")), "every place is filled");
+    }
+
+    #[test]
+    fn names_that_kubernetes_or_cargo_refuse_are_refused_first() {
+        for name in ["", "-a", "a-", "a--b", "Web", "1a", "a_b", "a/b", "..", &"a".repeat(64)] {
+            assert!(refused(&options(name)).contains("is no name for a project"), "{name}");
+        }
+        assert!(project(&options(&"a".repeat(63))).is_ok());
+        let kind = |kind: &str| refused(&Options { kind: Some(kind.into()), ..options("a") });
+        assert!(kind("web").contains("is no kind") && kind("Web-Site").contains("is no kind"));
+        let group = |group: &str| refused(&Options { group: group.into(), ..options("a") });
+        assert!(group("example").contains("is no API group") && group("a..b").contains("is no API group"));
+    }
+
+    #[test]
+    fn folder_without_kctl_is_refused() {
+        let options = Options { kctl: Some("/nowhere".into()), ..options("a") };
+        assert_eq!(refused(&options), "/nowhere holds no kctl: give the folder with its Cargo.toml");
+    }
+}

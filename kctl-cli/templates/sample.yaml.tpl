@@ -1,0 +1,7 @@
+apiVersion: {{group}}/v1alpha1
+kind: {{kind}}
+metadata:
+  name: sample
+  namespace: default
+spec:
+  message: hello
