@@ -6,7 +6,10 @@ use std::{
 };
 
 use http::{Method, Request};
-use kctl_runtime::reconcile::{Error, Result, ResultExt};
+use kctl_runtime::{
+    manifest::Manifest,
+    reconcile::{Error, Result, ResultExt},
+};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,6 +18,12 @@ use serde_json::Value;
 pub(super) struct FromFile {
     pub(super) object: Value,
     pub(super) origin: String,
+}
+
+/// Generated manifests, as if they had been read.
+pub(super) fn generated(manifests: Vec<Manifest>) -> Vec<FromFile> {
+    let origin = || "generated manifests".to_owned();
+    manifests.into_iter().map(|Manifest { object, .. }| FromFile { object, origin: origin() }).collect()
 }
 
 /// Reads files, the `.yaml`, `.yml` and `.json` files of folders by name, and standard input for `-`.

@@ -10,6 +10,8 @@ mod rbac_check;
 mod run;
 mod trigger;
 
+#[cfg(feature = "dev")]
+use std::collections::BTreeMap;
 use std::{
     pin::Pin,
     sync::{Arc, LazyLock},
@@ -17,6 +19,8 @@ use std::{
 
 use futures::Stream;
 use k8s_openapi::jiff::Timestamp;
+#[cfg(feature = "dev")]
+use kctl_runtime::manifest::{Grant, grants};
 use kctl_runtime::{
     key::Key,
     manager::{Clock, Manager},
@@ -32,6 +36,9 @@ pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
 type OpenStream = Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>;
+/// Permissions by the name of the cluster.
+#[cfg(feature = "dev")]
+pub(crate) type Grants = BTreeMap<String, Vec<Grant>>;
 type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 
 /// What a controller is made in: given to the closure of [`App::controller_with`] at each start.
@@ -160,6 +167,14 @@ impl App {
             spec.namespaces.clone_from(&self.namespaces);
         }
         specs
+    }
+
+    /// What the app needs on each cluster; the one that it is started against has an empty name.
+    #[cfg(feature = "dev")]
+    pub(crate) fn grants(&self) -> Grants {
+        let specs = self.specs_in_use();
+        let names = std::iter::once("").chain(self.clusters.iter().map(|(name, _)| name.as_str()));
+        names.map(|name| (name.to_owned(), grants(&specs, name))).collect()
     }
 
     fn check_cluster(&self, name: &str) -> Result<()> {

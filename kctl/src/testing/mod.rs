@@ -1,9 +1,13 @@
 //! Runs an app on an API server of its own, for tests.
 
+mod refusal;
+
 use std::time::Duration;
 
 use kctl_runtime::reconcile::Result;
 use kube::Client;
+
+pub(crate) use refusal::Refusals;
 
 use crate::{App, app::World};
 
