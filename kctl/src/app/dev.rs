@@ -111,7 +111,7 @@ async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) ->
     let mut manifests = manifest::crd_manifests(&app.specs(), Descriptions::All)?;
     manifests.extend(manifest::rbac_of(&grants, &names)?);
     let admin = Client::new(server.service(), "default");
-    files::apply(&admin, &files::generated(manifests)).await?;
+    files::apply_generated(&admin, manifests).await?;
     let refusals = Refusals::beyond(grants);
     Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
 }

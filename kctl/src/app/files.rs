@@ -20,10 +20,11 @@ pub(super) struct FromFile {
     pub(super) origin: String,
 }
 
-/// Generated manifests, as if they had been read.
-pub(super) fn generated(manifests: Vec<Manifest>) -> Vec<FromFile> {
+/// Applies generated manifests. New definitions take a moment on a real server, which does not matter to roles.
+pub(crate) async fn apply_generated(client: &Client, manifests: Vec<Manifest>) -> Result<()> {
     let origin = || "generated manifests".to_owned();
-    manifests.into_iter().map(|Manifest { object, .. }| FromFile { object, origin: origin() }).collect()
+    let files = manifests.into_iter().map(|Manifest { object, .. }| FromFile { object, origin: origin() });
+    apply(client, &files.collect::<Vec<_>>()).await
 }
 
 /// Reads files, the `.yaml`, `.yml` and `.json` files of folders by name, and standard input for `-`.

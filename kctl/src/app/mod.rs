@@ -31,6 +31,10 @@ use kube::Client;
 
 #[cfg(feature = "dev")]
 pub(crate) use dev::World;
+#[cfg(feature = "dev")]
+pub(crate) use files::apply_generated;
+#[cfg(feature = "dev")]
+pub(crate) use rbac_check::missing;
 pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -175,6 +179,12 @@ impl App {
         let specs = self.specs_in_use();
         let names = std::iter::once("").chain(self.clusters.iter().map(|(name, _)| name.as_str()));
         names.map(|name| (name.to_owned(), grants(&specs, name))).collect()
+    }
+
+    /// As `run --namespace`.
+    #[cfg(feature = "dev")]
+    pub(crate) fn run_only_in(&mut self, namespace: &str) {
+        self.namespaces = vec![namespace.into()];
     }
 
     fn check_cluster(&self, name: &str) -> Result<()> {

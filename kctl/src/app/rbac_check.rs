@@ -42,7 +42,7 @@ pub(super) async fn report(client: &Client, app: &str, specs: &[ControllerSpec])
 }
 
 /// What is wanted and not allowed.
-async fn missing(client: &Client, wanted: &[Grant]) -> Result<Vec<Grant>> {
+pub(crate) async fn missing(client: &Client, wanted: &[Grant]) -> Result<Vec<Grant>> {
     let places: BTreeSet<&Place> = wanted.iter().map(|grant| &grant.place).collect();
     let mut missing = Vec::new();
     for place in places {
@@ -152,14 +152,24 @@ fn repair(app: &str, user: &str, specs: &[ControllerSpec]) -> String {
     let only = namespaces.into_iter().filter(|_| !everywhere).map(|namespace| format!(" --objects-in {namespace}"));
     let only: String = only.collect();
     let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+    let help = "help: an administrator gives it by";
     if let Some((namespace, name)) = account {
         return format!(
-            "help: an administrator gives it: {program} generate-rbac --name {name} --namespace {namespace}{only} | kubectl apply -f -"
+            "{help}: {program} generate-rbac --name {name} --namespace {namespace}{only} | kubectl apply -f -"
         );
     }
-    let (user, binding) = if user.is_empty() { ("NAME", app.to_owned()) } else { (user, format!("{app}-{user}")) };
-    format!(
-        "help: an administrator gives it: {program} generate-rbac{only} | kubectl apply -f - && \
-         kubectl create clusterrolebinding '{binding}' --clusterrole={app} --user='{user}'"
-    )
+    let user = if user.is_empty() { "NAME" } else { user };
+    let mut commands = format!("{help}: {program} generate-rbac{only} | kubectl apply -f -");
+    let places: BTreeSet<Place> = grants(specs, "").into_iter().map(|grant| grant.place).collect();
+    for place in places {
+        commands += &match place {
+            Place::Everywhere => {
+                format!(" && kubectl create clusterrolebinding '{app}:{user}' --clusterrole={app} --user='{user}'")
+            }
+            Place::Namespace(namespace) => {
+                format!(" && kubectl create rolebinding '{app}:{user}' -n {namespace} --role={app} --user='{user}'")
+            }
+        };
+    }
+    commands
 }

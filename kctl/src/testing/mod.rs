@@ -1,6 +1,8 @@
 //! Runs an app on an API server of its own, for tests.
 
 mod refusal;
+mod role;
+mod trial;
 
 use std::time::Duration;
 
@@ -8,6 +10,8 @@ use kctl_runtime::reconcile::Result;
 use kube::Client;
 
 pub(crate) use refusal::Refusals;
+pub use role::{check_role, check_role_on_cluster};
+pub use trial::Trial;
 
 use crate::{App, app::World};
 
