@@ -1,6 +1,8 @@
 //! Whether a user may do what a call asks for: RBAC, as the authorizer of the real server evaluates it.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use crate::{
     request::{Call, User, Verb},
@@ -31,7 +33,7 @@ pub(super) fn authorize(state: &State, call: &Call) -> Result<(), Refusal> {
         namespace: &call.namespace,
         name: if many { selected } else { &call.name },
     };
-    if allowed(state, &call.user, &attributes) {
+    if asks_about_itself(&attributes) || allowed(state, &call.user, &attributes) {
         return Ok(());
     }
     let Attributes { verb, group, resource, subresource, namespace, name } = attributes;
@@ -45,25 +47,51 @@ pub(super) fn authorize(state: &State, call: &Call) -> Result<(), Refusal> {
     Err(Refusal::forbidden(&GroupResource::new(group, resource), name, &why))
 }
 
+/// What the role `system:basic-user` allows to everybody.
+fn asks_about_itself(asked: &Attributes<'_>) -> bool {
+    let own = ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"];
+    asked.verb == "create" && own.contains(&asked.resource)
+}
+
 /// Whether the roles that are bound to a user allow it.
 pub(crate) fn allowed(state: &State, user: &User, asked: &Attributes<'_>) -> bool {
-    if user.groups.iter().any(|group| group == "system:masters") {
-        return true;
+    is_master(user) || roles(state, user, asked.namespace).any(|role| rules_of(&role).any(|rule| allows(rule, asked)))
+}
+
+/// The rules of a user in a namespace, with those for all namespaces.
+pub(super) fn rules(state: &State, user: &User, namespace: &str) -> Vec<Value> {
+    if is_master(user) {
+        return vec![
+            json!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }),
+            json!({ "verbs": ["*"], "nonResourceURLs": ["*"] }),
+        ];
     }
+    roles(state, user, namespace).flat_map(|role| rules_of(&role).cloned().collect::<Vec<_>>()).collect()
+}
+
+fn is_master(user: &User) -> bool {
+    user.groups.iter().any(|group| group == "system:masters")
+}
+
+fn rules_of(role: &Value) -> impl Iterator<Item = &Value> {
+    role["rules"].as_array().into_iter().flatten()
+}
+
+/// The roles that are bound to a user in a namespace and in all of them.
+fn roles(state: &State, user: &User, namespace: &str) -> impl Iterator<Item = Arc<Value>> {
     let of = |resource: &str| GroupResource::new("rbac.authorization.k8s.io", resource);
-    let (everywhere, here) = (of("clusterrolebindings"), of("rolebindings"));
-    let cluster = state.objects(&everywhere, None);
+    let cluster = state.objects(&of("clusterrolebindings"), None);
     // No binding is in the namespace without a name.
-    let local = state.objects(&here, Some(asked.namespace));
-    cluster.chain(local).filter(|binding| binds(binding, user)).any(|binding| {
+    let local = state.objects(&of("rolebindings"), Some(namespace));
+    let bindings: Vec<_> = cluster.chain(local).filter(|binding| binds(binding, user)).collect();
+    bindings.into_iter().filter_map(move |binding| {
         let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());
         let name = reference["name"].as_str().unwrap_or_default().to_owned();
-        let role = match (reference["kind"].as_str(), namespace) {
+        match (reference["kind"].as_str(), namespace) {
             (Some("ClusterRole"), _) => state.get(&of("clusterroles"), &(String::new(), name)),
             (Some("Role"), Some(namespace)) => state.get(&of("roles"), &(namespace.into(), name)),
             _ => None,
-        };
-        role.is_some_and(|role| role["rules"].as_array().into_iter().flatten().any(|rule| allows(rule, asked)))
+        }
     })
 }
 

@@ -98,6 +98,13 @@ pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Option<Value>
             answered["status"] = json!({ "userInfo": { "username": call.user.name, "groups": call.user.groups } });
             return Some(answered);
         }
+        "selfsubjectrulesreviews" => {
+            let rules = access::rules(state, &call.user, asked["spec"]["namespace"].as_str().unwrap_or_default());
+            let (paths, objects): (Vec<_>, Vec<_>) =
+                rules.into_iter().partition(|rule| rule["nonResourceURLs"].is_array());
+            answered["status"] = json!({ "resourceRules": objects, "nonResourceRules": paths, "incomplete": false });
+            return Some(answered);
+        }
         _ => return None,
     };
     let attributes = &asked["spec"]["resourceAttributes"];

@@ -1,5 +1,6 @@
 //! Runs an app on an API server of its own, for tests.
 
+mod emitted;
 mod refusal;
 mod role;
 mod trial;
@@ -9,6 +10,9 @@ use std::time::Duration;
 use kctl_runtime::reconcile::Result;
 use kube::Client;
 
+pub use emitted::check_grants;
+#[doc(hidden)]
+pub use emitted::{Emitted, Granted, Probe, Refused};
 pub(crate) use refusal::Refusals;
 pub use role::{check_role, check_role_on_cluster};
 pub use trial::Trial;

@@ -27,7 +27,9 @@ macro_rules! role_tests {
     ($app:path, $scenario:path) => {
         #[::tokio::test(start_paused = true)]
         async fn role_is_exactly_what_the_app_needs() {
-            $crate::testing::check_role($app, $scenario).await.unwrap();
+            if let ::std::result::Result::Err(error) = $crate::testing::check_role($app, $scenario).await {
+                ::std::panic!("{error}");
+            }
         }
 
         #[::tokio::test]
@@ -36,7 +38,9 @@ macro_rules! role_tests {
                 ::std::eprintln!("left out: KUBECONFIG names no API server");
                 return;
             }
-            $crate::testing::check_role_on_cluster($app, $scenario).await.unwrap();
+            if let ::std::result::Result::Err(error) = $crate::testing::check_role_on_cluster($app, $scenario).await {
+                ::std::panic!("{error}");
+            }
         }
     };
 }

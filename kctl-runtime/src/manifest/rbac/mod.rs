@@ -2,8 +2,6 @@
 
 mod grant;
 mod rule;
-#[cfg(test)]
-mod tests;
 mod user_roles;
 
 use std::collections::{BTreeMap, BTreeSet};

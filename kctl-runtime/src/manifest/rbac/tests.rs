@@ -1,1 +1,0 @@
-//! The role of a declaration, as rules and as objects.
