@@ -8,10 +8,10 @@ use kctl::{
 };
 
 #[resource(group = "x.io", version = "v1", kind = "Box", namespaced, status = "BoxStatus")]
-pub struct BoxSpec {}
+struct BoxSpec {}
 
 #[schema]
-pub struct BoxStatus {}
+struct BoxStatus {}
 
 macro_rules! idle {
     ($($name:ident: $primary:ty, ($($options:tt)*);)*) => { $(

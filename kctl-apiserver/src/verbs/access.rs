@@ -80,9 +80,10 @@ fn rules_of(role: &Value) -> impl Iterator<Item = &Value> {
 /// The roles that are bound to a user in a namespace and in all of them.
 fn roles(state: &State, user: &User, namespace: &str) -> impl Iterator<Item = Arc<Value>> {
     let of = |resource: &str| GroupResource::new("rbac.authorization.k8s.io", resource);
-    let cluster = state.objects(&of("clusterrolebindings"), None);
+    let (everywhere, here) = (of("clusterrolebindings"), of("rolebindings"));
+    let cluster = state.objects(&everywhere, None);
     // No binding is in the namespace without a name.
-    let local = state.objects(&of("rolebindings"), Some(namespace));
+    let local = state.objects(&here, Some(namespace));
     let bindings: Vec<_> = cluster.chain(local).filter(|binding| binds(binding, user)).collect();
     bindings.into_iter().filter_map(move |binding| {
         let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());

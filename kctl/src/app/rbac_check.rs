@@ -173,3 +173,129 @@ fn repair(app: &str, user: &str, specs: &[ControllerSpec]) -> String {
     }
     commands
 }
+
+#[cfg(all(test, feature = "dev"))]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+    use kctl_apiserver::{ApiServer, User};
+    use kctl_runtime::{
+        manifest::{RbacOptions, rbac_of},
+        reconcile::{Action, Context, Controller, FunctionController, Reconcile},
+        spec::{Relation, SpecBuilder},
+    };
+
+    use super::*;
+    use crate::app::apply_generated;
+
+    struct Keeper;
+
+    impl Controller for Keeper {
+        type Primary = ConfigMap;
+        type Grant = ();
+        fn spec() -> ControllerSpec {
+            SpecBuilder::<Self>::new("keeper", "keeper.rs", 1)
+                .named("keeper")
+                .relation(Relation::<Self, Node>::reads("reads = Node(patch)").verbs(&["patch"]))
+                .relation(Relation::<Self, Pod>::reads("reads = Pod(eviction)").verbs(&["eviction"]))
+                .build()
+        }
+    }
+
+    impl Reconcile for Keeper {
+        async fn reconcile(&self, _config: std::sync::Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+            Ok(Action::await_change())
+        }
+    }
+
+    impl FunctionController for Keeper {
+        fn instance() -> Self {
+            Self
+        }
+    }
+
+    /// The declaration in all namespaces and in two of them.
+    fn scopes() -> [Vec<ControllerSpec>; 2] {
+        let everywhere = Keeper::spec();
+        let mut local = Keeper::spec();
+        local.namespaces = vec!["default".into(), "kube-system".into()];
+        [vec![everywhere], vec![local]]
+    }
+
+    fn account() -> User {
+        User { name: "system:serviceaccount:default:keeper".into(), groups: vec!["system:authenticated".into()] }
+    }
+
+    #[tokio::test]
+    async fn exactly_what_a_role_lacks_is_missing() {
+        for specs in scopes() {
+            let all = grants(&specs, "");
+            for left_out in (0..all.len()).map(Some).chain([None]) {
+                let mut given = all.clone();
+                let expected: Vec<Grant> = left_out.map(|index| given.remove(index)).into_iter().collect();
+                let server = ApiServer::new();
+                let options =
+                    RbacOptions { name: "keeper".into(), namespace: "default".into(), ..RbacOptions::default() };
+                let admin = Client::new(server.service(), "default");
+                apply_generated(&admin, rbac_of(&given, &options).unwrap()).await.unwrap();
+                let client = Client::new(server.service_as(account()), "default");
+                assert_eq!(missing(&client, &all).await.unwrap(), expected);
+                for grant in &all {
+                    let allowed = review_access(&client, grant).await.unwrap();
+                    assert_eq!(allowed, !expected.contains(grant), "{grant} is asked for by itself");
+                }
+                assert_eq!(user(&client).await.unwrap(), account().name);
+            }
+        }
+    }
+
+    #[test]
+    fn sentences_name_verbs_resource_place_and_declaration() {
+        let [everywhere, local] = scopes();
+        let cases: [(&[ControllerSpec], &str); 2] = [
+            (
+                &everywhere,
+                "may not create pods/eviction in all namespaces, which `keeper: reads = Pod(eviction)` needs",
+            ),
+            (
+                &local,
+                "may not create pods/eviction in namespace kube-system, which `keeper: reads = Pod(eviction)` needs",
+            ),
+        ];
+        for (specs, expected) in cases {
+            let lines = describe(&grants(specs, ""));
+            assert!(lines.iter().any(|line| line == expected), "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn repair_is_a_command_for_who_runs_the_program() {
+        let [everywhere, local] = scopes();
+        let only = "--objects-in default --objects-in kube-system";
+        let account = "system:serviceaccount:ops:bot";
+        let cases: [(&[ControllerSpec], &str, Vec<String>); 4] = [
+            (&everywhere, account, vec!["generate-rbac --name bot --namespace ops | kubectl apply -f -".into()]),
+            (&local, account, vec![format!("generate-rbac --name bot --namespace ops {only} | kubectl apply -f -")]),
+            (
+                &everywhere,
+                "jane",
+                vec!["kubectl create clusterrolebinding 'keeper:jane' --clusterrole=keeper --user='jane'".into()],
+            ),
+            (
+                &local,
+                "jane",
+                vec![
+                    format!("generate-rbac {only} | kubectl apply -f -"),
+                    "kubectl create clusterrolebinding 'keeper:jane' --clusterrole=keeper --user='jane'".into(),
+                    "kubectl create rolebinding 'keeper:jane' -n default --role=keeper --user='jane'".into(),
+                    "kubectl create rolebinding 'keeper:jane' -n kube-system --role=keeper --user='jane'".into(),
+                ],
+            ),
+        ];
+        for (specs, user, expected) in cases {
+            let text = repair("keeper", user, specs);
+            for part in expected {
+                assert!(text.contains(&part), "{text} has {part}");
+            }
+        }
+    }
+}
