@@ -35,7 +35,7 @@ async fn what_the_scenario_does_not_need_is_named_with_its_declaration() {
         error,
         "the scenario does not need everything that is declared:\
          \n  `patch configmaps`, declared by `greedy: its primary`\
-         \n  `get pods`, declared by `greedy: reads = Pod`\
+         \n  `get pods`, declared by `greedy: reads = Pod(live)`\
          \n  `delete secrets`, declared by `greedy: owns = Secret(create, delete)`\
          \nhelp: leave it out of the declaration, or let the scenario do what needs it"
     );

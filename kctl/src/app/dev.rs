@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use kctl_apiserver::{ApiServer, Kubelet, RequestRecord, ServeOptions, User};
 use kctl_runtime::{
     manager::View,
-    manifest::{self, Descriptions, RbacOptions},
+    manifest::{self, RbacOptions},
     reconcile::{Error, Result, ResultExt},
     spec::Role,
 };
@@ -108,10 +108,8 @@ fn user_of(app: &App) -> User {
 async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) -> Result<(Client, Refusals)> {
     let grants = role.get(cluster).cloned().unwrap_or_default();
     let names = RbacOptions { name: app.name.clone(), namespace: "default".into(), ..RbacOptions::default() };
-    let mut manifests = manifest::crd_manifests(&app.specs(), Descriptions::All)?;
-    manifests.extend(manifest::rbac_of(&grants, &names)?);
     let admin = Client::new(server.service(), "default");
-    files::apply_generated(&admin, manifests).await?;
+    files::install(&admin, &app.specs(), &grants, &names).await?;
     let refusals = Refusals::beyond(grants);
     Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
 }

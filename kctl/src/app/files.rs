@@ -7,8 +7,9 @@ use std::{
 
 use http::{Method, Request};
 use kctl_runtime::{
-    manifest::Manifest,
+    manifest::{self, Descriptions, Grant, RbacOptions},
     reconcile::{Error, Result, ResultExt},
+    spec::ControllerSpec,
 };
 use kube::Client;
 use serde::Deserialize;
@@ -20,10 +21,20 @@ pub(super) struct FromFile {
     pub(super) origin: String,
 }
 
-/// Applies generated manifests. New definitions take a moment on a real server, which does not matter to roles.
-pub(crate) async fn apply_generated(client: &Client, manifests: Vec<Manifest>) -> Result<()> {
+/// Installs the definitions of an app's kinds, and its role.
+pub(crate) async fn install(
+    client: &Client,
+    specs: &[ControllerSpec],
+    grants: &[Grant],
+    options: &RbacOptions,
+) -> Result<()> {
+    let mut objects = Vec::new();
+    for crd in manifest::crds(specs, Descriptions::All) {
+        objects.push(serde_json::to_value(crd)?);
+    }
+    objects.extend(manifest::rbac_of(grants, options)?.into_iter().map(|manifest| manifest.object));
     let origin = || "generated manifests".to_owned();
-    let files = manifests.into_iter().map(|Manifest { object, .. }| FromFile { object, origin: origin() });
+    let files = objects.into_iter().map(|object| FromFile { object, origin: origin() });
     apply(client, &files.collect::<Vec<_>>()).await
 }
 

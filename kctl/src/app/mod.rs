@@ -32,7 +32,7 @@ use kube::Client;
 #[cfg(feature = "dev")]
 pub(crate) use dev::World;
 #[cfg(feature = "dev")]
-pub(crate) use files::apply_generated;
+pub(crate) use files::install;
 #[cfg(feature = "dev")]
 pub(crate) use rbac_check::missing;
 pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};

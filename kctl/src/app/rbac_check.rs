@@ -179,13 +179,13 @@ mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
     use kctl_apiserver::{ApiServer, User};
     use kctl_runtime::{
-        manifest::{RbacOptions, rbac_of},
+        manifest::RbacOptions,
         reconcile::{Action, Context, Controller, FunctionController, Reconcile},
         spec::{Relation, SpecBuilder},
     };
 
     use super::*;
-    use crate::app::apply_generated;
+    use crate::app::install;
 
     struct Keeper;
 
@@ -236,7 +236,7 @@ mod tests {
                 let options =
                     RbacOptions { name: "keeper".into(), namespace: "default".into(), ..RbacOptions::default() };
                 let admin = Client::new(server.service(), "default");
-                apply_generated(&admin, rbac_of(&given, &options).unwrap()).await.unwrap();
+                install(&admin, &[], &given, &options).await.unwrap();
                 let client = Client::new(server.service_as(account()), "default");
                 assert_eq!(missing(&client, &all).await.unwrap(), expected);
                 for grant in &all {

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kctl_apiserver::{ApiServer, Kubelet};
 use kctl_runtime::{
     manager::View,
-    manifest::{self, Descriptions, Grant, RbacOptions},
+    manifest::{Grant, RbacOptions},
     reconcile::{Error, Result, ResultExt},
 };
 use kube::{
@@ -82,9 +82,7 @@ impl Trial {
             grants.remove(index);
         }
         let options = RbacOptions { name: name.clone(), namespace: name.clone(), ..RbacOptions::default() };
-        let mut manifests = manifest::crd_manifests(&app.specs(), Descriptions::Own)?;
-        manifests.extend(manifest::rbac_of(&grants, &options)?);
-        app::apply_generated(&client, manifests).await?;
+        app::install(&client, &app.specs(), &grants, &options).await?;
         wait_for_kinds(&client, app).await?;
 
         let user = format!("system:serviceaccount:{name}:{name}");

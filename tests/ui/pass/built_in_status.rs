@@ -1,8 +1,8 @@
-//! The status of a built-in kind is written as that of a custom resource is.
+//! The status of a built-in kind is written as that of a custom resource is, where it is declared.
 use kctl::{k8s::api::apps::v1::DeploymentStatus, prelude::*};
 
 /// Writes a status.
-#[controller(owns = Pod)]
+#[controller(owns = Pod, primary(status))]
 pub(crate) async fn deployments(_deployment: Arc<Deployment>, cx: Context<deployments>) -> Result<Action> {
     let replicas = i32::try_from(cx.owned::<Pod>().len())?;
     cx.patch_status(DeploymentStatus { replicas: Some(replicas), ..DeploymentStatus::default() }).await?;
@@ -11,5 +11,5 @@ pub(crate) async fn deployments(_deployment: Arc<Deployment>, cx: Context<deploy
 
 fn main() {
     let app = App::new("deployments").controller::<deployments>();
-    assert!(app.specs()[0].has_status);
+    assert_eq!(app.specs()[0].primary.verbs, ["status"]);
 }

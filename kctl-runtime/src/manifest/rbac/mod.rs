@@ -48,7 +48,7 @@ pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>,
         "kind": "ServiceAccount",
         "metadata": { "name": name, "namespace": namespace },
     });
-    let mut manifests = vec![Manifest::new(file("ServiceAccount", options, None), account)?];
+    let mut manifests = vec![Manifest::new(file("ServiceAccount", name, options, None), account)?];
     let places: BTreeSet<&Place> = grants.iter().map(|grant| &grant.place).collect();
     for place in places {
         let here: Vec<Grant> = grants.iter().filter(|grant| grant.place == *place).cloned().collect();
@@ -56,14 +56,14 @@ pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>,
             Place::Everywhere => ("ClusterRole", None),
             Place::Namespace(namespace) => ("Role", Some(namespace)),
         };
-        manifests.push(role(kind, options, namespace, &rules(&here))?);
-        manifests.push(binding(kind, options, namespace)?);
+        manifests.push(role(kind, name, options, namespace, &rules(&here))?);
+        manifests.push(binding(kind, name, options, namespace)?);
     }
     Ok(manifests)
 }
 
-fn file(kind: &str, options: &RbacOptions, place: Option<&String>) -> String {
-    let (kind, name) = (kind.to_lowercase(), &options.name);
+fn file(kind: &str, name: &str, options: &RbacOptions, place: Option<&String>) -> String {
+    let kind = kind.to_lowercase();
     let folder = if options.cluster.is_empty() { "rbac".to_owned() } else { format!("rbac-{}", options.cluster) };
     place.map_or_else(|| format!("{folder}/{kind}-{name}.yaml"), |place| format!("{folder}/{kind}-{name}.{place}.yaml"))
 }
@@ -72,31 +72,34 @@ fn meta(name: &str, namespace: Option<&String>) -> Value {
     namespace.map_or_else(|| json!({ "name": name }), |place| json!({ "name": name, "namespace": place }))
 }
 
-fn binding(
+/// Binds a role of this name to the program.
+pub(super) fn binding(
     role: &str,
+    name: &str,
     options: &RbacOptions,
     place: Option<&String>,
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
-    let RbacOptions { name, namespace, .. } = options;
+    let RbacOptions { name: account, namespace, .. } = options;
     let kind = format!("{role}Binding");
     let object = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
         "metadata": meta(name, place),
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name },
-        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": namespace }],
+        "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": namespace }],
     });
-    Manifest::new(file(&kind, options, place), object)
+    Manifest::new(file(&kind, name, options, place), object)
 }
 
 /// A role; each rule says where it comes from.
-fn role(
+pub(super) fn role(
     kind: &str,
+    name: &str,
     options: &RbacOptions,
     place: Option<&String>,
     rules: &[Rule],
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
-    let mut meta = meta(&options.name, place);
+    let mut meta = meta(name, place);
     if !options.labels.is_empty() {
         meta["labels"] = json!(options.labels);
     }
@@ -111,5 +114,5 @@ fn role(
     }
     let mut object = head;
     object["rules"] = rules.iter().map(Rule::object).collect();
-    Ok(Manifest { file: file(kind, options, place), object, yaml })
+    Ok(Manifest { file: file(kind, name, options, place), object, yaml })
 }
