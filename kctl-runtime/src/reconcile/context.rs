@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::{
     Caches, Conditions, Controller, Declares, HasStatus, Live, MayDeletePrimary, MayGetPrimary, MayPatch,
-    MayPatchPrimary, MayScalePrimary, Objects, Owned, ReadsLive, Reason, Request, Writes, WritesStatus,
+    MayPatchPrimary, MayScalePrimary, Objects, Owned, ReadsLive, Reason, Request, WritableBy, Writes,
 };
 use crate::{
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
@@ -261,11 +261,12 @@ impl<C: Controller> Context<C> {
     }
 
     /// Sets the status of the primary: sends a JSON merge patch from the status that this reconcile was given to `status`,
-    /// and nothing when they are equal. Fields that `status` leaves out are removed.
+    /// and nothing when they are equal. Fields that `status` leaves out are removed. For a primary of a built-in
+    /// kind: `primary(status)`.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> Request<()>
     where
-        C: WritesStatus<From>,
         C::Primary: HasStatus<From, Status = S>,
+        From: WritableBy<C>,
     {
         let inner = self.inner.clone();
         Request::new(async move {

@@ -85,16 +85,16 @@ operations! {
         "help: write `#[controller(primary(scale))]`";
 }
 
-/// A controller that may write the status of its primary. That of a custom resource is the controller's; that of a built-in
-/// kind is somebody else's, unless it is declared.
+/// A status that the controller `C` may write. That of a custom resource is its controller's; that of a built-in kind is somebody
+/// else's, unless it is declared.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` may not write the status of its primary",
+    message = "`{C}` may not write the status of its primary",
     label = "`status` on the primary is not declared",
     note = "help: write `#[controller(primary(status))]`",
     note = "code: K0038"
 )]
-pub trait WritesStatus<From>: Controller {}
+pub trait WritableBy<C: ?Sized> {}
 #[diagnostic::do_not_recommend]
-impl<C: Controller> WritesStatus<Derived> for C {}
+impl<C: Controller> WritableBy<C> for Derived {}
 #[diagnostic::do_not_recommend]
-impl<C: Controller> WritesStatus<BuiltIn> for C where C::Grant: Allows<verb::status, C, C::Primary> {}
+impl<C: Controller> WritableBy<C> for BuiltIn where C::Grant: Allows<verb::status, C, C::Primary> {}

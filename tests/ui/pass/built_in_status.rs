@@ -9,7 +9,6 @@ pub(crate) async fn deployments(_deployment: Arc<Deployment>, cx: Context<deploy
     Ok(Action::await_change())
 }
 
-fn main() {
-    let app = App::new("deployments").controller::<deployments>();
-    assert_eq!(app.specs()[0].primary.verbs, ["status"]);
+pub(crate) fn app() -> App {
+    App::new("deployments").controller::<deployments>()
 }
