@@ -40,26 +40,31 @@ idle! {
     superuser: ConfigMap, (owns = Pod, rbac(everything()),);
 }
 
-fn texts(texts: &[&str]) -> Option<Vec<String>> {
-    Some(texts.iter().map(ToString::to_string).collect())
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(ToString::to_string).collect()
 }
 
 fn extra_resources() -> PolicyRule {
     PolicyRule {
-        api_groups: texts(&["", "metrics.k8s.io"]),
-        resources: texts(&["nodes"]),
-        resource_names: texts(&["b", "a"]),
+        api_groups: Some(texts(&["", "metrics.k8s.io"])),
+        resources: Some(texts(&["nodes"])),
+        resource_names: Some(texts(&["b", "a"])),
         verbs: vec!["proxy".into(), "get".into()],
         ..PolicyRule::default()
     }
 }
 
 fn extra_paths() -> PolicyRule {
-    PolicyRule { non_resource_urls: texts(&["/metrics"]), verbs: vec!["get".into()], ..PolicyRule::default() }
+    PolicyRule { non_resource_urls: Some(texts(&["/metrics"])), verbs: vec!["get".into()], ..PolicyRule::default() }
 }
 
 fn everything() -> PolicyRule {
-    PolicyRule { api_groups: texts(&["*"]), resources: texts(&["*"]), verbs: vec!["*".into()], ..PolicyRule::default() }
+    PolicyRule {
+        api_groups: Some(texts(&["*"])),
+        resources: Some(texts(&["*"])),
+        verbs: vec!["*".into()],
+        ..PolicyRule::default()
+    }
 }
 
 fn spec<C: kctl::reconcile::Controller>() -> ControllerSpec {

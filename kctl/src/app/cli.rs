@@ -9,7 +9,7 @@ use kctl_runtime::{
     reconcile::{Error, Result, ResultExt},
 };
 
-use super::{App, run};
+use super::{App, options::ManagerOptions, run};
 
 #[derive(Parser)]
 #[command(disable_help_subcommand = true)]
@@ -21,7 +21,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run the controllers against a cluster (this is also what happens without a command)
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Run the controllers against an embedded API server with a simulated kubelet: no cluster is needed
     #[cfg(feature = "dev")]
     Dev(DevOptions),
@@ -40,6 +40,8 @@ enum Command {
         #[command(flatten)]
         roles: RoleOptions,
         #[command(flatten)]
+        deploy: DeployOptions,
+        #[command(flatten)]
         out: OutOptions,
         #[command(flatten)]
         diff: DiffOptions,
@@ -51,6 +53,8 @@ enum Command {
         image: Option<String>,
         #[command(flatten)]
         names: NameOptions,
+        #[command(flatten)]
+        deploy: DeployOptions,
         #[command(flatten)]
         out: OutOptions,
     },
@@ -110,6 +114,23 @@ fn label(text: &str) -> Result<(String, String), String> {
     Ok((key.into(), value.into()))
 }
 
+/// How the program runs in a cluster.
+#[derive(clap::Args, Clone, Copy)]
+struct DeployOptions {
+    /// For several replicas, one of which works: they contend for a Lease of the name of the roles
+    #[arg(long)]
+    leader_elect: bool,
+    /// With `/metrics`, by TLS and for those who may read it
+    #[arg(long)]
+    metrics: bool,
+}
+
+impl From<DeployOptions> for manifest::ManagerOptions {
+    fn from(options: DeployOptions) -> Self {
+        Self { leader_elect: options.leader_elect, metrics: options.metrics }
+    }
+}
+
 /// Where manifests go.
 #[derive(clap::Args)]
 struct OutOptions {
@@ -141,6 +162,8 @@ pub(super) struct RunOptions {
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(super) context: Option<String>,
+    #[command(flatten)]
+    pub(super) manager: ManagerOptions,
     /// Only objects in this namespace; can be repeated. By default those that the controllers declare
     #[arg(long, value_name = "NS")]
     pub(super) namespace: Vec<String>,
@@ -190,22 +213,28 @@ fn time(text: &str) -> Result<std::time::Duration, String> {
 pub(super) async fn main(app: App) -> Result<()> {
     let cli = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = cli.unwrap_or_else(|error| error.exit());
-    match cli.command.unwrap_or_else(|| Command::Run(RunOptions::default())) {
-        Command::Run(options) => run::run(app, options).await,
+    match cli.command.unwrap_or_else(|| Command::Run(Box::default())) {
+        Command::Run(options) => run::run(app, *options).await,
         #[cfg(feature = "dev")]
         Command::Dev(options) => super::dev::dev(app, options).await,
         Command::GenerateCrds { descriptions, out } => {
             let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
             hand_out(&manifest::crd_manifests(&app.specs(), descriptions)?, &out)
         }
-        Command::GenerateRbac { names, roles, out, diff } => generate_rbac(app, names, roles, &out, diff).await,
-        Command::GenerateManifests { image, names, out } => {
+        Command::GenerateRbac { names, roles, deploy, out, diff } => {
+            generate_rbac(app, names, roles, deploy, &out, diff).await
+        }
+        Command::GenerateManifests { image, names, deploy, out } => {
             let specs = app.specs();
             let names = names.of(&app);
             let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
             let mut all = manifest::crd_manifests(&specs, Descriptions::Own)?;
             all.extend(manifest::rbac(&specs, &names)?);
-            all.push(manifest::deployment(&names, &image)?);
+            all.extend(manifest::manager_rbac(&names, deploy.into())?);
+            all.push(manifest::deployment(&names, deploy.into(), &image)?);
+            if deploy.metrics {
+                all.push(manifest::metrics_service(&names)?);
+            }
             hand_out(&all, &out)
         }
         Command::Graph { format } => {
@@ -230,6 +259,7 @@ async fn generate_rbac(
     mut app: App,
     names: NameOptions,
     roles: RoleOptions,
+    deploy: DeployOptions,
     out: &OutOptions,
     diff: DiffOptions,
 ) -> Result<()> {
@@ -242,9 +272,11 @@ async fn generate_rbac(
     app.namespaces = roles.objects_in;
     let specs = app.specs_in_use();
     let mut manifests = manifest::rbac(&specs, &options)?;
+    if options.cluster.is_empty() {
+        manifests.extend(manifest::manager_rbac(&options, deploy.into())?);
+    }
     if diff.diff_cluster {
-        let place = RunOptions { kubeconfig: diff.kubeconfig, context: diff.context, namespace: Vec::new() };
-        let client = run::client(&app, place).await?;
+        let client = run::client(&app, diff.kubeconfig, diff.context).await?;
         let grants = manifest::grants(&specs, &options.cluster);
         return super::diff_cluster::diff(&client, &grants, &manifests, &options).await;
     }

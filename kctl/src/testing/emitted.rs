@@ -69,9 +69,9 @@ impl Emitted {
 }
 
 /// Finds whether a grant has a verb: method lookup on `&&Probe` tries [`Granted`], then [`Refused`].
-pub struct Probe<G, V, C: ?Sized, K>(PhantomData<fn() -> (G, V, K, PhantomData<C>)>);
+pub struct Probe<G, V, C, K>(PhantomData<(G, V, C, K)>);
 
-impl<G, V, C: ?Sized, K> Probe<G, V, C, K> {
+impl<G, V, C, K> Probe<G, V, C, K> {
     /// The probe.
     pub const NEW: Self = Self(PhantomData);
 }
@@ -82,7 +82,7 @@ pub trait Granted {
     fn emitted(&self, verb: &'static str) -> Option<Emitted>;
 }
 
-impl<G: Allows<V, C, K>, V, C: ?Sized, K: Object> Granted for &Probe<G, V, C, K> {
+impl<G: Allows<V, C, K>, V, C, K: Object> Granted for &Probe<G, V, C, K> {
     fn emitted(&self, verb: &'static str) -> Option<Emitted> {
         Some(Emitted { kind: Kind::of::<K>(), verb })
     }
@@ -96,7 +96,7 @@ pub trait Refused {
     }
 }
 
-impl<G, V, C: ?Sized, K> Refused for Probe<G, V, C, K> {}
+impl<G, V, C, K> Refused for Probe<G, V, C, K> {}
 
 /// Compares the role of a controller with what its types grant; extra rules and what kctl itself needs are left aside.
 ///

@@ -99,7 +99,11 @@ impl Trial {
         let (view, kubelet) = (manager.view(), Kubelet::new(client.clone(), "kctl-trial"));
         let mut tasks = JoinSet::new();
         tasks.spawn(kubelet.clone().run());
-        tasks.spawn(manager.run(std::future::pending()));
+        tasks.spawn(async move {
+            if let Err(error) = manager.run(std::future::pending()).await {
+                tracing::error!(%error, "the controllers no longer run");
+            }
+        });
         let server = Server::Real(RealServer { view, kubelet, namespace: name.clone(), name, _tasks: tasks });
         Ok(Self { client, refusals: vec![refusals], server })
     }
