@@ -11,8 +11,13 @@ use kctl_runtime::{
 /// A test that the printed role of a controller is what its types grant. After the controller stand the kinds beside its
 /// primary: `owns` or `uses` (what it watches and reads), and `live`.
 ///
-/// ```ignore
-/// kctl::grants_test!(podset; owns Pod, uses ConfigMap, live Secret);
+/// ```
+/// # use kctl::prelude::*;
+/// #[controller(owns = Pod(create), reads = Node(patch), reads = Secret(live))]
+/// async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+///     Ok(Action::await_change())
+/// }
+/// kctl::grants_test!(configs; owns Pod, uses Node, live Secret);
 /// ```
 #[macro_export]
 macro_rules! grants_test {

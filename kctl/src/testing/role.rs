@@ -15,9 +15,12 @@ use crate::{App, app::Grants};
 /// Tests of an app's role on the embedded API server and, when `KUBECONFIG` names one, on a real one. The scenario makes the
 /// app do everything that it can do.
 ///
-/// ```ignore
+/// ```
+/// # use kctl::{App, testing::Trial};
+/// fn app() -> App {
+///     App::new("nothing")
+/// }
 /// async fn scenario(trial: &Trial) -> kctl::Result<()> {
-///     Api::default_namespaced(trial.client()).create(&PostParams::default(), &web()).await?;
 ///     trial.idle().await
 /// }
 /// kctl::role_tests!(app, scenario);
