@@ -50,3 +50,37 @@ async fn scenario_that_fails_or_panics_proves_nothing() {
     let error = check_role(app, panics).await.unwrap_err().to_string();
     assert_eq!(error, "the scenario fails under the generated role: panic: 7 pods");
 }
+
+fn configs_of(secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    configs.keys().into_iter().filter(|key| key.name() == secret.name_any()).collect()
+}
+
+/// Marks the secrets of another cluster that have the name of a `ConfigMap` of this one.
+#[controller(watches = Secret(patch, delete, map = configs_of, on = "edge"))]
+async fn marker(config: Arc<ConfigMap>, cx: Context<marker>) -> Result<Action> {
+    for secret in cx.store::<Secret>().iter().filter(|secret| secret.name_any() == config.name_any()) {
+        cx.objects::<Secret>().patch(&secret, kctl::json!({ "metadata": { "labels": { "marked": "true" } } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn role_on_another_cluster_is_proven_as_well() {
+    let app = || {
+        let unused = || async { Err("a test has a server of its own".into()) };
+        App::new("marker").controller::<marker>().cluster("edge", unused)
+    };
+    let marks = async |trial: &Trial| -> Result<()> {
+        let metadata = ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() };
+        let edge = Api::default_namespaced(trial.cluster("edge").unwrap());
+        edge.create(&PostParams::default(), &Secret { metadata, ..Secret::default() }).await?;
+        create_config(trial).await?;
+        let marked = edge.get("web").await?;
+        assert_eq!(marked.labels().get("marked").map(String::as_str), Some("true"));
+        Ok(())
+    };
+    let error = check_role(app, marks).await.unwrap_err().to_string();
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(lines[1], "  `delete secrets`, declared by `configmap: watches = Secret(patch, delete)`");
+    assert!(lines[2].starts_with("help: "), "{error}");
+}
