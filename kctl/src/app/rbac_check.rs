@@ -20,9 +20,12 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// Can never exist: a review in it says what is allowed in all namespaces.
 const NOWHERE: &str = "kctl.nowhere";
 
-/// Logs what the program may not do. When the cluster does not say, neither does it.
-pub(super) async fn report(client: &Client, app: &str, specs: &[ControllerSpec]) {
-    let wanted = grants(specs, "");
+/// Logs what the program may not do, of what is declared and of what the election of a leader needs. When the cluster does not
+/// say, neither does it.
+pub(super) async fn report(client: &Client, app: &str, specs: &[ControllerSpec], election: Vec<Grant>) {
+    let elects = !election.is_empty();
+    let mut wanted = grants(specs, "");
+    wanted.extend(election);
     let asked = async {
         let missing = missing(client, &wanted).await?;
         let user = if missing.is_empty() { String::new() } else { user(client).await.unwrap_or_default() };
@@ -34,7 +37,7 @@ pub(super) async fn report(client: &Client, app: &str, specs: &[ControllerSpec])
             for line in describe(&missing) {
                 tracing::error!("{line}");
             }
-            tracing::error!("{}", repair(app, &user, specs));
+            tracing::error!("{}", repair(app, &user, specs, elects));
         }
         Ok(Err(error)) => tracing::debug!(%error, "the cluster does not say what is allowed"),
         Err(_elapsed) => tracing::debug!("the cluster does not say within {WITHIN:?} what is allowed"),
@@ -145,12 +148,12 @@ fn describe(missing: &[Grant]) -> Vec<String> {
 }
 
 /// The command that gives what is missing.
-fn repair(app: &str, user: &str, specs: &[ControllerSpec]) -> String {
+fn repair(app: &str, user: &str, specs: &[ControllerSpec], elects: bool) -> String {
     let program = std::env::args().next().unwrap_or_else(|| app.into());
     let namespaces: BTreeSet<&String> = specs.iter().flat_map(|spec| &spec.namespaces).collect();
     let everywhere = specs.iter().any(|spec| spec.namespaces.is_empty());
     let only = namespaces.into_iter().filter(|_| !everywhere).map(|namespace| format!(" --objects-in {namespace}"));
-    let only: String = only.collect();
+    let only = only.collect::<String>() + if elects { " --leader-elect" } else { "" };
     let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
     let help = "help: an administrator gives it by";
     if let Some((namespace, name)) = account {
@@ -291,8 +294,11 @@ mod tests {
                 ],
             ),
         ];
+        assert!(
+            repair("keeper", account, &everywhere, true).contains("--namespace ops --leader-elect | kubectl apply")
+        );
         for (specs, user, expected) in cases {
-            let text = repair("keeper", user, specs);
+            let text = repair("keeper", user, specs, false);
             for part in expected {
                 assert!(text.contains(&part), "{text} has {part}");
             }

@@ -25,7 +25,8 @@ pub(super) async fn run(mut app: App, options: RunOptions) -> Result<()> {
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
     let requests = RequestCounter::new(&host(&config));
     let client: Client = ClientBuilder::try_from(config)?.with_layer(&requests).build();
-    rbac_check::report(&client, &app.name, &app.specs_in_use()).await;
+    let election = options.election_grants(&app.name, &namespace)?;
+    rbac_check::report(&client, &app.name, &app.specs_in_use(), election).await;
     let manager = app.manager(client).await?;
     requests.register(manager.metrics());
     let manager = options.apply(&app.name, &namespace, manager).await?;
