@@ -23,7 +23,7 @@ const NOWHERE: &str = "kctl.nowhere";
 /// Logs what the program may not do, of what is declared and of what the election of a leader needs. When the cluster does not
 /// say, neither does it.
 pub(super) async fn report(client: &Client, app: &str, specs: &[ControllerSpec], election: Vec<Grant>) {
-    let elects = !election.is_empty();
+    let lease = lease_of(&election);
     let mut wanted = grants(specs, "");
     wanted.extend(election);
     let asked = async {
@@ -37,7 +37,7 @@ pub(super) async fn report(client: &Client, app: &str, specs: &[ControllerSpec],
             for line in describe(&missing) {
                 tracing::error!("{line}");
             }
-            tracing::error!("{}", repair(app, &user, specs, elects));
+            tracing::error!("{}", repair(app, &user, specs, lease.as_ref()));
         }
         Ok(Err(error)) => tracing::debug!(%error, "the cluster does not say what is allowed"),
         Err(_elapsed) => tracing::debug!("the cluster does not say within {WITHIN:?} what is allowed"),
@@ -147,18 +147,38 @@ fn describe(missing: &[Grant]) -> Vec<String> {
     verbs.into_iter().map(sentence).collect()
 }
 
+/// A Lease, by namespace and name.
+type Lease = (String, String);
+
+/// The Lease that permissions are about.
+fn lease_of(election: &[Grant]) -> Option<Lease> {
+    election.iter().find_map(|grant| match (&grant.place, &grant.on) {
+        (Place::Namespace(namespace), On::Resource { name, .. }) if !name.is_empty() => {
+            Some((namespace.clone(), name.clone()))
+        }
+        _ => None,
+    })
+}
+
 /// The command that gives what is missing.
-fn repair(app: &str, user: &str, specs: &[ControllerSpec], elects: bool) -> String {
+fn repair(app: &str, user: &str, specs: &[ControllerSpec], lease: Option<&Lease>) -> String {
     let program = std::env::args().next().unwrap_or_else(|| app.into());
     let namespaces: BTreeSet<&String> = specs.iter().flat_map(|spec| &spec.namespaces).collect();
     let everywhere = specs.iter().any(|spec| spec.namespaces.is_empty());
     let only = namespaces.into_iter().filter(|_| !everywhere).map(|namespace| format!(" --objects-in {namespace}"));
-    let only = only.collect::<String>() + if elects { " --leader-elect" } else { "" };
+    let only = only.collect::<String>() + if lease.is_some() { " --leader-elect" } else { "" };
     let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
     let help = "help: an administrator gives it by";
+    // The role is about the Lease of its own name and namespace.
+    let run = |namespace: &str, name: &str| {
+        let other = lease.is_some_and(|(place, of)| (place.as_str(), of.as_str()) != (namespace, name));
+        let flags = format!("; then run with --leader-election-id={name} --leader-election-namespace={namespace}");
+        if other { flags } else { String::new() }
+    };
     if let Some((namespace, name)) = account {
+        let run = run(namespace, name);
         return format!(
-            "{help}: {program} generate-rbac --name {name} --namespace {namespace}{only} | kubectl apply -f -"
+            "{help}: {program} generate-rbac --name {name} --namespace {namespace}{only} | kubectl apply -f -{run}"
         );
     }
     let user = if user.is_empty() { "NAME" } else { user };
@@ -174,7 +194,11 @@ fn repair(app: &str, user: &str, specs: &[ControllerSpec], elects: bool) -> Stri
             }
         };
     }
-    commands
+    if lease.is_some() {
+        let role = format!("{app}-leader-election");
+        commands += &format!(" && kubectl create rolebinding '{role}:{user}' -n default --role={role} --user='{user}'");
+    }
+    commands + &run("default", app)
 }
 
 #[cfg(all(test, feature = "dev"))]
@@ -294,14 +318,29 @@ mod tests {
                 ],
             ),
         ];
-        assert!(
-            repair("keeper", account, &everywhere, true).contains("--namespace ops --leader-elect | kubectl apply")
-        );
         for (specs, user, expected) in cases {
-            let text = repair("keeper", user, specs, false);
+            let text = repair("keeper", user, specs, None);
             for part in expected {
                 assert!(text.contains(&part), "{text} has {part}");
             }
+        }
+    }
+
+    #[test]
+    fn repair_gives_the_lease_or_says_which_one_it_gives() {
+        let [everywhere, _] = scopes();
+        let lease = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
+        let account = "system:serviceaccount:ops:bot";
+        let other = "--leader-elect | kubectl apply -f -; then run with --leader-election-id=bot --leader-election-namespace=ops";
+        let bound = "rolebinding 'keeper-leader-election:jane' -n default --role=keeper-leader-election --user='jane'";
+        let cases = [
+            (account, lease("ops", "bot"), "--leader-elect | kubectl apply -f -"),
+            (account, lease("ops", "keeper"), other),
+            ("jane", lease("default", "keeper"), bound),
+        ];
+        for (user, lease, expected) in cases {
+            let text = repair("keeper", user, &everywhere, Some(&lease));
+            assert!(text.ends_with(expected), "{text} ends with {expected}");
         }
     }
 }
