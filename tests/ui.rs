@@ -5,6 +5,8 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+#[path = "ui/pass/built_in_status.rs"]
+mod built_in_status;
 #[path = "ui/pass/crate_path.rs"]
 mod crate_path;
 #[path = "ui/pass/helpers.rs"]
@@ -13,6 +15,8 @@ mod helpers;
 mod inside_a_function;
 #[path = "ui/pass/options.rs"]
 mod options;
+#[path = "ui/pass/predicates.rs"]
+mod predicates;
 #[path = "ui/pass/structure.rs"]
 mod structure;
 #[path = "ui/pass/verbs.rs"]
@@ -26,10 +30,12 @@ fn misuse_teaches() {
 #[test]
 fn right_use_compiles() {
     let apps = [
+        (built_in_status::app(), vec!["deployment"]),
         (crate_path::app(), vec!["configmap", "secret"]),
         (helpers::app(), vec!["configmap", "adder"]),
         (inside_a_function::app(), vec!["note", "cluster-scoped"]),
         (options::app(), vec!["configs"]),
+        (predicates::app(), vec!["deployment"]),
         (structure::app(), vec!["greeting"]),
         (verbs::app(), vec!["deployment"]),
     ];
@@ -62,7 +68,7 @@ const SEVERAL: [(&str, usize); 3] = [
 #[test]
 fn one_mistake_is_one_error() {
     let messages = files("ui/fail", ".stderr");
-    assert!(messages.len() >= 45, "{} cases", messages.len());
+    assert!(messages.len() >= 90, "{} cases", messages.len());
     for (name, text) in messages {
         let expected = SEVERAL.iter().find(|(several, _)| name.starts_with(several)).map_or(1, |(_, n)| *n);
         let n_errors = text.lines().filter(|line| line.starts_with("error")).count();

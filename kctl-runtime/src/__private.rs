@@ -68,9 +68,7 @@ macro_rules! allows {
 macro_rules! spec_of {
     ($primary:ident, $name:literal) => {{
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
-        use $crate::__private::{
-            HasCrd as _, HasSchema as _, NoCrd as _, WithBuiltInStatus as _, WithStatus as _, WithoutStatus as _,
-        };
+        use $crate::__private::{HasCrd as _, HasSchema as _, NoCrd as _, WithStatus as _, WithoutStatus as _};
         let probe = $crate::__private::CrdProbe::<$primary>::NEW;
         $crate::__private::SpecBuilder::<Self>::new($name, ::core::file!(), ::core::line!())
             .crd((&&probe).crd(), (&&probe).has_status())
@@ -130,19 +128,13 @@ pub trait NoCrd {
 }
 impl<K> NoCrd for CrdProbe<K> {}
 
-/// Finds whether a kind has a status, in the same way.
+/// Finds whether a kind is a custom resource with a status, in the same way.
 pub trait WithStatus {
     fn has_status(&self) -> bool {
         true
     }
 }
 impl<K: crate::reconcile::HasStatus<crate::reconcile::Derived>> WithStatus for &&CrdProbe<K> {}
-pub trait WithBuiltInStatus {
-    fn has_status(&self) -> bool {
-        true
-    }
-}
-impl<K: crate::reconcile::HasStatus<crate::reconcile::BuiltIn>> WithBuiltInStatus for &CrdProbe<K> {}
 pub trait WithoutStatus {
     fn has_status(&self) -> bool {
         false

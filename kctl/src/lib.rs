@@ -53,6 +53,8 @@ pub use serde_saphyr::from_str as from_yaml;
 mod guide {
     #[doc = include_str!("../../guide/tutorial.md")]
     struct Tutorial;
+    #[doc = include_str!("../../guide/permissions.md")]
+    struct Permissions;
     #[doc = include_str!("../../guide/attributes.md")]
     struct Attributes;
 }

@@ -50,7 +50,12 @@ const _: () = {
                     __p::Relation::<Self, __K2>::reads("reads = Node(patch)")
                         .verbs(&["patch"]),
                 )
-                .relation(__p::Relation::<Self, __K3>::live_cluster("reads = Service"))
+                .relation(
+                    __p::Relation::<
+                        Self,
+                        __K3,
+                    >::live_cluster("reads = Service(live(cluster))"),
+                )
                 .build()
         }
     }

@@ -21,7 +21,7 @@ async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Actio
 }
 
 fn names() -> RbacOptions {
-    RbacOptions { name: "restarter".into(), namespace: "default".into() }
+    RbacOptions { name: "restarter".into(), namespace: "default".into(), ..RbacOptions::default() }
 }
 
 fn account() -> User {

@@ -1,6 +1,7 @@
 //! The operator on an embedded API server, under paused time; `cluster` has it on a real one.
 
 mod cluster;
+mod role;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

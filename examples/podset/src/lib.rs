@@ -12,3 +12,12 @@ pub use kinds::{PodSet, PodSetSpec, PodSetStatus};
 pub fn app() -> App {
     App::new("podset").controller::<reconcile::podset>()
 }
+
+#[cfg(test)]
+mod tests {
+    use kctl::prelude::Pod;
+
+    use crate::reconcile::podset;
+
+    kctl::grants_test!(podset; owns Pod);
+}

@@ -13,7 +13,7 @@ pub struct PodSetStatus {
 }
 
 /// Keeps `spec.replicas` pods running for every `PodSet`.
-#[controller(owns = Pod)]
+#[controller(owns = Pod(create, delete))]
 async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     let pods = cx.owned::<Pod>();
     let wanted = usize::try_from(set.spec.replicas).unwrap_or(0);
@@ -57,7 +57,7 @@ mod tests {
             Api,
             api::{Patch, PatchParams, PostParams},
         },
-        testing::TestServer,
+        testing::{TestServer, Trial},
     };
 
     use super::*;
@@ -104,4 +104,18 @@ mod tests {
         let pods = Api::<Pod>::default_namespaced(server.client()).list(&Default::default()).await.unwrap();
         assert_eq!(pods.items.len(), 0);
     }
+
+    async fn scaled_up_and_down(trial: &Trial) -> Result<()> {
+        let sets = Api::<PodSet>::default_namespaced(trial.client());
+        let mut two = web(2);
+        two.spec.template.spec.get_or_insert_default().termination_grace_period_seconds = Some(1);
+        sets.create(&PostParams::default(), &two).await?;
+        trial.idle().await?;
+        let fewer = Patch::Merge(kctl::json!({ "spec": { "replicas": 1 } }));
+        sets.patch("web", &PatchParams::default(), &fewer).await?;
+        trial.idle().await
+    }
+
+    kctl::role_tests!(app, scaled_up_and_down);
+    kctl::grants_test!(podset; owns Pod);
 }

@@ -70,9 +70,17 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         );
         errors.push(kind, 14, "a watched kind needs a mapper: nothing else says whom a change concerns", &help);
     }
-    if !relation.verbs.is_empty() {
-        let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
-        relation.text += &format!("({})", verbs.join(", "));
+    let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
+    let scope = match relation.role.to_string().as_str() {
+        "live" => Some("live".to_owned()),
+        "live_cluster" => Some("live(cluster)".to_owned()),
+        _ => None,
+    };
+    let told: Vec<_> = scope.into_iter().chain(verbs.clone()).collect();
+    if !told.is_empty() {
+        relation.text += &format!("({})", told.join(", "));
+    }
+    if !verbs.is_empty() {
         relation.calls.insert(0, quote!(.verbs(&[#(#verbs),*])));
     }
     model.relations.push(relation);

@@ -20,7 +20,7 @@ pub fn deployment(
     manager: ManagerOptions,
     image: &str,
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
-    let RbacOptions { name, namespace } = options;
+    let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
     let (replicas, strategy) = if manager.leader_elect {
         (2, json!({ "type": "RollingUpdate" }))
@@ -90,7 +90,7 @@ fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
 /// # Errors
 /// When it cannot be written as YAML.
 pub fn metrics_service(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeError> {
-    let RbacOptions { name, namespace } = options;
+    let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
     let service = format!("{name}-metrics");
     let object = json!({

@@ -30,7 +30,7 @@ fn election(name: &str) -> Vec<Rule> {
         names: set(names),
         verbs: set(verbs),
         because: set(&["kctl: leader election"]),
-        namespaced: true,
+        ..Rule::default()
     };
     vec![rule(&[], &["create"]), rule(&[name], &["get", "list", "update", "watch"])]
 }
@@ -40,10 +40,9 @@ fn reviews() -> Vec<Rule> {
     let rule = |group: &str, resource: &str| Rule {
         groups: set(&[group]),
         resources: set(&[resource]),
-        names: BTreeSet::new(),
         verbs: set(&["create"]),
         because: set(&["kctl: who may read the metrics"]),
-        namespaced: false,
+        ..Rule::default()
     };
     vec![rule("authentication.k8s.io", "tokenreviews"), rule("authorization.k8s.io", "subjectaccessreviews")]
 }
@@ -60,13 +59,13 @@ pub fn manager_rbac(
     let mut manifests = Vec::new();
     if manager.metrics {
         let name = format!("{}-metrics-auth", options.name);
-        manifests.push(role("ClusterRole", &name, None, &reviews())?);
+        manifests.push(role("ClusterRole", &name, options, None, &reviews())?);
         manifests.push(binding("ClusterRole", &name, options, None)?);
         manifests.push(reader(&options.name)?);
     }
     if manager.leader_elect {
         let (name, place) = (format!("{}-leader-election", options.name), Some(&options.namespace));
-        manifests.push(role("Role", &name, place, &election(&options.name))?);
+        manifests.push(role("Role", &name, options, place, &election(&options.name))?);
         manifests.push(binding("Role", &name, options, place)?);
     }
     Ok(manifests)

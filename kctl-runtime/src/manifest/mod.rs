@@ -14,7 +14,9 @@ use serde_json::Value;
 pub use deployment::{deployment, metrics_service};
 pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
-pub use rbac::{RbacOptions, Rule, rbac, rules};
+pub use rbac::{
+    Grant, On, Place, RbacOptions, Rule, grants, grants_of_rule, rbac, rbac_of, rules, user_roles, verbs_of,
+};
 
 use crate::spec::ControllerSpec;
 

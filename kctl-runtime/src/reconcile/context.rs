@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::{
-    Allows, Caches, Conditions, Controller, Declares, HasStatus, Live, Objects, Owned, ReadsLive, Reason, Request,
-    Writes, verb,
+    Caches, Conditions, Controller, Declares, HasStatus, Live, MayDeletePrimary, MayGetPrimary, MayPatch,
+    MayPatchPrimary, MayScalePrimary, Objects, Owned, ReadsLive, Reason, Request, WritableBy, Writes,
 };
 use crate::{
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
@@ -171,7 +171,7 @@ impl<C: Controller> Context<C> {
     pub fn adopt<K: Object>(&self, object: &K) -> Request<Arc<K>>
     where
         C: Declares<K>,
-        <C as Declares<K>>::Grant: Allows<verb::patch, C, K>,
+        <C as Declares<K>>::Grant: MayPatch<C, K>,
     {
         super::owned::adopt_existing(&self.inner.env, &self.inner.primary, object)
     }
@@ -180,7 +180,7 @@ impl<C: Controller> Context<C> {
     pub fn release<K: Object>(&self, object: &K) -> Request<Arc<K>>
     where
         C: Declares<K>,
-        <C as Declares<K>>::Grant: Allows<verb::patch, C, K>,
+        <C as Declares<K>>::Grant: MayPatch<C, K>,
     {
         super::owned::release(&self.inner.env, &self.inner.primary, object)
     }
@@ -188,7 +188,7 @@ impl<C: Controller> Context<C> {
     /// Sends a JSON merge patch of the primary: exactly this object, not a later one of its name. `primary(patch)`.
     pub fn patch(&self, patch: impl Serialize) -> Request<Arc<C::Primary>>
     where
-        C::Grant: Allows<verb::patch, C, C::Primary>,
+        C::Grant: MayPatchPrimary<C, C::Primary>,
     {
         let (inner, patch) = (self.inner.clone(), serde_json::to_value(patch).unwrap_or_default());
         Request::new(async move {
@@ -202,7 +202,7 @@ impl<C: Controller> Context<C> {
     /// `primary(get)`.
     pub fn get(&self) -> Request<Arc<C::Primary>>
     where
-        C::Grant: Allows<verb::get, C, C::Primary>,
+        C::Grant: MayGetPrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
         Request::new(async move {
@@ -218,7 +218,7 @@ impl<C: Controller> Context<C> {
     /// Deletes the primary: exactly this object. `primary(delete)`.
     pub fn delete(&self) -> Request<()>
     where
-        C::Grant: Allows<verb::delete, C, C::Primary>,
+        C::Grant: MayDeletePrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
         Request::new(async move { inner.env.writer.delete(&inner.target(), &inner.primary.meta().uid).await })
@@ -227,7 +227,7 @@ impl<C: Controller> Context<C> {
     /// Sets the replicas of the primary through its scale subresource. `primary(scale)`.
     pub fn scale(&self, replicas: i32) -> Request<()>
     where
-        C::Grant: Allows<verb::scale, C, C::Primary>,
+        C::Grant: MayScalePrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
         Request::new(async move { inner.env.writer.scale(&inner.target(), replicas).await })
@@ -261,10 +261,12 @@ impl<C: Controller> Context<C> {
     }
 
     /// Sets the status of the primary: sends a JSON merge patch from the status that this reconcile was given to `status`,
-    /// and nothing when they are equal. Fields that `status` leaves out are removed.
+    /// and nothing when they are equal. Fields that `status` leaves out are removed. For a primary of a built-in
+    /// kind: `primary(status)`.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> Request<()>
     where
         C::Primary: HasStatus<From, Status = S>,
+        From: WritableBy<C>,
     {
         let inner = self.inner.clone();
         Request::new(async move {

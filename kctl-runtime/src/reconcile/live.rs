@@ -5,7 +5,10 @@ use std::{marker::PhantomData, sync::Arc};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Allows, Env, Request, verb};
+use super::{
+    Env, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch, MayPatchStatus, MayScale, MayUpdate,
+    Request,
+};
 use crate::{
     effect::{ApiError, MERGE_PATCH, Target},
     object::{Kind, Object, Stored},
@@ -92,7 +95,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     /// Creates an object.
     pub fn create(&self, object: &K) -> Request<Arc<K>>
     where
-        A: Allows<verb::create, C, K>,
+        A: MayCreate<C, K>,
     {
         self.request(object, async |env, source, object, namespace, name| {
             let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
@@ -103,7 +106,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     /// Replaces an object. It is refused when the object has changed since it was read.
     pub fn update(&self, object: &K) -> Request<Arc<K>>
     where
-        A: Allows<verb::update, C, K>,
+        A: MayUpdate<C, K>,
     {
         self.request(object, async |env, source, object, namespace, name| {
             let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
@@ -114,7 +117,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     /// Sends a JSON merge patch of exactly this object, not of a later one of its name.
     pub fn patch(&self, object: &K, patch: impl Serialize) -> Request<Arc<K>>
     where
-        A: Allows<verb::patch, C, K>,
+        A: MayPatch<C, K>,
     {
         let mut patch = serde_json::to_value(patch).unwrap_or_default();
         patch["metadata"]["uid"] = object.meta().uid.clone().into();
@@ -127,7 +130,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     /// Sends a JSON merge patch of the status of exactly this object.
     pub fn patch_status(&self, object: &K, status: impl Serialize) -> Request<Arc<K>>
     where
-        A: Allows<verb::status, C, K>,
+        A: MayPatchStatus<C, K>,
     {
         let status = serde_json::to_value(status).unwrap_or_default();
         let patch = json!({ "metadata": { "uid": object.meta().uid }, "status": status });
@@ -140,7 +143,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     /// Deletes exactly this object.
     pub fn delete(&self, object: &K) -> Request<()>
     where
-        A: Allows<verb::delete, C, K>,
+        A: MayDelete<C, K>,
     {
         self.request(object, async |env, source, object, namespace, name| {
             let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
@@ -151,7 +154,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     /// Deletes all objects of a namespace that have these labels.
     pub fn delete_collection(&self, namespace: Option<&str>, labels: &str) -> Request<()>
     where
-        A: Allows<verb::deletecollection, C, K>,
+        A: MayDeleteCollection<C, K>,
     {
         let (env, source) = (self.env.clone(), self.source.clone());
         let (namespace, labels) = (namespace.map(str::to_owned), labels.to_owned());
@@ -164,7 +167,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     /// Sets the replicas of an object through its scale subresource.
     pub fn scale(&self, object: &K, replicas: i32) -> Request<()>
     where
-        A: Allows<verb::scale, C, K>,
+        A: MayScale<C, K>,
     {
         self.request(object, async move |env, source, _object, namespace, name| {
             let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
@@ -175,7 +178,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     /// Asks for the eviction of a pod: a disruption budget may refuse it with 429.
     pub fn evict(&self, object: &K) -> Request<()>
     where
-        A: Allows<verb::eviction, C, K>,
+        A: MayEvict<C, K>,
     {
         self.subresource(object, "eviction", |object| {
             json!({
@@ -190,7 +193,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     /// Gives a pod its node.
     pub fn bind(&self, object: &K, node: &str) -> Request<()>
     where
-        A: Allows<verb::binding, C, K>,
+        A: MayBind<C, K>,
     {
         let node = node.to_owned();
         self.subresource(object, "binding", move |object| {

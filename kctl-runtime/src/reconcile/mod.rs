@@ -4,6 +4,7 @@ mod conditions;
 mod context;
 mod error;
 mod live;
+mod may;
 mod owned;
 mod permission;
 mod reason;
@@ -17,6 +18,10 @@ pub use context::Context;
 pub(crate) use context::Env;
 pub use error::{Error, Result, ResultExt};
 pub use live::{Live, Objects};
+pub use may::{
+    MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,
+    MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayUpdate, WritableBy,
+};
 pub use owned::{Converged, CreateRequest, Owned};
 pub use permission::{Allows, Caches, Creates, Declares, Deletes, Owns, Patches, Reads, ReadsLive, Writes, verb};
 pub use reason::Reason;

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Allows, Env, Request, verb};
+use super::{Env, MayApply, MayCreate, MayDelete, MayPatch, MayUpdate, Request};
 use crate::{
     effect::{APPLY_PATCH, ApiError, MERGE_PATCH, Target},
     key::ObjectKey,
@@ -72,7 +72,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// exists is an error, unless `.or_get()` is asked for.
     pub fn create(&self, object: K) -> CreateRequest<K>
     where
-        A: Allows<verb::create, C, K>,
+        A: MayCreate<C, K>,
     {
         let (env, primary, source) = self.parts();
         CreateRequest { env, primary, source, object }
@@ -81,7 +81,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// Replaces an object of the primary.
     pub fn update(&self, object: K) -> Request<Arc<K>>
     where
-        A: Allows<verb::update, C, K>,
+        A: MayUpdate<C, K>,
     {
         let (env, primary, source) = self.parts();
         Request::new(async move {
@@ -95,7 +95,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// Sends a JSON merge patch of an object of the primary: exactly this one, not a later one of its name.
     pub fn patch(&self, object: &K, patch: impl Serialize) -> Request<Arc<K>>
     where
-        A: Allows<verb::patch, C, K>,
+        A: MayPatch<C, K>,
     {
         let (env, primary, source) = self.parts();
         let (object, mut patch) = (object.clone(), serde_json::to_value(patch).unwrap_or_default());
@@ -112,7 +112,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// were given before and are not now. Anything that serialises to the object, or to a part of it with its name.
     pub fn apply(&self, object: impl Serialize) -> Request<Arc<K>>
     where
-        A: Allows<verb::apply, C, K>,
+        A: MayApply<C, K>,
     {
         let (env, primary, source) = self.parts();
         let object = serde_json::to_value(object).unwrap_or_default();
@@ -125,7 +125,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// Nothing is sent for an object that has all desired fields and was applied by this process in the same form.
     pub fn converge<T: Serialize>(&self, desired: impl IntoIterator<Item = T>) -> Request<Converged<K>>
     where
-        A: Allows<verb::apply, C, K> + Allows<verb::delete, C, K>,
+        A: MayApply<C, K> + MayDelete<C, K>,
     {
         let (env, primary, source) = self.parts();
         let desired: Vec<Value> =
@@ -139,7 +139,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// Deletes an object of the primary: exactly this one, not a later one of its name.
     pub fn delete(&self, object: &K) -> Request<()>
     where
-        A: Allows<verb::delete, C, K>,
+        A: MayDelete<C, K>,
     {
         let (env, primary, source) = self.parts();
         let object = object.clone();

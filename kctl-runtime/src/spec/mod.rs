@@ -86,7 +86,7 @@ pub struct ControllerSpec {
     pub crd: Option<fn() -> CustomResourceDefinition>,
     /// The JSON schema of the primary with its references, where it has one: it tells the user's types from built-in ones.
     pub schema: Option<fn() -> serde_json::Value>,
-    /// Whether the primary has a status that the controller may write.
+    /// Whether the primary is a custom resource with a status: then the controller may write it without saying so.
     pub has_status: bool,
     /// The finalizer.
     pub finalizer: Option<String>,

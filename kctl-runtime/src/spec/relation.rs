@@ -1,8 +1,12 @@
 //! A relation while it is being declared: typed, so that a wrong mapper is an error at the mapper.
 
-use std::{any::type_name_of_val, marker::PhantomData, sync::Arc};
+use std::{
+    any::{TypeId, type_name_of_val},
+    marker::PhantomData,
+    sync::Arc,
+};
 
-use kube::Resource;
+use k8s_openapi::ClusterResourceScope;
 
 use super::{RelationSpec, Role};
 use crate::{
@@ -31,13 +35,11 @@ impl<C: Controller, K> Relation<C, K> {
     where
         K: Object,
     {
-        let api = kube::core::ApiResource::erase::<K>(&());
-        let scope = namespaced::<K>(&api);
         Self {
             spec: RelationSpec {
                 role,
                 kind: Kind::of::<K>(),
-                namespaced: scope,
+                namespaced: namespaced::<K>(),
                 text: text.into(),
                 verbs: Vec::new(),
                 map: None,
@@ -172,7 +174,7 @@ impl<C: Controller, K> Relation<C, K> {
     }
 }
 
-/// A kind is namespaced when its URL takes a namespace: the only place where kube's trait says so at run time.
-fn namespaced<K: Resource<DynamicType = ()>>(_api: &kube::core::ApiResource) -> bool {
-    K::url_path(&(), Some("x")).contains("/namespaces/x/")
+/// kube's URLs take a namespace for every kind: only the type says which kinds have none.
+fn namespaced<K: Object>() -> bool {
+    TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>()
 }

@@ -33,14 +33,18 @@ enum Command {
         #[command(flatten)]
         out: OutOptions,
     },
-    /// Print the service account, the role and the binding that the controllers need: exactly what they declare
+    /// Print the service account, the roles and the bindings that the controllers need: exactly what they declare
     GenerateRbac {
         #[command(flatten)]
         names: NameOptions,
         #[command(flatten)]
+        roles: RoleOptions,
+        #[command(flatten)]
         deploy: DeployOptions,
         #[command(flatten)]
         out: OutOptions,
+        #[command(flatten)]
+        diff: DiffOptions,
     },
     /// Print all manifests: definitions, role, and a Deployment
     GenerateManifests {
@@ -71,6 +75,43 @@ struct NameOptions {
     /// The name of the service account and the roles; by default that of the app
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+}
+
+/// What the roles are for.
+#[derive(clap::Args)]
+struct RoleOptions {
+    /// Only for objects in this namespace, as `run --namespace`; can be repeated. By default those that the controllers declare
+    #[arg(long, value_name = "NS")]
+    objects_in: Vec<String>,
+    /// A label of the roles, for example for aggregation; can be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    label: Vec<(String, String)>,
+    /// What the controllers need on another cluster, which relations name by `on`
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// Roles for people too: who may view or edit built-in kinds may do the same with those of the app
+    #[arg(long)]
+    user_roles: bool,
+}
+
+/// With which cluster manifests are compared.
+#[derive(clap::Args)]
+struct DiffOptions {
+    /// Print nothing but what the roles in the cluster lack or have too much; fail when they do
+    #[arg(long, conflicts_with = "out")]
+    diff_cluster: bool,
+    /// The kubeconfig file of the cluster; by default as kubectl finds it
+    #[arg(long, value_name = "FILE", requires = "diff_cluster")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME", requires = "diff_cluster")]
+    context: Option<String>,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = parts.ok_or_else(|| format!("`{text}` is no label: write `key=value`"))?;
+    Ok((key.into(), value.into()))
 }
 
 /// How the program runs in a cluster.
@@ -180,11 +221,8 @@ pub(super) async fn main(app: App) -> Result<()> {
             let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
             hand_out(&manifest::crd_manifests(&app.specs(), descriptions)?, &out)
         }
-        Command::GenerateRbac { names, deploy, out } => {
-            let names = names.of(&app);
-            let mut all = manifest::rbac(&app.specs(), &names)?;
-            all.extend(manifest::manager_rbac(&names, deploy.into())?);
-            hand_out(&all, &out)
+        Command::GenerateRbac { names, roles, deploy, out, diff } => {
+            generate_rbac(app, names, roles, deploy, &out, diff).await
         }
         Command::GenerateManifests { image, names, deploy, out } => {
             let specs = app.specs();
@@ -212,8 +250,40 @@ pub(super) async fn main(app: App) -> Result<()> {
 
 impl NameOptions {
     fn of(self, app: &App) -> RbacOptions {
-        RbacOptions { name: self.name.unwrap_or_else(|| app.name.clone()), namespace: self.namespace }
+        let name = self.name.unwrap_or_else(|| app.name.clone());
+        RbacOptions { name, namespace: self.namespace, ..RbacOptions::default() }
     }
+}
+
+async fn generate_rbac(
+    mut app: App,
+    names: NameOptions,
+    roles: RoleOptions,
+    deploy: DeployOptions,
+    out: &OutOptions,
+    diff: DiffOptions,
+) -> Result<()> {
+    let mut options = names.of(&app);
+    options.labels = roles.label.into_iter().collect();
+    if let Some(cluster) = roles.cluster {
+        app.check_cluster(&cluster)?;
+        options.cluster = cluster;
+    }
+    app.namespaces = roles.objects_in;
+    let specs = app.specs_in_use();
+    let mut manifests = manifest::rbac(&specs, &options)?;
+    if options.cluster.is_empty() {
+        manifests.extend(manifest::manager_rbac(&options, deploy.into())?);
+    }
+    if diff.diff_cluster {
+        let client = run::client(&app, diff.kubeconfig, diff.context).await?;
+        let grants = manifest::grants(&specs, &options.cluster);
+        return super::diff_cluster::diff(&client, &grants, &manifests, &options).await;
+    }
+    if roles.user_roles {
+        manifests.extend(manifest::user_roles(&specs, &options)?);
+    }
+    hand_out(&manifests, out)
 }
 
 /// Prints manifests as one stream, writes them as files, or compares them with files.

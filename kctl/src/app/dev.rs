@@ -5,20 +5,22 @@ use std::{sync::Arc, time::Duration};
 use kctl_apiserver::{ApiServer, Kubelet, RequestRecord, ServeOptions, User};
 use kctl_runtime::{
     manager::View,
-    manifest::{self, Descriptions, RbacOptions},
+    manifest::{self, RbacOptions},
     reconcile::{Error, Result, ResultExt},
     spec::Role,
 };
 use kube::Client;
 use serde_json::Value;
 use tokio::task::JoinSet;
+use tower::Layer;
 
 use super::{
-    App,
+    App, Grants,
     cli::{DevOptions, Format, print},
     files::{self, FromFile},
     run,
 };
+use crate::testing::Refusals;
 
 /// How often it is looked whether anything is left to do.
 const IDLE_POLL: Duration = Duration::from_millis(20);
@@ -102,6 +104,16 @@ fn user_of(app: &App) -> User {
     }
 }
 
+/// Installs the definitions and the app's role on a server. Returns a client of the app.
+async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) -> Result<(Client, Refusals)> {
+    let grants = role.get(cluster).cloned().unwrap_or_default();
+    let names = RbacOptions { name: app.name.clone(), namespace: "default".into(), ..RbacOptions::default() };
+    let admin = Client::new(server.service(), "default");
+    files::install(&admin, &app.specs(), &grants, &names).await?;
+    let refusals = Refusals::beyond(grants);
+    Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
+}
+
 /// An app that runs on an API server of its own.
 pub(crate) struct World {
     pub(crate) server: ApiServer,
@@ -110,6 +122,8 @@ pub(crate) struct World {
     /// Administrators of the other clusters, by name.
     pub(crate) others: Vec<(String, Client)>,
     pub(crate) view: View,
+    /// What the app's role did not allow, on each cluster.
+    pub(crate) refusals: Vec<Refusals>,
     _tasks: JoinSet<()>,
 }
 
@@ -122,30 +136,28 @@ impl World {
     /// The same on a server that is there. The app runs as its generated role, not as an administrator: what it does not
     /// declare is refused here as in a cluster.
     pub(crate) async fn on(server: ApiServer, app: &App) -> Result<Self> {
+        Self::with_role(server, app, &app.grants()).await
+    }
+
+    /// The same with other permissions, by cluster.
+    pub(crate) async fn with_role(server: ApiServer, app: &App, role: &Grants) -> Result<Self> {
         let client = Client::new(server.service(), "default");
         let mut tasks = JoinSet::new();
         tasks.spawn(server.controllers());
         let kubelet = server.kubelet();
         tasks.spawn(kubelet.clone().run());
-        let names = RbacOptions { name: app.name.clone(), namespace: "default".into() };
-        let mut manifests = manifest::crd_manifests(&app.specs(), Descriptions::All)?;
-        manifests.extend(manifest::rbac(&app.specs(), &names)?);
-        let origin = "generated manifests";
-        let manifests =
-            manifests.into_iter().map(|manifest| FromFile { object: manifest.object, origin: origin.into() });
-        let manifests: Vec<FromFile> = manifests.collect();
-        files::apply(&client, &manifests).await?;
         let clock = server.clone();
-        let own = Client::new(server.service_as(user_of(app)), "default");
+        let (own, refusals) = as_role(&server, app, role, "").await?;
+        let mut refusals = vec![refusals];
         let mut clusters = Vec::new();
         let mut others = Vec::new();
         for (name, _) in &app.clusters {
             let other = ApiServer::new();
-            let admin = Client::new(other.service(), "default");
-            files::apply(&admin, &manifests).await?;
+            let (there, refused) = as_role(&other, app, role, name).await?;
+            refusals.push(refused);
             tasks.spawn(other.controllers());
-            clusters.push((name.clone(), admin.clone()));
-            others.push((name.clone(), admin));
+            clusters.push((name.clone(), there));
+            others.push((name.clone(), Client::new(other.service(), "default")));
         }
         let manager = app.manager_at(own, clusters, Arc::new(move || clock.now())).await?;
         let view = manager.view();
@@ -154,7 +166,7 @@ impl World {
                 tracing::error!(%error, "the controllers no longer run");
             }
         });
-        Ok(Self { server, kubelet, client, others, view, _tasks: tasks })
+        Ok(Self { server, kubelet, client, others, view, refusals, _tasks: tasks })
     }
 
     /// Returns once nothing is left to do.

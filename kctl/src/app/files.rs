@@ -6,7 +6,11 @@ use std::{
 };
 
 use http::{Method, Request};
-use kctl_runtime::reconcile::{Error, Result, ResultExt};
+use kctl_runtime::{
+    manifest::{self, Descriptions, Grant, RbacOptions},
+    reconcile::{Error, Result, ResultExt},
+    spec::ControllerSpec,
+};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,6 +19,23 @@ use serde_json::Value;
 pub(super) struct FromFile {
     pub(super) object: Value,
     pub(super) origin: String,
+}
+
+/// Installs the definitions of an app's kinds, and its role.
+pub(crate) async fn install(
+    client: &Client,
+    specs: &[ControllerSpec],
+    grants: &[Grant],
+    options: &RbacOptions,
+) -> Result<()> {
+    let mut objects = Vec::new();
+    for crd in manifest::crds(specs, Descriptions::All) {
+        objects.push(serde_json::to_value(crd)?);
+    }
+    objects.extend(manifest::rbac_of(grants, options)?.into_iter().map(|manifest| manifest.object));
+    let origin = || "generated manifests".to_owned();
+    let files = objects.into_iter().map(|object| FromFile { object, origin: origin() });
+    apply(client, &files.collect::<Vec<_>>()).await
 }
 
 /// Reads files, the `.yaml`, `.yml` and `.json` files of folders by name, and standard input for `-`.

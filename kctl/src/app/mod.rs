@@ -3,12 +3,16 @@
 mod cli;
 #[cfg(feature = "dev")]
 mod dev;
+mod diff_cluster;
 #[cfg(feature = "dev")]
 mod files;
 mod options;
+mod rbac_check;
 mod run;
 mod trigger;
 
+#[cfg(feature = "dev")]
+use std::collections::BTreeMap;
 use std::{
     pin::Pin,
     sync::{Arc, LazyLock},
@@ -16,6 +20,8 @@ use std::{
 
 use futures::Stream;
 use k8s_openapi::jiff::Timestamp;
+#[cfg(feature = "dev")]
+use kctl_runtime::manifest::{Grant, grants};
 use kctl_runtime::{
     key::Key,
     manager::{Clock, Manager, metrics::prometheus_client::registry::Registry},
@@ -26,11 +32,18 @@ use kube::Client;
 
 #[cfg(feature = "dev")]
 pub(crate) use dev::World;
+#[cfg(feature = "dev")]
+pub(crate) use files::install;
+#[cfg(feature = "dev")]
+pub(crate) use rbac_check::missing;
 pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
 type OpenStream = Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>;
+/// Permissions by the name of the cluster.
+#[cfg(feature = "dev")]
+pub(crate) type Grants = BTreeMap<String, Vec<Grant>>;
 type RegisterMetrics = Box<dyn Fn(&mut Registry) + Send + Sync>;
 type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 
@@ -153,6 +166,36 @@ impl App {
     /// The declarations of all controllers.
     pub fn specs(&self) -> Vec<ControllerSpec> {
         self.controllers.iter().map(|controller| controller.spec.clone()).collect()
+    }
+
+    /// The same for the namespaces that the app is run for.
+    fn specs_in_use(&self) -> Vec<ControllerSpec> {
+        let mut specs = self.specs();
+        for spec in specs.iter_mut().filter(|_| !self.namespaces.is_empty()) {
+            spec.namespaces.clone_from(&self.namespaces);
+        }
+        specs
+    }
+
+    /// What the app needs on each cluster; the one that it is started against has an empty name.
+    #[cfg(feature = "dev")]
+    pub(crate) fn grants(&self) -> Grants {
+        let specs = self.specs_in_use();
+        let names = std::iter::once("").chain(self.clusters.iter().map(|(name, _)| name.as_str()));
+        names.map(|name| (name.to_owned(), grants(&specs, name))).collect()
+    }
+
+    /// As `run --namespace`.
+    #[cfg(feature = "dev")]
+    pub(crate) fn run_only_in(&mut self, namespace: &str) {
+        self.namespaces = vec![namespace.into()];
+    }
+
+    fn check_cluster(&self, name: &str) -> Result<()> {
+        if self.clusters.iter().any(|(known, _)| known == name) {
+            return Ok(());
+        }
+        Err(Error::from(format!("there is no cluster `{name}`; add it by `App::cluster`")))
     }
 
     /// Reads the command line and does what it says.

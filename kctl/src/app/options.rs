@@ -2,13 +2,14 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use k8s_openapi::jiff::SignedDuration;
+use k8s_openapi::{api::rbac::v1::PolicyRule, jiff::SignedDuration};
 use kctl_runtime::{
     manager::{
         Manager,
         lease::{ElectionConfig, identity},
         serve::{Certificate, bind},
     },
+    manifest::{self, Grant, Place, RbacOptions, grants_of_rule},
     reconcile::{Result, ResultExt},
 };
 
@@ -84,6 +85,27 @@ impl ManagerOptions {
         Ok(manager)
     }
 
+    /// What a replica needs to contend for the lease: what `generate-rbac --leader-elect` gives.
+    pub(super) fn election_grants(&self, app: &str, namespace: &str) -> Result<Vec<Grant>> {
+        if !self.leader_elect {
+            return Ok(Vec::new());
+        }
+        let name = self.leader_election_id.as_deref().unwrap_or(app).to_owned();
+        let namespace = self.leader_election_namespace.as_deref().unwrap_or(namespace).to_owned();
+        let place = Place::Namespace(namespace.clone());
+        let options = RbacOptions { name, namespace, ..RbacOptions::default() };
+        let manager = manifest::ManagerOptions { leader_elect: true, metrics: false };
+        let mut grants = Vec::new();
+        for manifest::Manifest { object, .. } in manifest::manager_rbac(&options, manager)? {
+            let rules: Option<Vec<PolicyRule>> = serde_json::from_value(object["rules"].clone())?;
+            grants.extend(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, &place)));
+        }
+        for grant in &mut grants {
+            grant.because.insert("run --leader-elect".into());
+        }
+        Ok(grants)
+    }
+
     fn certificate(&self) -> Certificate {
         let Some(folder) = &self.metrics_cert_path else { return Certificate::SelfSigned };
         let file = |name: &Option<String>, usual: &str| folder.join(name.as_deref().unwrap_or(usual));
@@ -155,6 +177,16 @@ mod tests {
         assert_eq!((config.name, config.namespace, config.identity), ("other".into(), "there".into(), "me".into()));
         let times = (config.lease_duration, config.renew_deadline, config.retry_period);
         assert_eq!(times, (Duration::from_secs(60), Duration::from_secs(40), Duration::from_millis(1_500)));
+    }
+
+    #[test]
+    fn only_a_replica_that_contends_needs_the_lease() {
+        assert_eq!(parse(&[]).unwrap().election_grants("podset", "here").unwrap(), []);
+        let grants = parse(&["--leader-elect"]).unwrap().election_grants("podset", "here").unwrap();
+        let texts: Vec<_> = grants.iter().map(ToString::to_string).collect();
+        let of_the_name = |verb: &str| format!("{verb} leases.coordination.k8s.io podset in namespace here");
+        assert!(texts.contains(&"create leases.coordination.k8s.io in namespace here".to_owned()), "{texts:?}");
+        assert!(texts.contains(&of_the_name("update")), "{texts:?}");
     }
 
     #[test]

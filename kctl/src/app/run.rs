@@ -13,7 +13,7 @@ use kube::{
     config::{Config, KubeConfigOptions, Kubeconfig},
 };
 
-use super::{App, cli::RunOptions};
+use super::{App, cli::RunOptions, rbac_check};
 
 pub(super) async fn run(mut app: App, options: RunOptions) -> Result<()> {
     log(Times::Shown);
@@ -25,11 +25,20 @@ pub(super) async fn run(mut app: App, options: RunOptions) -> Result<()> {
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
     let requests = RequestCounter::new(&host(&config));
     let client: Client = ClientBuilder::try_from(config)?.with_layer(&requests).build();
+    let election = options.election_grants(&app.name, &namespace)?;
+    rbac_check::report(&client, &app.name, &app.specs_in_use(), election).await;
     let manager = app.manager(client).await?;
     requests.register(manager.metrics());
     let manager = options.apply(&app.name, &namespace, manager).await?;
     manager.run(stopped_or_ended()).await?;
     Ok(())
+}
+
+/// A client of the cluster that the options name, for commands that ask and do not run; says which one that is.
+pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
+    let (context, config) = config(file, context).await?;
+    eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
+    Ok(ClientBuilder::try_from(config)?.build())
 }
 
 /// The host of an API server as client-go's metrics name it.

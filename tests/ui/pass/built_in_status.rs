@@ -1,15 +1,14 @@
-//! The status of a built-in kind is written as that of a custom resource is.
+//! The status of a built-in kind is written as that of a custom resource is, where it is declared.
 use kctl::{k8s::api::apps::v1::DeploymentStatus, prelude::*};
 
 /// Writes a status.
-#[controller(owns = Pod)]
+#[controller(owns = Pod, primary(status))]
 pub(crate) async fn deployments(_deployment: Arc<Deployment>, cx: Context<deployments>) -> Result<Action> {
     let replicas = i32::try_from(cx.owned::<Pod>().len())?;
     cx.patch_status(DeploymentStatus { replicas: Some(replicas), ..DeploymentStatus::default() }).await?;
     Ok(Action::await_change())
 }
 
-fn main() {
-    let app = App::new("deployments").controller::<deployments>();
-    assert!(app.specs()[0].has_status);
+pub(crate) fn app() -> App {
+    App::new("deployments").controller::<deployments>()
 }

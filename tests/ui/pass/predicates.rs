@@ -18,7 +18,3 @@ fn all(_config: &ConfigMap, deployments: &Store<Deployment>) -> Vec<Key<Deployme
 pub(crate) fn app() -> App {
     App::new("predicates").controller::<deployments>()
 }
-
-fn main() {
-    assert_eq!(app().specs().len(), 1);
-}

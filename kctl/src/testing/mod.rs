@@ -1,9 +1,21 @@
 //! Runs an app on an API server of its own, for tests.
 
+mod emitted;
+mod refusal;
+mod role;
+mod trial;
+
 use std::time::Duration;
 
 use kctl_runtime::reconcile::Result;
 use kube::Client;
+
+pub use emitted::check_grants;
+#[doc(hidden)]
+pub use emitted::{Emitted, Granted, Probe, Refused};
+pub(crate) use refusal::Refusals;
+pub use role::{check_role, check_role_on_cluster};
+pub use trial::Trial;
 
 use crate::{App, app::World};
 

@@ -1,0 +1,118 @@
+//! The declaration as manifests: service account, roles and bindings.
+
+mod grant;
+mod rule;
+mod user_roles;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+pub use grant::{Grant, On, Place, grants, grants_of_rule, verbs_of};
+pub use rule::{Rule, rules};
+pub use user_roles::user_roles;
+
+use super::Manifest;
+use crate::spec::ControllerSpec;
+
+/// Names in the manifests, and for what they are.
+#[derive(Debug, Clone, Default)]
+pub struct RbacOptions {
+    /// Of all objects.
+    pub name: String,
+    /// Where the program runs: the namespace of its service account.
+    pub namespace: String,
+    /// Labels of the roles: those of aggregation add the rules to other roles.
+    pub labels: BTreeMap<String, String>,
+    /// The cluster that they are for; empty is the one that the program is started against.
+    pub cluster: String,
+}
+
+/// Service account, roles and bindings. Controllers of certain namespaces get a role in each of them; what is not in a
+/// namespace needs a cluster role.
+///
+/// # Errors
+/// When an object cannot be written as YAML.
+pub fn rbac(specs: &[ControllerSpec], options: &RbacOptions) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
+    rbac_of(&grants(specs, &options.cluster), options)
+}
+
+/// The same for what is given: a role that lacks something shows what needs it.
+///
+/// # Errors
+/// When an object cannot be written as YAML.
+pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
+    let RbacOptions { name, namespace, .. } = options;
+    let account = json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": { "name": name, "namespace": namespace },
+    });
+    let mut manifests = vec![Manifest::new(file("ServiceAccount", name, options, None), account)?];
+    let places: BTreeSet<&Place> = grants.iter().map(|grant| &grant.place).collect();
+    for place in places {
+        let here: Vec<Grant> = grants.iter().filter(|grant| grant.place == *place).cloned().collect();
+        let (kind, namespace) = match place {
+            Place::Everywhere => ("ClusterRole", None),
+            Place::Namespace(namespace) => ("Role", Some(namespace)),
+        };
+        manifests.push(role(kind, name, options, namespace, &rules(&here))?);
+        manifests.push(binding(kind, name, options, namespace)?);
+    }
+    Ok(manifests)
+}
+
+fn file(kind: &str, name: &str, options: &RbacOptions, place: Option<&String>) -> String {
+    let kind = kind.to_lowercase();
+    let folder = if options.cluster.is_empty() { "rbac".to_owned() } else { format!("rbac-{}", options.cluster) };
+    place.map_or_else(|| format!("{folder}/{kind}-{name}.yaml"), |place| format!("{folder}/{kind}-{name}.{place}.yaml"))
+}
+
+fn meta(name: &str, namespace: Option<&String>) -> Value {
+    namespace.map_or_else(|| json!({ "name": name }), |place| json!({ "name": name, "namespace": place }))
+}
+
+/// Binds a role of this name to the program.
+pub(super) fn binding(
+    role: &str,
+    name: &str,
+    options: &RbacOptions,
+    place: Option<&String>,
+) -> Result<Manifest, serde_saphyr::SerializeError> {
+    let RbacOptions { name: account, namespace, .. } = options;
+    let kind = format!("{role}Binding");
+    let object = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": meta(name, place),
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": namespace }],
+    });
+    Manifest::new(file(&kind, name, options, place), object)
+}
+
+/// A role; each rule says where it comes from.
+pub(super) fn role(
+    kind: &str,
+    name: &str,
+    options: &RbacOptions,
+    place: Option<&String>,
+    rules: &[Rule],
+) -> Result<Manifest, serde_saphyr::SerializeError> {
+    let mut meta = meta(name, place);
+    if !options.labels.is_empty() {
+        meta["labels"] = json!(options.labels);
+    }
+    let head = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": meta });
+    let mut yaml = serde_saphyr::to_string(&head)?;
+    yaml += "rules:\n";
+    for rule in rules {
+        for because in &rule.because {
+            yaml += &format!("# {}\n", because.replace('\n', " "));
+        }
+        yaml += &serde_saphyr::to_string(&[rule.object()])?;
+    }
+    let mut object = head;
+    object["rules"] = rules.iter().map(Rule::object).collect();
+    Ok(Manifest { file: file(kind, name, options, place), object, yaml })
+}

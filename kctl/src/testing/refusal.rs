@@ -1,0 +1,172 @@
+//! Watches a client: which of its requests are refused because its role does not allow them.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Method, Request, Response, StatusCode};
+use kctl_runtime::manifest::{Grant, On, Place};
+use tokio::sync::watch;
+
+/// Requests that were refused for want of a permission, as permissions.
+#[derive(Clone)]
+pub(crate) struct Refusals {
+    given: Arc<Vec<Grant>>,
+    seen: Arc<watch::Sender<Option<Grant>>>,
+}
+
+impl Refusals {
+    /// For a client that has these permissions.
+    pub(crate) fn beyond(given: Vec<Grant>) -> Self {
+        Self { given: Arc::new(given), seen: Arc::new(watch::Sender::new(None)) }
+    }
+
+    /// The last one.
+    pub(crate) fn last(&self) -> Option<Grant> {
+        self.seen.borrow().clone()
+    }
+
+    /// Returns at the first one.
+    pub(crate) async fn first(&self) {
+        let mut seen = self.seen.subscribe();
+        // The sender lives as long as this.
+        let _gone = seen.wait_for(Option::is_some).await;
+    }
+}
+
+impl<S> tower::Layer<S> for Refusals {
+    type Service = Watched<S>;
+
+    fn layer(&self, inner: S) -> Watched<S> {
+        Watched { inner, refusals: self.clone() }
+    }
+}
+
+/// A client whose refusals are watched.
+#[derive(Clone)]
+pub(crate) struct Watched<S> {
+    inner: S,
+    refusals: Refusals,
+}
+
+impl<S, A, B> tower::Service<Request<A>> for Watched<S>
+where
+    S: tower::Service<Request<A>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let asked = asked(&request);
+        let refusals = self.refusals.clone();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            if answer.status() == StatusCode::FORBIDDEN {
+                // What the role allows may be refused as well: by a quota, or in a namespace that ends.
+                let beyond = asked.into_iter().find(|grant| !refusals.given.iter().any(|given| given.covers(grant)));
+                if beyond.is_some() {
+                    refusals.seen.send_replace(beyond);
+                }
+            }
+            Ok(answer)
+        })
+    }
+}
+
+/// The permissions that a request needs.
+fn asked<A>(request: &Request<A>) -> Vec<Grant> {
+    let query = request.uri().query().unwrap_or_default();
+    let mut parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
+    let group = match parts.as_slice() {
+        ["api", _, ..] => String::new(),
+        ["apis", group, ..] => (*group).to_owned(),
+        _ => return Vec::new(),
+    };
+    parts.drain(..(if group.is_empty() { 2 } else { 3 }).min(parts.len()));
+    let place = match parts.as_slice() {
+        ["namespaces", namespace, _, ..] => Place::Namespace((*namespace).to_owned()),
+        _ => Place::Everywhere,
+    };
+    if place != Place::Everywhere {
+        parts.drain(..2);
+    }
+    let Some(plural) = parts.first() else { return Vec::new() };
+    let resource = parts.get(2).map_or_else(|| (*plural).to_owned(), |subresource| format!("{plural}/{subresource}"));
+    let selected = query.split('&').find_map(|part| part.strip_prefix("fieldSelector=metadata.name%3D"));
+    let name = parts.get(1).copied().or(selected).unwrap_or_default().to_owned();
+    let one = parts.len() > 1;
+    let applies =
+        request.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"application/apply"));
+    let verbs: &[&str] = match *request.method() {
+        Method::POST => &["create"],
+        Method::PUT => &["update"],
+        // An apply creates what is not there.
+        Method::PATCH if applies => &["patch", "create"],
+        Method::PATCH => &["patch"],
+        Method::DELETE if one => &["delete"],
+        Method::DELETE => &["deletecollection"],
+        _ if query.contains("watch=") => &["watch"],
+        _ if one => &["get"],
+        _ => &["list"],
+    };
+    let on = On::Resource { group, resource, name };
+    let grant = |verb: &&str| Grant {
+        place: place.clone(),
+        on: on.clone(),
+        verb: (*verb).to_owned(),
+        because: std::collections::BTreeSet::new(),
+        framework: false,
+    };
+    verbs.iter().map(grant).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_as_permissions() {
+        let cases = [
+            ("GET", "/api/v1/pods?watch=1", "watch pods"),
+            ("GET", "/api/v1/pods?limit=5", "list pods"),
+            ("GET", "/api/v1/namespaces/a", "get namespaces a"),
+            ("GET", "/api/v1/namespaces/a/pods/b", "get pods b in namespace a"),
+            ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Db", "list pods b"),
+            ("POST", "/api/v1/namespaces/a/pods", "create pods in namespace a"),
+            ("POST", "/api/v1/namespaces/a/pods/b/eviction", "create pods/eviction b in namespace a"),
+            ("PUT", "/apis/apps/v1/namespaces/a/deployments/b", "update deployments.apps b in namespace a"),
+            ("PATCH", "/apis/x.io/v1/sets/b/status", "patch sets/status.x.io b"),
+            ("DELETE", "/api/v1/nodes/n", "delete nodes n"),
+            ("DELETE", "/api/v1/namespaces/a/pods", "deletecollection pods in namespace a"),
+        ];
+        for (method, path, expected) in cases {
+            let request = Request::builder().method(method).uri(path).body(()).unwrap();
+            let found: Vec<_> = asked(&request).iter().map(ToString::to_string).collect();
+            assert_eq!(found, [expected], "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn apply_asks_for_patch_and_create() {
+        let request =
+            Request::patch("/api/v1/namespaces/a/pods/b").header("content-type", "application/apply-patch+yaml");
+        let found: Vec<_> = asked(&request.body(()).unwrap()).into_iter().map(|grant| grant.verb).collect();
+        assert_eq!(found, ["patch", "create"]);
+    }
+
+    #[test]
+    fn paths_that_are_about_no_object_ask_for_nothing() {
+        for path in ["/version", "/api", "/apis/apps/v1", "/api/v1", "/"] {
+            assert_eq!(asked(&Request::get(path).body(()).unwrap()), [], "{path}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `check_role`: what it says of roles that are too large and of scenarios that fail.
+
+use kctl::{
+    kube::{Api, api::PostParams},
+    prelude::*,
+    testing::{Trial, check_role},
+};
+
+/// Creates a secret for each `ConfigMap`, and declares more.
+#[controller(owns = Secret(create, delete), reads = Pod(live), primary(patch), name = "greedy")]
+async fn greedy(config: Arc<ConfigMap>, cx: Context<greedy>) -> Result<Action> {
+    let secrets = cx.owned::<Secret>();
+    if secrets.is_empty() {
+        let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+        secrets.create(Secret { metadata, ..Secret::default() }).await?;
+    }
+    Ok(Action::await_change())
+}
+
+fn app() -> App {
+    App::new("greedy").controller::<greedy>()
+}
+
+async fn create_config(trial: &Trial) -> Result<()> {
+    let metadata = ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() };
+    let config = ConfigMap { metadata, ..ConfigMap::default() };
+    Api::default_namespaced(trial.client()).create(&PostParams::default(), &config).await?;
+    trial.idle().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_scenario_does_not_need_is_named_with_its_declaration() {
+    let error = check_role(app, create_config).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the scenario does not need everything that is declared:\
+         \n  `patch configmaps`, declared by `greedy: its primary`\
+         \n  `get pods`, declared by `greedy: reads = Pod(live)`\
+         \n  `delete secrets`, declared by `greedy: owns = Secret(create, delete)`\
+         \nhelp: leave it out of the declaration, or let the scenario do what needs it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn scenario_that_fails_or_panics_proves_nothing() {
+    let fails = async |_: &Trial| -> Result<()> { Err("no pods".into()) };
+    let error = check_role(app, fails).await.unwrap_err().to_string();
+    assert_eq!(error, "the scenario fails under the generated role: no pods");
+    let panics = async |_: &Trial| -> Result<()> { panic!("{} pods", 7) };
+    let error = check_role(app, panics).await.unwrap_err().to_string();
+    assert_eq!(error, "the scenario fails under the generated role: panic: 7 pods");
+}
+
+fn configs_of(secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    configs.keys().into_iter().filter(|key| key.name() == secret.name_any()).collect()
+}
+
+/// Marks the secrets of another cluster that have the name of a `ConfigMap` of this one.
+#[controller(watches = Secret(patch, delete, map = configs_of, on = "edge"))]
+async fn marker(config: Arc<ConfigMap>, cx: Context<marker>) -> Result<Action> {
+    for secret in cx.store::<Secret>().iter().filter(|secret| secret.name_any() == config.name_any()) {
+        cx.objects::<Secret>().patch(&secret, kctl::json!({ "metadata": { "labels": { "marked": "true" } } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn role_on_another_cluster_is_proven_as_well() {
+    let app = || {
+        let unused = || async { Err("a test has a server of its own".into()) };
+        App::new("marker").controller::<marker>().cluster("edge", unused)
+    };
+    let marks = async |trial: &Trial| -> Result<()> {
+        let metadata = ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() };
+        let edge = Api::default_namespaced(trial.cluster("edge").unwrap());
+        edge.create(&PostParams::default(), &Secret { metadata, ..Secret::default() }).await?;
+        create_config(trial).await?;
+        let marked = edge.get("web").await?;
+        assert_eq!(marked.labels().get("marked").map(String::as_str), Some("true"));
+        Ok(())
+    };
+    let error = check_role(app, marks).await.unwrap_err().to_string();
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(lines[1], "  `delete secrets`, declared by `configmap: watches = Secret(patch, delete)`");
+    assert!(lines[2].starts_with("help: "), "{error}");
+}

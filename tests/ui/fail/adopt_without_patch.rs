@@ -1,0 +1,10 @@
+//! To adopt is to patch.
+use kctl::prelude::*;
+
+#[controller(owns = Pod(create, delete))]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    cx.adopt(&Pod::default()).await?;
+    Ok(Action::await_change())
+}
+
+fn main() {}

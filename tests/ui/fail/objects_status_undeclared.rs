@@ -1,0 +1,10 @@
+//! The object is not its status.
+use kctl::prelude::*;
+
+#[controller(reads = Node(patch))]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    cx.objects::<Node>().patch_status(&Node::default(), kctl::json!({})).await?;
+    Ok(Action::await_change())
+}
+
+fn main() {}
