@@ -1,8 +1,6 @@
 //! Rate limits of a key that fails: which events end its wait, and which leave it to it.
 
-use kctl::{
-    kube::api::{DeleteParams, Patch, PatchParams},
-};
+use kctl::kube::api::{DeleteParams, Patch, PatchParams};
 
 use crate::{
     rich::{controlled_by, deployments},
