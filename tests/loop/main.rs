@@ -3,8 +3,11 @@
 mod bounds;
 mod cache;
 mod determinism;
+mod index;
+mod informer;
 mod keys;
 mod limits;
+mod owners;
 mod protocol;
 mod reason;
 mod rich;
