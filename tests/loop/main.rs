@@ -3,10 +3,12 @@
 mod bounds;
 mod cache;
 mod determinism;
+mod gaps;
 mod index;
 mod informer;
 mod keys;
 mod limits;
+mod outcomes;
 mod owners;
 mod protocol;
 mod reason;
