@@ -38,6 +38,7 @@ pub use kctl_apiserver as apiserver;
 pub use kctl_macros::{controller, resource, schema};
 #[doc(hidden)]
 pub use kctl_runtime::__private;
+pub use kctl_runtime::manager::metrics::prometheus_client::metrics;
 pub use kctl_runtime::{
     effect::ApiError,
     reconcile::{Error, Result},
