@@ -309,24 +309,31 @@ async fn controller_that_hangs_does_not_delay_another_one_of_the_same_kind() {
 }
 
 /// A manager that is stopped stops at once; afterwards nobody is left, and nothing is asked any more.
-async fn check_stop(fault: Option<Fault>) {
+async fn check_stop(fault: Option<Fault>, from_the_start: bool) {
     let world = World::new();
     // What is left of the run before ends.
     seconds(1).await;
     let n_tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let n_before = n_tasks();
+    let add = |world: &World| match fault {
+        Some(fault) => world.faults.add(fault, |asked| asked.reads("configmaps")),
+        None => {}
+    };
+    if from_the_start {
+        add(&world);
+    }
     let manager = app().controller::<never>().manager(world.faults.client(&world.server)).await.unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(manager.run(async { drop(stopped.await) }));
     seconds(20).await;
-    if let Some(fault) = fault {
-        world.faults.add(fault, |asked| asked.reads("configmaps"));
+    if !from_the_start {
+        add(&world);
         world.faults.cut_watches();
         seconds(20).await;
     }
     stop.send(()).unwrap();
     let stopped = timeout(Duration::from_secs(1), running).await;
-    stopped.unwrap_or_else(|_| panic!("it does not stop with {fault:?}")).unwrap();
+    stopped.unwrap_or_else(|_| panic!("it does not stop with {fault:?}")).unwrap().unwrap();
     yield_now().await;
     assert_eq!(n_tasks(), n_before, "{fault:?}");
     let n_requests = world.server.requests().len();
@@ -338,6 +345,7 @@ async fn check_stop(fault: Option<Fault>) {
 async fn manager_that_stops_in_a_watch_a_list_or_a_wait_stops_at_once_and_leaves_no_task() {
     let slow = Fault::Delay(Duration::from_secs(1000));
     for fault in [None, Some(slow), Some(Fault::Break), Some(Fault::Refuse(500))] {
-        check_stop(fault).await;
+        check_stop(fault, false).await;
+        check_stop(fault, true).await;
     }
 }
