@@ -1,5 +1,7 @@
 //! Whom a change concerns: the controller of an object, before and after, and what a mapper says of both.
 
+use std::slice::from_ref;
+
 use kctl::{
     handler,
     k8s::apimachinery::pkg::apis::meta::v1::OwnerReference,
@@ -154,9 +156,9 @@ async fn owner_is_known_by_group_and_kind_and_only_the_controller_counts() {
         assert_eq!(concerned(&pods, &[owned(&owners)]), expected, "{owners:?}");
     }
     let other = owner("apps/v1", "Deployment", "other", true);
-    let moved = [owned(&[web.clone()]), owned(&[other])];
+    let moved = [owned(from_ref(&web)), owned(&[other])];
     assert_eq!(concerned(&pods, &moved), ["default/other", "default/web"]);
-    assert_eq!(concerned(&pods, &[owned(&[web.clone()]), owned(&[web])]), ["default/web"]);
+    assert_eq!(concerned(&pods, &[owned(from_ref(&web)), owned(&[web])]), ["default/web"]);
 }
 
 fn by_labels(pod: &Pod, _all: &Store<Deployment>) -> Vec<Key<Deployment>> {

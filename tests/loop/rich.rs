@@ -30,7 +30,7 @@ impl Reconcile for Deployments {
 }
 
 fn named_in_text(config: &ConfigMap, _all: &Store<Deployment>) -> Vec<Key<Deployment>> {
-    let text = config.data.iter().flat_map(|data| data.get("text"));
+    let text = config.data.iter().filter_map(|data| data.get("text"));
     text.flat_map(|text| text.split(' ')).map(|name| Key::namespaced("default", name)).collect()
 }
 

@@ -115,7 +115,9 @@ fn concerned(
             _ => {}
         }
         if let Some(map) = &relation.map {
-            map(object, primaries).into_iter().for_each(|key| note(key, Weight::Asked));
+            for key in map(object, primaries) {
+                note(key, Weight::Asked);
+            }
         }
     }
     keys
