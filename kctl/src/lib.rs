@@ -47,3 +47,12 @@ pub use kctl_runtime::{
 pub use kube;
 pub use serde_json::{Value as Json, from_value as from_json, json};
 pub use serde_saphyr::from_str as from_yaml;
+
+/// The code of the guide is compiled and run with the tests.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../guide/tutorial.md")]
+    struct Tutorial;
+    #[doc = include_str!("../../guide/attributes.md")]
+    struct Attributes;
+}

@@ -25,12 +25,16 @@ impl<T> Line<T> {
         self.row.len() - self.n_gaps + self.late.len()
     }
 
-    /// Numbers are unique.
+    /// No two values have one number at a time.
     pub(super) fn insert(&mut self, number: u64, value: T) {
-        if self.row.back().is_some_and(|(last, _)| *last > number) {
-            self.late.insert(number, value);
-        } else {
+        if self.row.back().is_none_or(|(last, _)| *last < number) {
             self.row.push_back((number, Some(value)));
+        } else if let Ok(gap) = self.row.binary_search_by_key(&number, |(number, _)| *number) {
+            debug_assert!(self.row[gap].1.is_none(), "a number has one value");
+            self.row[gap].1 = Some(value);
+            self.n_gaps -= 1;
+        } else {
+            self.late.insert(number, value);
         }
     }
 
