@@ -145,3 +145,32 @@ async fn object_that_leaves_the_selector_is_gone_for_its_owner_and_comes_back_wi
     seconds(60).await;
     assert_eq!(seen(), [""; 0]);
 }
+
+static MADE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Owns pods of one label, and makes one that has none.
+#[controller(name = "astray", owns = Pod(create, selector = "app=web"))]
+async fn astray(_deployment: Arc<Deployment>, cx: Context<astray>) -> Result<Action> {
+    let pods = cx.owned::<Pod>();
+    let result = if pods.is_empty() { pods.create(pod("plain")).await.map(drop) } else { Ok(()) };
+    MADE.lock().push(format!("{} {result:?}", pods.len()));
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_write_outside_of_the_selector_leaves_the_cache_when_the_watch_has_passed_it() {
+    let mut world = World::new();
+    world.create_deployment("web").await;
+    let view = world.run(app().controller::<astray>()).await;
+    seconds(5).await;
+    assert_eq!(*MADE.lock(), ["0 Ok(())", "1 Ok(())"], "it reads its own write");
+    // Any event of the kind, or a bookmark.
+    world.create_pod_of("other", &[]).await;
+    let mut other = pod("matches");
+    other.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    world.pods().create(&PostParams::default(), &other).await.unwrap();
+    seconds(5).await;
+    let names: Vec<_> = source_of(&view, "pods").store().all().iter().map(|pod| pod.meta().name.clone()).collect();
+    assert_eq!(names, ["matches"]);
+    assert!(MADE.lock()[2].starts_with("0 Err(") && MADE.lock()[2].contains("AlreadyExists"), "{:?}", MADE.lock());
+}
