@@ -125,23 +125,23 @@ impl Cache {
     /// Applies a delta and says what changed, in order.
     pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Stored>> {
         match delta {
-            Delta::Replace(scope, objects, version) => self.replace(scope, objects, &version),
+            Delta::Replace(scope, objects, version) => self.replace(&scope, objects, &version),
             Delta::Apply(object) => {
                 let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
                 if let Some(revision) = revision {
                     self.unreported.remove(&revision);
                 }
                 let mut changes = self.upsert(object);
-                changes.extend(self.advance(scope, revision));
+                changes.extend(self.advance(&scope, revision));
                 changes
             }
             Delta::Delete(object) => {
                 let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
                 let mut changes = self.deleted(&object);
-                changes.extend(self.advance(scope, revision));
+                changes.extend(self.advance(&scope, revision));
                 changes
             }
-            Delta::Bookmark(scope, version) => self.advance(scope, version.parse().ok()),
+            Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),
             // Without comparable versions an own write can't be placed in time: the watch brings it.
             Delta::Written(object) if object.meta().revision().is_none() => Vec::new(),
             Delta::Written(object) => self.written(object),
@@ -150,11 +150,11 @@ impl Cache {
     }
 
     /// Everything of a scope up to a revision has been reported.
-    fn advance(&mut self, scope: Scope, revision: Option<u64>) -> Vec<Change<Stored>> {
+    fn advance(&mut self, scope: &Scope, revision: Option<u64>) -> Vec<Change<Stored>> {
         let known = self.revisions.entry(scope.clone()).or_default();
         *known = (*known).max(revision.unwrap_or(0));
         let mark = *known;
-        let here = |key: &&ObjectKey| self.scope_of(key) == scope;
+        let here = |key: &&ObjectKey| self.scope_of(key) == *scope;
         let passed: Vec<ObjectKey> = self.unreported.range(..=mark).map(|(_, key)| key).filter(here).cloned().collect();
         // The watch has passed by these own writes: they are outside of its selector, and nobody would tell of their end.
         let outside: Vec<_> = passed.iter().filter_map(|key| self.objects.get(key).cloned()).collect();
@@ -226,10 +226,10 @@ impl Cache {
         }
     }
 
-    fn replace(&mut self, scope: Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+    fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
         // A list from a server that is behind what was already seen says nothing new.
-        let mark = self.revisions.get(&scope).copied().unwrap_or(0);
+        let mark = self.revisions.get(scope).copied().unwrap_or(0);
         if list.is_some_and(|list| list < mark) {
             return Vec::new();
         }
@@ -237,7 +237,7 @@ impl Cache {
             objects.iter().map(|object| (object.key(), object.meta().uid.as_str())).collect();
         let uids: HashSet<&str> = listed.values().copied().collect();
         // The list of one namespace knows nothing of the deletes in another.
-        let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == scope;
+        let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         self.tombstones.retain(|uid, key| uids.contains(uid.as_str()) || !listed_here(key));
         let mut vanished: Vec<_> = self
             .objects
@@ -262,7 +262,7 @@ impl Cache {
         self.revisions.insert(scope.clone(), mark.max(list.unwrap_or(0)));
         // What the list had is reported, and what it had not is gone.
         let reported = list.unwrap_or(0);
-        self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != scope));
+        self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != *scope));
         changes
     }
 
