@@ -22,7 +22,7 @@ async fn shut_down_hands_out_what_is_ready_and_ignores_adds() {
     queue.add("b");
     queue.shut_down();
     queue.add("c");
-    queue.add_changed("c", 0);
+    queue.add_changed("c", 0, 0);
     queue.add_after("c", MS);
     queue.add_rate_limited("c");
     advance(MINUTE).await;

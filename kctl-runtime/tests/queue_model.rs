@@ -117,12 +117,12 @@ impl Run {
                 model.add(key, true);
             }
             Step::Changed(key, priority) => {
-                queue.add_changed(key, priority);
+                queue.add_changed(key, priority, 0);
                 model.failures.remove(&key);
                 model.add(key, true);
             }
             Step::Unchanged(key, priority) => {
-                queue.add_unchanged(key, priority);
+                queue.add_unchanged(key, priority, 0);
                 model.add(key, false);
             }
             Step::After(key, ms) => {

@@ -31,8 +31,8 @@ async fn add(queue: WorkQueue<usize>, adder: usize, versions: Arc<Vec<AtomicUsiz
             0 => queue.add_with(key, -100),
             1 => queue.add_with(key, 5),
             2 => queue.add_after(key, Duration::from_micros(200)),
-            3 => queue.add_unchanged(key, 0),
-            4 => queue.add_changed(key, 0),
+            3 => queue.add_unchanged(key, 0, 0),
+            4 => queue.add_changed(key, 0, 0),
             _ => queue.add(key),
         }
         if n.is_multiple_of(16) {

@@ -216,7 +216,7 @@ async fn failure_that_asks_for_a_wait_gets_it_and_is_counted() {
     queue.add_failed(item.key, MINUTE);
     queue.done(&item.key);
     assert_eq!(queue.num_requeues(&"a"), 1);
-    queue.add_unchanged("a", 0);
+    queue.add_unchanged("a", 0, 0);
     assert_eq!(next(&queue, start).await, ("a", MINUTE));
 }
 
@@ -226,7 +226,7 @@ async fn event_that_changes_nothing_leaves_a_failing_key_to_its_wait() {
     queue.add("a");
     let start = Instant::now();
     fail(&queue).await;
-    queue.add_unchanged("a", 0);
+    queue.add_unchanged("a", 0, 0);
     assert_eq!(try_get(&queue), None);
     assert_eq!(next(&queue, start).await, ("a", 5 * MS));
     assert_eq!(try_get(&queue), None);
@@ -238,7 +238,7 @@ async fn event_of_a_failing_runs_own_write_does_not_shorten_its_wait() {
     queue.add("a");
     let start = Instant::now();
     let item = queue.get().await.unwrap();
-    queue.add_unchanged("a", 0);
+    queue.add_unchanged("a", 0, 0);
     queue.add_rate_limited("a");
     queue.done(&item.key);
     assert_eq!(try_get(&queue), None);
@@ -249,14 +249,14 @@ async fn event_of_a_failing_runs_own_write_does_not_shorten_its_wait() {
 #[tokio::test(start_paused = true)]
 async fn event_that_changes_nothing_runs_a_key_that_did_not_fail() {
     let queue = queue();
-    queue.add_unchanged("a", 0);
+    queue.add_unchanged("a", 0, 0);
     assert_eq!(try_get(&queue), Some("a"));
-    queue.add_unchanged("a", 0);
+    queue.add_unchanged("a", 0, 0);
     queue.done(&"a");
     assert_eq!(try_get(&queue), Some("a"));
     queue.add_after("a", MINUTE);
     queue.done(&"a");
-    queue.add_unchanged("a", 0);
+    queue.add_unchanged("a", 0, 0);
     assert_eq!(try_get(&queue), Some("a"));
 }
 
@@ -267,7 +267,7 @@ async fn real_change_ends_the_wait_and_forgets_the_failures() {
     for _ in 0..5 {
         fail(&queue).await;
     }
-    queue.add_changed("a", 0);
+    queue.add_changed("a", 0, 0);
     assert_eq!(queue.num_requeues(&"a"), 0);
     assert_eq!(fail(&queue).now_or_never(), Some(5 * MS));
 }
@@ -277,8 +277,8 @@ async fn real_change_while_the_run_fails_runs_again_at_once() {
     let queue = queue();
     queue.add("a");
     let item = queue.get().await.unwrap();
-    queue.add_unchanged("a", 0);
-    queue.add_changed("a", 0);
+    queue.add_unchanged("a", 0, 0);
+    queue.add_changed("a", 0, 0);
     queue.add_rate_limited("a");
     queue.done(&item.key);
     assert_eq!(try_get(&queue), Some("a"));

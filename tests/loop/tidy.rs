@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 /// All Rust files below a folder, in order, as paths from the workspace's folder and texts.
-fn sources(folder: &str) -> Vec<(String, String)> {
+pub(crate) fn sources(folder: &str) -> Vec<(String, String)> {
     let mut folders = vec![root().join(folder)];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {

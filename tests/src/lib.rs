@@ -42,14 +42,17 @@ pub struct Asked {
     pub method: Method,
     /// The path, without the query.
     pub path: String,
+    /// The query; empty without one.
+    pub query: String,
     /// Whether it is a watch.
     pub is_watch: bool,
 }
 
 impl Asked {
     fn of<B>(request: &Request<B>) -> Self {
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        Self { method: request.method().clone(), path: request.uri().path().into(), is_watch }
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let is_watch = query.contains("watch=true");
+        Self { method: request.method().clone(), path: request.uri().path().into(), query, is_watch }
     }
 
     /// Whether it is a list or a watch of the resource with this plural.
@@ -119,8 +122,7 @@ impl Service<Request<kube::client::Body>> for Connection {
         Box::pin(async move {
             let asked = Asked::of(&request);
             let cut = faults.cut.clone().notified_owned();
-            let streams = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents"));
-            if faults.lists_only && streams {
+            if faults.lists_only && asked.query.contains("sendInitialEvents") {
                 return Ok(refusal(422, &asked));
             }
             let fault = faults.of(&asked);

@@ -51,7 +51,7 @@ async fn delete_namespace(client: &Client, name: &str) {
 
 async fn install(client: &Client) {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
-    for crd in kctl::manifest::crds(&podset::app().specs(), kctl::manifest::Descriptions::Own) {
+    for crd in kctl::manifest::crds(&podset::app().specs(), kctl::manifest::Descriptions::Own).unwrap() {
         let apply = PatchParams::apply("test").force();
         crds.patch(&crd.name_any(), &apply, &Patch::Apply(&crd)).await.unwrap();
     }

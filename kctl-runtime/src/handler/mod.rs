@@ -1,8 +1,11 @@
 //! Changes → keys: the object itself, its controller, or what a mapper says. Reads changes of stores, adds to a work queue.
 
 pub mod predicate;
+mod weight;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
+
+use weight::Weight;
 
 use crate::{
     key::ObjectKey,
@@ -59,7 +62,7 @@ pub(crate) fn relation_tag(index: usize) -> u32 {
 /// ```
 pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
     Arc::new(move |change, initial| {
-        queue.add_tagged(change.latest().key().clone(), priority(initial), tag(0, initial));
+        add(&queue, change.latest().key().clone(), Weight::of_primary(change), priority(initial), tag(0, initial));
     })
 }
 
@@ -83,21 +86,49 @@ pub fn for_relation(
         if !passes(&relation, change) {
             return;
         }
-        let mut keys = BTreeSet::new();
-        for object in change.states() {
-            match relation.role {
-                Role::Primary => drop(keys.insert(object.key().clone())),
-                Role::Owned => keys.extend(controller_key(object, &primary.0, primary.1)),
-                _ => {}
-            }
-            if let Some(map) = &relation.map {
-                keys.extend(map(object, &primaries));
-            }
-        }
-        for key in keys {
-            queue.add_tagged(key, priority(initial), tag(index, initial));
+        for (key, weight) in concerned(&relation, change, &primary, &primaries) {
+            add(&queue, key, weight, priority(initial), tag(index, initial));
         }
     })
+}
+
+/// The keys that a change concerns, and how much it means for each of them.
+fn concerned(
+    relation: &RelationSpec,
+    change: &Change<Stored>,
+    primary: &(Kind, bool),
+    primaries: &Arc<SharedStore>,
+) -> BTreeMap<ObjectKey, Weight> {
+    let mut keys: BTreeMap<ObjectKey, Weight> = BTreeMap::new();
+    let mut note = |key, weight: Weight| {
+        let known = keys.entry(key).or_insert(weight);
+        *known = weight.max(*known);
+    };
+    for object in change.states() {
+        match relation.role {
+            Role::Primary => note(object.key().clone(), Weight::of_primary(change)),
+            Role::Owned => {
+                if let Some(owner) = controller_key(object, &primary.0, primary.1) {
+                    note(owner, Weight::Unchanged);
+                }
+            }
+            _ => {}
+        }
+        if let Some(map) = &relation.map {
+            for key in map(object, primaries) {
+                note(key, Weight::Asked);
+            }
+        }
+    }
+    keys
+}
+
+fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, weight: Weight, priority: i32, tags: u32) {
+    match weight {
+        Weight::Unchanged => queue.add_unchanged(key, priority, tags),
+        Weight::Asked => queue.add_tagged(key, priority, tags),
+        Weight::Changed => queue.add_changed(key, priority, tags),
+    }
 }
 
 fn priority(initial: bool) -> i32 {

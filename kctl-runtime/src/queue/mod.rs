@@ -126,18 +126,18 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.add_for(key, priority, Cause::Asked, tags);
     }
 
-    /// Adds a key because what it names has really changed: as [`WorkQueue::add_with`], and its failures are forgotten,
+    /// Adds a key because what it names has really changed: as [`WorkQueue::add_tagged`], and its failures are forgotten,
     /// for they were failures of another state.
-    pub fn add_changed(&self, key: K, priority: i32) {
-        self.add_for(key, priority, Cause::Changed, 0);
+    pub fn add_changed(&self, key: K, priority: i32, tags: u32) {
+        self.add_for(key, priority, Cause::Changed, tags);
     }
 
     /// Adds a key because of an event that is no change of what it names, such as the echo of the controller's own write of
-    /// a status: as [`WorkQueue::add_with`], but a key that failed waits on, or, where it fails after this while it is
+    /// a status: as [`WorkQueue::add_tagged`], but a key that failed waits on, or, where it fails after this while it is
     /// processed, waits as long as it has earned. It is not lost: the next try sees what the event was about. So a
     /// controller that writes and then fails does not run hot on its own events.
-    pub fn add_unchanged(&self, key: K, priority: i32) {
-        self.add_for(key, priority, Cause::Unchanged, 0);
+    pub fn add_unchanged(&self, key: K, priority: i32, tags: u32) {
+        self.add_for(key, priority, Cause::Unchanged, tags);
     }
 
     fn add_for(&self, key: K, priority: i32, cause: Cause, tags: u32) {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::{
     Identity, PAGE_LEN,
     reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX},
+    spread::Spread,
 };
 use crate::{
     effect::{ApiError, transport},
@@ -22,12 +23,12 @@ use crate::{
 
 /// One event may be as long as the largest object that etcd takes, several times over.
 const EVENT_LEN_MAX: usize = 16 << 20;
-/// Shortest life that is asked of a watch, as client-go does; the server ends it, not the client.
-const WATCH_SECONDS: u64 = 300;
+/// Shortest life that is asked of a watch; the longest is twice that, as client-go does. The server ends it, not the client.
+const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 /// What every watch asks for.
 const WATCH: &str = "watch=true&allowWatchBookmarks=true";
-/// Silence beyond the asked life of a watch means that the connection is dead.
-const WATCH_IDLE_MAX: Duration = Duration::from_secs(WATCH_SECONDS + 5);
+/// Silence that is longer than the asked life of a watch by so much means that the connection is dead.
+const WATCH_GRACE: Duration = Duration::from_secs(5);
 
 /// The same failure is said once in this time.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
@@ -195,6 +196,7 @@ impl Source {
 
     async fn reflect(&self, scope: Scope) {
         let mut reflector = Reflector::of(scope.clone());
+        let mut spread = Spread::of((&self.identity, &scope));
         loop {
             let request = reflector.request().clone();
             let wait = match request {
@@ -202,15 +204,15 @@ impl Source {
                 Request::Stream => {
                     let query =
                         format!("{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=");
-                    self.watch(&mut reflector, &scope, &query).await
+                    self.watch(&mut reflector, &scope, &query, spread.life(WATCH_LIFE_MIN)).await
                 }
                 Request::Watch { version } => {
                     let query = format!("{WATCH}&resourceVersion={version}");
-                    self.watch(&mut reflector, &scope, &query).await
+                    self.watch(&mut reflector, &scope, &query, spread.life(WATCH_LIFE_MIN)).await
                 }
             };
             if let Some(wait) = wait {
-                tokio::time::sleep(wait).await;
+                tokio::time::sleep(spread.wait(wait)).await;
             }
         }
     }
@@ -292,8 +294,8 @@ impl Source {
         }
     }
 
-    async fn watch(&self, reflector: &mut Reflector, scope: &Scope, query: &str) -> Option<Duration> {
-        let query = format!("{query}&timeoutSeconds={WATCH_SECONDS}");
+    async fn watch(&self, reflector: &mut Reflector, scope: &Scope, query: &str, life: Duration) -> Option<Duration> {
+        let query = format!("{query}&timeoutSeconds={}", life.as_secs());
         let operation = format!("watch {}", self.identity.kind.plural);
         let opened = Instant::now();
         let mut lines = match transport::open(&self.client, &operation, &self.path(scope, &query)).await {
@@ -304,18 +306,20 @@ impl Source {
         let (mut buffer, mut any) = (Vec::new(), false);
         loop {
             let streams = *reflector.request() == Request::Stream;
-            let silence = if streams { STREAM_SILENCE_MAX } else { WATCH_IDLE_MAX };
+            let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
             let chunk = tokio::time::timeout(silence, lines.next()).await;
             let Ok(Some(Ok(chunk))) = chunk else { break };
             buffer.extend_from_slice(&chunk);
             while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = buffer.drain(..=end).collect();
-                let Some(input) = self.read_event(&operation, &line) else { continue };
                 any = true;
-                let over = matches!(input, Input::Failed(_));
-                let wait = self.perform(reflector, input).await;
-                if over {
-                    return wait;
+                match self.read_event(&operation, &line) {
+                    Ok(Some(input)) => drop(self.perform(reflector, input).await),
+                    Ok(None) => {}
+                    Err(error) => {
+                        let lasted = opened.elapsed();
+                        return self.perform(reflector, Input::Broken { error, lasted }).await;
+                    }
                 }
             }
             if buffer.len() > EVENT_LEN_MAX {
@@ -326,31 +330,34 @@ impl Source {
         self.perform(reflector, Input::Closed { lasted, any }).await
     }
 
-    fn read_event(&self, operation: &str, line: &[u8]) -> Option<Input> {
-        let unreadable = |cause: String| Input::Failed(ApiError::Unreadable { operation: operation.into(), cause });
+    /// What a line of a watch says, if it says anything, or why the watch is over.
+    fn read_event(&self, operation: &str, line: &[u8]) -> Result<Option<Input>, ApiError> {
         let event: Event<'_> = match serde_json::from_slice(line) {
             Ok(event) => event,
-            Err(_) if line.trim_ascii().is_empty() => return None,
-            Err(error) => return Some(unreadable(error.to_string())),
+            Err(_) if line.trim_ascii().is_empty() => return Ok(None),
+            Err(error) => {
+                return Err(ApiError::Unreadable { operation: operation.into(), cause: error.to_string() });
+            }
         };
-        match event.kind {
-            "ADDED" | "MODIFIED" => self.accept_or_last(event.object.get()).map(Input::Applied),
+        let json = event.object.get();
+        Ok(match event.kind {
+            "ADDED" | "MODIFIED" => self.accept_or_last(json).map(Input::Applied),
             // Which object is gone stands in its metadata: the rest may be unreadable.
-            "DELETED" => match Stored::accept(&self.identity.kind, event.object.get()) {
+            "DELETED" => match Stored::accept(&self.identity.kind, json) {
                 Ok(object) => Some(Input::Deleted(self.readable(object))),
-                Err(_) => self.accept_or_report(event.object.get()).map(Input::Deleted),
+                Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
-            "BOOKMARK" => Bookmark::read(event.object.get()),
-            "ERROR" => Some(Input::Failed(ApiError::refused(operation, 500, None, event.object.get()))),
+            "BOOKMARK" => Bookmark::read(json),
+            "ERROR" => return Err(ApiError::refused(operation, 500, None, json)),
             other => {
                 tracing::warn!(event = other, "unknown kind of watch event left out");
                 None
             }
-        }
+        })
     }
 
     async fn perform(&self, reflector: &mut Reflector, input: Input) -> Option<Duration> {
-        if let Input::Failed(error) = &input {
+        if let Input::Failed(error) | Input::Broken { error, .. } = &input {
             if !error.is_expired() {
                 self.report(error);
             }

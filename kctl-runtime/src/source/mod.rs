@@ -2,6 +2,7 @@
 
 mod driver;
 mod reflector;
+mod spread;
 
 pub(crate) use driver::fits;
 pub use driver::{Check, Health, Source};

@@ -18,7 +18,7 @@ const BACKOFF_MIN: Duration = Duration::from_millis(800);
 /// Longest wait after a failure.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// A watch that lasted so long was healthy: the next failure waits the first wait again.
-pub(super) const HEALTHY_AFTER: Duration = Duration::from_secs(120);
+const HEALTHY_AFTER: Duration = Duration::from_secs(120);
 
 /// A server that streams its state does not pause so long in it.
 pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
@@ -62,8 +62,15 @@ pub enum Input {
     Bookmark(String),
     /// The bookmark that ends the initial state of a stream.
     Synced(String),
-    /// The list or the watch failed; in a watch also an ERROR event.
+    /// The list failed, or the watch did not begin.
     Failed(ApiError),
+    /// The watch brought an ERROR event, or something that is no event.
+    Broken {
+        /// What it brought.
+        error: ApiError,
+        /// How long it was open.
+        lasted: Duration,
+    },
     /// The watch ended as watches do.
     Closed {
         /// How long it was open.
@@ -137,6 +144,10 @@ impl Reflector {
                 vec![Effect::Emit(Delta::Bookmark(self.scope.clone(), version))]
             }
             Input::Failed(error) => self.failed(&error),
+            Input::Broken { error, lasted } => {
+                self.was_healthy_for(lasted);
+                self.failed(&error)
+            }
             Input::Closed { lasted, any } => self.closed(lasted, any),
         }
     }
@@ -148,7 +159,6 @@ impl Reflector {
             self.request = Request::List { version: None, token: Some(token) };
             return vec![Effect::Next];
         }
-        self.failures = 0;
         self.last = Some(version.clone());
         self.request = Request::Watch { version: version.clone() };
         let objects = std::mem::take(&mut self.objects);
@@ -160,7 +170,6 @@ impl Reflector {
         if self.request != Request::Stream {
             return Vec::new();
         }
-        self.failures = 0;
         self.seen(version.clone());
         let objects = std::mem::take(&mut self.objects);
         vec![Effect::Emit(Delta::Replace(self.scope.clone(), objects, version))]
@@ -185,10 +194,15 @@ impl Reflector {
         if lasted < Duration::from_secs(1) && !any {
             return vec![Effect::Wait(self.next_wait())];
         }
+        self.was_healthy_for(lasted);
+        vec![Effect::Next]
+    }
+
+    /// A list that works says nothing about the watch: only a watch that lasts ends a row of failures.
+    fn was_healthy_for(&mut self, lasted: Duration) {
         if lasted >= HEALTHY_AFTER {
             self.failures = 0;
         }
-        vec![Effect::Next]
     }
 
     fn failed(&mut self, error: &ApiError) -> Vec<Effect> {
@@ -203,8 +217,8 @@ impl Reflector {
                 self.objects.clear();
                 vec![Effect::Wait(self.next_wait().max(wait))]
             }
-            Request::List { version, token } if error.is_expired() => {
-                // A page or a version that is gone: the newest state can always be had.
+            Request::List { version, token } if error.is_expired() || is_ahead(error) => {
+                // A page or a version that is gone, or not there yet: the newest state can always be had.
                 let again = version.is_some() || token.is_some();
                 self.relist(None);
                 if again { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
@@ -244,6 +258,12 @@ impl Reflector {
         self.failures = self.failures.saturating_add(1);
         wait
     }
+}
+
+/// Whether the server says that it has not come so far: its state was restored from a backup, or it is late (client-go,
+/// `reflector.go`, `isTooLargeResourceVersionError`, has the same words).
+fn is_ahead(error: &ApiError) -> bool {
+    matches!(error, ApiError::Refused { code: 504, message, .. } if message.contains("Too large resource version"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The objects of one informer with their indexes, and the rules by which they change: pure, called by the writer alone.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct Cache {
     user: Vec<UserIndex>,
     /// Own deletes that the watch has not reported yet, by uid: invariant, none of them is in `objects`.
     tombstones: HashMap<String, ObjectKey>,
+    /// Own writes that list and watch have not reported yet. Invariant: each is the present version of its object.
+    unreported: BTreeMap<u64, ObjectKey>,
     /// Up to where list and watch of each scope have reported. An object that is unknown at or below it is gone.
     revisions: HashMap<Scope, u64>,
 }
@@ -123,33 +125,52 @@ impl Cache {
     /// Applies a delta and says what changed, in order.
     pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Stored>> {
         match delta {
-            Delta::Replace(scope, objects, version) => self.replace(scope, objects, &version),
+            Delta::Replace(scope, objects, version) => self.replace(&scope, objects, &version),
             Delta::Apply(object) => {
                 let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
-                let changes = self.upsert(object);
-                self.advance(scope, revision);
+                if let Some(revision) = revision {
+                    self.unreported.remove(&revision);
+                }
+                let mut changes = self.upsert(object);
+                changes.extend(self.advance(&scope, revision));
                 changes
             }
             Delta::Delete(object) => {
                 let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
-                let changes = self.deleted(&object);
-                self.advance(scope, revision);
+                let mut changes = self.deleted(&object);
+                changes.extend(self.advance(&scope, revision));
                 changes
             }
-            Delta::Bookmark(scope, version) => {
-                self.advance(scope, version.parse().ok());
-                Vec::new()
-            }
+            Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),
             // Without comparable versions an own write can't be placed in time: the watch brings it.
             Delta::Written(object) if object.meta().revision().is_none() => Vec::new(),
-            Delta::Written(object) => self.upsert(object),
+            Delta::Written(object) => self.written(object),
             Delta::Gone(key, uid) => self.gone(&key, uid),
         }
     }
 
-    fn advance(&mut self, scope: Scope, revision: Option<u64>) {
-        let known = self.revisions.entry(scope).or_default();
+    /// Everything of a scope up to a revision has been reported.
+    fn advance(&mut self, scope: &Scope, revision: Option<u64>) -> Vec<Change<Stored>> {
+        let known = self.revisions.entry(scope.clone()).or_default();
         *known = (*known).max(revision.unwrap_or(0));
+        let mark = *known;
+        let here = |key: &&ObjectKey| self.scope_of(key) == *scope;
+        let passed: Vec<ObjectKey> = self.unreported.range(..=mark).map(|(_, key)| key).filter(here).cloned().collect();
+        // The watch has passed by these own writes: they are outside of its selector, and nobody would tell of their end.
+        let outside: Vec<_> = passed.iter().filter_map(|key| self.objects.get(key).cloned()).collect();
+        for object in &outside {
+            self.remove(object);
+        }
+        outside.into_iter().map(|last| Change::Deleted { last }).collect()
+    }
+
+    fn written(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
+        let (revision, key) = (object.meta().revision(), object.key().clone());
+        let changes = self.upsert(object);
+        if let Some(revision) = revision.filter(|_| !changes.is_empty()) {
+            self.unreported.insert(revision, key);
+        }
+        changes
     }
 
     fn upsert(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
@@ -205,10 +226,10 @@ impl Cache {
         }
     }
 
-    fn replace(&mut self, scope: Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+    fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
         // A list from a server that is behind what was already seen says nothing new.
-        let mark = self.revisions.get(&scope).copied().unwrap_or(0);
+        let mark = self.revisions.get(scope).copied().unwrap_or(0);
         if list.is_some_and(|list| list < mark) {
             return Vec::new();
         }
@@ -216,7 +237,7 @@ impl Cache {
             objects.iter().map(|object| (object.key(), object.meta().uid.as_str())).collect();
         let uids: HashSet<&str> = listed.values().copied().collect();
         // The list of one namespace knows nothing of the deletes in another.
-        let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == scope;
+        let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         self.tombstones.retain(|uid, key| uids.contains(uid.as_str()) || !listed_here(key));
         let mut vanished: Vec<_> = self
             .objects
@@ -238,7 +259,10 @@ impl Cache {
         for object in objects {
             changes.extend(self.upsert(object));
         }
-        self.revisions.insert(scope, mark.max(list.unwrap_or(0)));
+        self.revisions.insert(scope.clone(), mark.max(list.unwrap_or(0)));
+        // What the list had is reported, and what it had not is gone.
+        let reported = list.unwrap_or(0);
+        self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != *scope));
         changes
     }
 
@@ -285,11 +309,20 @@ impl Cache {
         if let Some(known) = self.objects.get_mut(old.key()) {
             *known = new;
         }
+        self.forget_write(old);
+    }
+
+    /// A version that is no longer the present one need not be reported.
+    fn forget_write(&mut self, old: &Stored) {
+        if let Some(revision) = old.meta().revision() {
+            self.unreported.remove(&revision);
+        }
     }
 
     fn remove(&mut self, object: &Arc<Stored>) {
         let key = object.key();
         self.objects.remove(key);
+        self.forget_write(object);
         take(&mut self.namespaces, &key.namespace, key);
         if let Some(owner) = object.meta().controller() {
             take(&mut self.owners, &owner.uid, key);
@@ -434,6 +467,22 @@ mod tests {
             ],
             "+x@6 -x@7",
         );
+    }
+
+    #[test]
+    fn own_write_that_the_watch_passes_by_is_outside_of_its_selector() {
+        let mark = |version: &str| Delta::Bookmark(None, version.into());
+        let begin = || list(&[pod("y", "2", 4)], "5");
+        check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("5")], "+y@4 +x@6");
+        check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("6")], "+y@4 +x@6 -x@6");
+        check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("y", "2", 7))], "+y@4 +x@6 ~y@7 -x@6");
+        // What the watch reports stays, and so does a later write of the same object.
+        check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 6)), mark("9")], "+y@4 +x@6");
+        let twice = [Delta::Written(pod("x", "1", 6)), Delta::Written(pod("x", "1", 8)), mark("7")];
+        check([vec![begin()], twice.into()].concat(), "+y@4 +x@6 ~x@8");
+        // A list that has it reports it.
+        let listed = list(&[pod("x", "1", 6), pod("y", "2", 4)], "7");
+        check(vec![begin(), Delta::Written(pod("x", "1", 6)), listed, mark("9")], "+y@4 +x@6");
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! What a user reads: a store as objects of a type.
 
-use std::{any::type_name_of_val, marker::PhantomData, sync::Arc};
+use std::{
+    any::type_name_of_val,
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use super::{IndexFn, writer::SharedStore};
 use crate::{
@@ -104,9 +109,17 @@ impl<K: Object> Store<K> {
     }
 }
 
-/// The values of a typed index function. An object that is not of the type is in no index.
+/// The values of a typed index function. An object that is not of the type is in no index, nor is one for which the function
+/// panics: the store has to go on.
 pub(crate) fn index_values<K: Object>(index: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> IndexFn {
-    Arc::new(move |object| object.decode::<K>().map(|object| index(&object)).unwrap_or_default())
+    Arc::new(move |object| {
+        let Ok(typed) = object.decode::<K>() else { return Vec::new() };
+        catch_unwind(AssertUnwindSafe(|| index(&typed))).unwrap_or_else(|_panic| {
+            let (object, index) = (object.key(), type_name_of_val(&index));
+            tracing::error!(%object, index, "an index function panicked: the object is not found by that index");
+            Vec::new()
+        })
+    })
 }
 
 /// Objects are checked against every type that reads them before they are stored, so this is always `Some`.

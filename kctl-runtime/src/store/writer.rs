@@ -1,8 +1,11 @@
 //! The one task that changes a store: reads deltas in order, applies each, calls the handlers, acknowledges.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -41,6 +44,14 @@ impl Subscription {
     /// Returns once the handler has returned from the last of the initial objects, or the store is no more.
     pub async fn delivered(self) {
         let _gone = self.0.await;
+    }
+}
+
+/// A handler that panics, be it a mapper or a predicate of the user, misses one change: the writer and all other handlers go on.
+fn tell(handler: &Handler, change: &Change<Stored>, initial: bool) {
+    if catch_unwind(AssertUnwindSafe(|| handler(change, initial))).is_err() {
+        let object = change.latest().key();
+        tracing::error!(%object, "a mapper or a predicate panicked: this change of the object queues nothing for it");
     }
 }
 
@@ -84,7 +95,7 @@ impl SharedStore {
                     let mut present = self.all();
                     present.sort_by(|a, b| a.key().cmp(b.key()));
                     for object in present {
-                        handler(&Change::Added(object), true);
+                        tell(&handler, &Change::Added(object), true);
                     }
                     handlers.push(handler);
                     if *self.synced.borrow() {
@@ -106,7 +117,7 @@ impl SharedStore {
         };
         for change in &changes {
             for handler in handlers {
-                handler(change, initial);
+                tell(handler, change, initial);
             }
         }
         if listed && n_scopes >= self.n_scopes {

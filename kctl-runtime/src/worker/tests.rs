@@ -352,7 +352,7 @@ async fn event_of_its_own_writes_does_not_make_a_failing_key_run_hot() {
         |_| {},
         act(move |_, _| {
             if let Some(queue) = &*events.lock() {
-                queue.add_unchanged(key("a"), 0);
+                queue.add_unchanged(key("a"), 0, 0);
             }
             async { Err("no".into()) }
         }),

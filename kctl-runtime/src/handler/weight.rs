@@ -1,0 +1,128 @@
+//! What a change means for a key that fails: whether its wait goes on, ends, or ends and its failures are forgotten.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::{object::Stored, store::Change};
+
+/// How much a change means for a key that fails; for one that doesn't it makes no difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Weight {
+    /// Its wait goes on: a change of a status, or of what the primary owns. Most of these are echoes of what the failing
+    /// reconcile itself did, and would make it run hot.
+    Unchanged,
+    /// It runs now and its failures count on: something else than the primary's specification changed, on which the
+    /// outcome may depend.
+    Asked,
+    /// It runs now and its failures are forgotten: they were failures of another specification.
+    Changed,
+}
+
+/// What is no part of the specification. The kind is here because items of lists carry none.
+const NOT_SPECIFIED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+/// Parts of metadata that change with every write.
+const WRITTEN_ALWAYS: [&str; 2] = ["resourceVersion", "generation"];
+
+impl Weight {
+    /// What a change of the primary means.
+    pub(super) fn of_primary(change: &Change<Stored>) -> Self {
+        let Change::Updated { old, new } = change else { return Self::Changed };
+        let (before, after) = (old.meta(), new.meta());
+        if before.uid != after.uid || before.deletion_timestamp.is_some() != after.deletion_timestamp.is_some() {
+            return Self::Changed;
+        }
+        // Equal generations say that the specification is the same. Others say less: many kinds have none, and that of a
+        // definition without a status subresource grows with the status, too.
+        let same_generation = before.generation.is_some() && before.generation == after.generation;
+        let (Some(old), Some(new)) = (fields(old.json()), fields(new.json())) else { return Self::Asked };
+        if !same_generation && !equal(&old, &new, &NOT_SPECIFIED) {
+            return Self::Changed;
+        }
+        match (metadata(&old), metadata(&new)) {
+            (Some(old), Some(new)) if equal(&old, &new, &WRITTEN_ALWAYS) => Self::Unchanged,
+            _ => Self::Asked,
+        }
+    }
+}
+
+/// The texts of an object's fields: the API server writes equal values alike.
+type Fields<'a> = BTreeMap<&'a str, &'a RawValue>;
+
+fn fields(json: &str) -> Option<Fields<'_>> {
+    serde_json::from_str(json).ok()
+}
+
+fn metadata<'a>(object: &Fields<'a>) -> Option<Fields<'a>> {
+    fields(object.get("metadata")?.get())
+}
+
+/// Whether two objects are equal but for some fields.
+fn equal(old: &Fields<'_>, new: &Fields<'_>, but: &[&str]) -> bool {
+    rest(old, but).eq(rest(new, but))
+}
+
+fn rest<'a>(fields: &'a Fields<'a>, but: &[&str]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    fields.iter().filter(|(name, _)| !but.contains(name)).map(|(name, text)| (*name, text.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::object::Kind;
+
+    fn stored(change: &Value) -> Arc<Stored> {
+        let mut object = json!({
+            "apiVersion": "v1",
+            "metadata": {"name": "a", "uid": "1", "resourceVersion": "1", "generation": 1, "labels": {"a": "b"}},
+            "spec": {"n": 1},
+            "status": {"n": 1},
+        });
+        for (path, value) in change.as_object().unwrap() {
+            let (parent, name) = path.rsplit_once('/').unwrap();
+            object.pointer_mut(parent).unwrap()[name] = value.clone();
+        }
+        Arc::new(Stored::accept(&Kind::of::<ConfigMap>(), &object.to_string()).unwrap())
+    }
+
+    #[test]
+    fn every_update_of_the_primary_has_its_weight() {
+        use Weight::{Asked, Changed, Unchanged};
+        let table = [
+            // An echo, a status, and what grows with them.
+            (json!({"/metadata/resourceVersion": "2"}), Unchanged),
+            (json!({"/metadata/resourceVersion": "2", "/status/n": 2}), Unchanged),
+            (json!({"/metadata/generation": 2, "/status/n": 2}), Unchanged),
+            (json!({"/metadata/generation": null, "/status/n": 2}), Unchanged),
+            (json!({"/kind": "ConfigMap"}), Unchanged),
+            // Metadata: somebody pokes the object, or the reconcile itself writes an annotation.
+            (json!({"/metadata/labels": {"a": "c"}}), Asked),
+            (json!({"/metadata/annotations": {"a": "c"}}), Asked),
+            (json!({"/metadata/finalizers": ["a/b"]}), Asked),
+            // The specification, with and without a generation.
+            (json!({"/metadata/generation": 2, "/spec/n": 2}), Changed),
+            (json!({"/metadata/generation": null, "/spec/n": 2}), Changed),
+            (json!({"/metadata/generation": null, "/data": {"a": "b"}}), Changed),
+            // Another object of the name, and the begin of its end.
+            (json!({"/metadata/uid": "2"}), Changed),
+            (json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z"}), Changed),
+        ];
+        let old = stored(&json!({}));
+        for (change, expected) in table {
+            let change = Change::Updated { old: old.clone(), new: stored(&change) };
+            assert_eq!(Weight::of_primary(&change), expected, "{}", change.latest().json());
+        }
+    }
+
+    #[test]
+    fn objects_that_come_and_go_forget_the_failures_of_their_key() {
+        let object = stored(&json!({}));
+        assert_eq!(Weight::of_primary(&Change::Added(object.clone())), Weight::Changed);
+        assert_eq!(Weight::of_primary(&Change::Deleted { last: object }), Weight::Changed);
+    }
+}

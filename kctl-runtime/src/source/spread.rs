@@ -1,0 +1,68 @@
+//! Spreads over time what would otherwise happen at one moment for all informers: waits after failures and lives of watches.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
+/// The share of a wait that may be added to it.
+const MORE: f64 = 0.25;
+
+/// Numbers of one informer. They differ from those of others, and are the same in each run of a program: a simulation can be
+/// repeated.
+pub(super) struct Spread {
+    informer: u64,
+    n: u64,
+}
+
+impl Spread {
+    pub(super) fn of(informer: impl Hash) -> Self {
+        Self { informer: hash_of(informer), n: 0 }
+    }
+
+    /// The next number, from 0 to 1.
+    fn next(&mut self) -> f64 {
+        self.n += 1;
+        // The upper half of a hash is as good as the whole, and fits exactly.
+        u32::try_from(hash_of((self.informer, self.n)) >> 32).map_or(0.0, f64::from) / f64::from(u32::MAX)
+    }
+
+    /// A wait, and up to a quarter more.
+    pub(super) fn wait(&mut self, wait: Duration) -> Duration {
+        wait.mul_f64(1.0 + MORE * self.next())
+    }
+
+    /// So many seconds, up to twice as many.
+    pub(super) fn life(&mut self, least: Duration) -> Duration {
+        least.mul_f64(1.0 + self.next())
+    }
+}
+
+fn hash_of(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn numbers_vary_within_their_bounds_and_come_again() {
+        let all = |mut spread: Spread| -> Vec<Duration> {
+            let second = Duration::from_secs(1);
+            (0..100).flat_map(|_| [spread.wait(second), spread.life(second)]).collect()
+        };
+        let (pods, nodes) = (all(Spread::of("pods")), all(Spread::of("nodes")));
+        assert_eq!(pods, all(Spread::of("pods")));
+        let n_different = pods.iter().chain(&nodes).collect::<BTreeSet<_>>().len();
+        assert!(n_different > 390, "{n_different}");
+        for pair in pods.chunks(2) {
+            assert!((1.0..=1.25).contains(&pair[0].as_secs_f64()), "{pair:?}");
+            assert!((1.0..=2.0).contains(&pair[1].as_secs_f64()), "{pair:?}");
+        }
+    }
+}

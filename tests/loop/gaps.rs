@@ -1,0 +1,176 @@
+//! What is in no reference: states that are lost between two pages, and objects that leave a selector.
+
+use kctl::{
+    kube::{
+        Api,
+        api::{DeleteParams, Patch, PatchParams, PostParams},
+    },
+    manager::View,
+    prelude::*,
+};
+use kctl_tests::Fault;
+use parking_lot::Mutex;
+
+use crate::{
+    rich::controlled_by,
+    script::noting,
+    watch::source_of,
+    world::{Log, With, World, app, pod, seconds, text},
+};
+
+/// More than a page.
+const N_CONFIGS: usize = 505;
+
+/// A world with many `ConfigMap`s, in which second pages are late.
+async fn many_configs() -> World {
+    let world = World::new();
+    for n in 0..N_CONFIGS {
+        world.set(&format!("config-{n:03}"), "1").await;
+    }
+    world
+}
+
+fn delay_second_pages(world: &World) {
+    world.faults.add(Fault::Delay(Duration::from_secs(10)), |asked| asked.query.contains("continue="));
+}
+
+/// Changes something behind the first page, and forgets its version.
+async fn change_and_compact(world: &World) {
+    let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    configs.delete("config-504", &DeleteParams::default()).await.unwrap();
+    world.set("config-000", "2").await;
+    world.set("new", "1").await;
+    world.server.compact();
+}
+
+fn check_configs(view: &View) {
+    let configs: Store<ConfigMap> = Store::new(source_of(view, "configmaps").store().clone());
+    assert_eq!(configs.len(), N_CONFIGS);
+    let of = |name: &str| configs.get(&Key::namespaced("default", name)).map(|config| text(&config));
+    assert_eq!([of("config-000"), of("config-504"), of("new")], [Some("2".into()), None, Some("1".into())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn compaction_between_two_pages_of_the_first_list_starts_it_anew() {
+    let mut world = many_configs().await;
+    delay_second_pages(&world);
+    let log = Log::default();
+    let app = app().configs({
+        let log = log.clone();
+        move |config, _| {
+            log.add(format!("{} {}", config.name_any(), text(&config)));
+            async { Ok(Action::await_change()) }
+        }
+    });
+    let view = world.run(app).await;
+    seconds(5).await;
+    change_and_compact(&world).await;
+    world.faults.clear();
+    seconds(60).await;
+    check_configs(&view);
+    let lines = log.take();
+    assert_eq!(lines.len(), N_CONFIGS, "each is reconciled once");
+    assert!(!lines.iter().any(|line| line == "config-000 1" || line.starts_with("config-504")));
+    assert_eq!(world.n_requests("list", "configmaps"), 4, "two pages, of which one is refused, and two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn compaction_between_two_pages_of_a_later_list_tells_of_what_changed_and_of_nothing_else() {
+    let mut world = many_configs().await;
+    let view = world.run(app().configs(|_, _| async { Ok(Action::await_change()) })).await;
+    seconds(5).await;
+    let log = Log::default();
+    source_of(&view, "configmaps").store().subscribe(noting(&log)).await.delivered().await;
+    log.take();
+    world.deafen("configmaps");
+    world.set("config-001", "2").await;
+    world.server.compact();
+    world.faults.clear();
+    delay_second_pages(&world);
+    seconds(5).await;
+    assert_eq!(world.n_requests("list", "configmaps"), 3, "the first page of the second list");
+    change_and_compact(&world).await;
+    world.faults.clear();
+    seconds(60).await;
+    check_configs(&view);
+    let names: Vec<_> = log.take().iter().map(|line| line.split('@').next().unwrap_or_default().to_owned()).collect();
+    assert_eq!(names, ["-config-504", "~config-000", "~config-001", "+new"]);
+}
+
+static OWNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Owns pods of one label.
+#[controller(name = "labelled", owns = Pod(selector = "app=web"))]
+async fn labelled(_deployment: Arc<Deployment>, cx: Context<labelled>) -> Result<Action> {
+    let names: Vec<_> = cx.owned::<Pod>().iter().map(|pod| pod.name_any()).collect();
+    OWNED.lock().push(names.join(" "));
+    Ok(Action::await_change())
+}
+
+async fn label(world: &World, value: Option<&str>) {
+    let patch = Patch::Merge(kctl::json!({ "metadata": { "labels": { "app": value } } }));
+    world.pods().patch("web-0", &PatchParams::default(), &patch).await.unwrap();
+}
+
+fn seen() -> Vec<String> {
+    std::mem::take(&mut *OWNED.lock())
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_leaves_the_selector_is_gone_for_its_owner_and_comes_back_with_its_label() {
+    let mut world = World::new();
+    let deployment = world.create_deployment("web").await;
+    let mut pod = pod("web-0");
+    pod.metadata.owner_references = Some(vec![controlled_by(&deployment)]);
+    pod.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    world.pods().create(&PostParams::default(), &pod).await.unwrap();
+    world.run(app().controller::<labelled>()).await;
+    seconds(5).await;
+    assert_eq!(seen(), ["web-0"]);
+    // While the watch is open, and while it is not.
+    label(&world, None).await;
+    seconds(5).await;
+    assert_eq!(seen(), [""]);
+    label(&world, Some("web")).await;
+    seconds(5).await;
+    assert_eq!(seen(), ["web-0"]);
+    world.deafen("pods");
+    label(&world, Some("other")).await;
+    world.server.compact();
+    world.faults.clear();
+    seconds(60).await;
+    assert_eq!(seen(), [""]);
+    // What happens outside of it is nobody's business.
+    world.pods().delete("web-0", &DeleteParams::default()).await.unwrap();
+    seconds(60).await;
+    assert_eq!(seen(), [""; 0]);
+}
+
+static MADE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Owns pods of one label, and makes one that has none.
+#[controller(name = "astray", owns = Pod(create, selector = "app=web"))]
+async fn astray(_deployment: Arc<Deployment>, cx: Context<astray>) -> Result<Action> {
+    let pods = cx.owned::<Pod>();
+    let result = if pods.is_empty() { pods.create(pod("plain")).await.map(drop) } else { Ok(()) };
+    MADE.lock().push(format!("{} {result:?}", pods.len()));
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_write_outside_of_the_selector_leaves_the_cache_when_the_watch_has_passed_it() {
+    let mut world = World::new();
+    world.create_deployment("web").await;
+    let view = world.run(app().controller::<astray>()).await;
+    seconds(5).await;
+    assert_eq!(*MADE.lock(), ["0 Ok(())", "1 Ok(())"], "it reads its own write");
+    // Any event of the kind, or a bookmark.
+    world.create_pod_of("other", &[]).await;
+    let mut other = pod("matches");
+    other.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    world.pods().create(&PostParams::default(), &other).await.unwrap();
+    seconds(5).await;
+    let names: Vec<_> = source_of(&view, "pods").store().all().iter().map(|pod| pod.meta().name.clone()).collect();
+    assert_eq!(names, ["matches"]);
+    assert!(MADE.lock()[2].starts_with("0 Err(") && MADE.lock()[2].contains("AlreadyExists"), "{:?}", MADE.lock());
+}

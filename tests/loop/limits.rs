@@ -1,0 +1,115 @@
+//! Rate limits of a key that fails: which events end its wait, and which leave it to it.
+
+use kctl::kube::api::{DeleteParams, Patch, PatchParams};
+
+use crate::{
+    rich::{controlled_by, deployments},
+    world::{Log, World, app, seconds},
+};
+
+/// Runs a deployment that fails, changes something a minute later, and compares the attempts in the second after that.
+async fn check(change: impl AsyncFn(&World), expected: &[&str]) {
+    let (mut world, log) = (World::new(), Log::default());
+    let deployment = world.create_deployment("web").await;
+    world.create_pod_of("web-0", &[controlled_by(&deployment)]).await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |_, cx| {
+            log.add(cx.attempt().to_string());
+            async { Err("no".into()) }
+        }
+    });
+    world.run(app).await;
+    seconds(60).await;
+    // At 0, 5, 15, 35 ms and so on: the next one is due after 82 s.
+    assert_eq!(log.take().len(), 14);
+    change(&world).await;
+    seconds(1).await;
+    assert_eq!(log.take(), expected);
+}
+
+/// An attempt after 14 failures, and the next one is due when it was earned.
+const ONE: [&str; 1] = ["14"];
+/// As if it had never failed.
+const ANEW: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
+
+#[tokio::test(start_paused = true)]
+async fn status_of_a_failing_primary_does_not_shorten_its_wait() {
+    let change = async |world: &World| {
+        let status = Patch::Merge(kctl::json!({ "status": { "replicas": 7 } }));
+        world.deployments().patch_status("web", &PatchParams::default(), &status).await.unwrap();
+    };
+    check(change, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn change_of_what_a_failing_primary_owns_does_not_shorten_its_wait() {
+    let label = async |world: &World| {
+        let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "red" } } }));
+        world.pods().patch("web-0", &PatchParams::default(), &label).await.unwrap();
+    };
+    check(label, &[]).await;
+    let delete = async |world: &World| {
+        world.pods().delete("web-0", &DeleteParams::default()).await.unwrap();
+    };
+    check(delete, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_specification_ends_the_wait_and_forgets_the_failures() {
+    let change = async |world: &World| world.patch_deployment("web", kctl::json!({ "spec": { "replicas": 7 } })).await;
+    check(change, &ANEW).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_metadata_of_a_failing_primary_runs_it_once_now() {
+    let poke = kctl::json!({ "metadata": { "annotations": { "poke": "now" } } });
+    check(async |world: &World| world.patch_deployment("web", poke.clone()).await, &ONE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn change_of_a_watched_object_runs_a_failing_key_once_now() {
+    check(async |world: &World| world.set("any", "web").await, &ONE).await;
+    check(async |world: &World| world.set("any", "other").await, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_key_that_writes_its_status_each_time_waits_longer_each_time() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.create_deployment("web").await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |_, cx| {
+            log.add("run");
+            async move {
+                let replicas = i32::try_from(cx.attempt())?;
+                let status =
+                    kctl::k8s::api::apps::v1::DeploymentStatus { replicas: Some(replicas), ..Default::default() };
+                cx.patch_status(status).await?;
+                Err("no".into())
+            }
+        }
+    });
+    world.run(app).await;
+    seconds(60).await;
+    assert_eq!(log.take().len(), 14, "the same as without the writes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_that_did_not_shorten_the_wait_is_still_a_reason_of_the_next_run() {
+    let (mut world, log) = (World::new(), Log::default());
+    let deployment = world.create_deployment("web").await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |_, cx| {
+            log.add(cx.reason().to_string());
+            async { Err("no".into()) }
+        }
+    });
+    world.run(app).await;
+    seconds(60).await;
+    log.take();
+    world.create_pod_of("web-0", &[controlled_by(&deployment)]).await;
+    seconds(60).await;
+    assert_eq!(log.take(), ["Pod changed, retry"]);
+}

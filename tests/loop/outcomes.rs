@@ -1,0 +1,111 @@
+//! What becomes of a key after its reconcile: waits that grow, ends of retries, and times that no clock has.
+
+use kctl::prelude::*;
+use tokio::time::Instant;
+
+use crate::world::{Log, With, World, app, seconds, text};
+
+/// Runs a controller with this result for each text and attempt, and logs milliseconds, attempts and texts.
+async fn run(result: impl Fn(&str, u32) -> Result<Action> + Send + Sync + 'static) -> (World, Log) {
+    let (mut world, log, begin) = (World::new(), Log::default(), Instant::now());
+    world.set("a", "1").await;
+    let app = app().configs({
+        let log = log.clone();
+        move |config, cx| {
+            log.add(format!("{} ms, attempt {}, {}", begin.elapsed().as_millis(), cx.attempt(), text(&config)));
+            let result = result(&text(&config), cx.attempt());
+            async { result }
+        }
+    });
+    world.run(app).await;
+    (world, log)
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_of_a_failing_key_grow_and_begin_anew_after_a_success() {
+    let (world, log) = run(|_, attempt| if attempt < 4 { Err("no".into()) } else { Ok(Action::await_change()) }).await;
+    seconds(1).await;
+    let waits = ["0 ms, attempt 0", "5 ms, attempt 1", "15 ms, attempt 2", "35 ms, attempt 3", "75 ms, attempt 4"];
+    assert_eq!(log.take(), waits.map(|line| format!("{line}, 1")));
+    world.set("a", "2").await;
+    seconds(1).await;
+    let later = [1000, 1005, 1015, 1035, 1075];
+    assert_eq!(log.take(), [0, 1, 2, 3, 4].map(|n| format!("{} ms, attempt {n}, 2", later[n])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn terminal_error_is_not_tried_again_until_something_changes() {
+    let (world, log) = run(|text, _| match text {
+        "1" => Err::<Action, _>("no").terminal(),
+        _ => Err::<Action, _>("no").terminal().context("while it tried"),
+    })
+    .await;
+    seconds(3600).await;
+    assert_eq!(log.take(), ["0 ms, attempt 0, 1"]);
+    world.set("a", "wrapped").await;
+    seconds(3600).await;
+    assert_eq!(log.take(), ["3600000 ms, attempt 0, wrapped"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_that_an_error_asks_for_takes_the_place_of_the_one_it_has_earned() {
+    let (_world, log) = run(|_, attempt| match attempt {
+        0 => Err::<Action, _>("no").retry_after(Duration::from_secs(7)),
+        1 => Err("no".into()),
+        _ => Ok(Action::await_change()),
+    })
+    .await;
+    seconds(60).await;
+    assert_eq!(log.take(), ["0 ms, attempt 0, 1", "7000 ms, attempt 1, 1", "7010 ms, attempt 2, 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requeue_forgets_failures_comes_once_and_gives_way_to_a_change() {
+    let (world, log) =
+        run(|_, attempt| if attempt < 1 { Err("no".into()) } else { Ok(Action::requeue(Duration::from_secs(60))) })
+            .await;
+    seconds(30).await;
+    assert_eq!(log.take(), ["0 ms, attempt 0, 1", "5 ms, attempt 1, 1"]);
+    world.set("a", "2").await;
+    seconds(40).await;
+    assert_eq!(log.take(), ["30000 ms, attempt 0, 2", "30005 ms, attempt 1, 2"], "the first wish is void");
+    seconds(21).await;
+    assert_eq!(log.take()[0], "90005 ms, attempt 0, 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requeue_in_ten_years_or_never_does_not_panic_and_a_change_still_counts() {
+    for wait in [Duration::from_secs(10 * 365 * 86_400), Duration::MAX] {
+        let (world, log) = run(move |_, _| Ok(Action::requeue(wait))).await;
+        seconds(86_400).await;
+        world.set("a", "2").await;
+        seconds(86_400).await;
+        assert_eq!(log.take(), ["0 ms, attempt 0, 1", "86400000 ms, attempt 0, 2"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_of_one_key_stops_no_other() {
+    let (world, log) = run(|text, _| {
+        assert_ne!(text, "panics", "planted");
+        Ok(Action::await_change())
+    })
+    .await;
+    world.set("b", "panics").await;
+    for n in 0..3 {
+        seconds(1).await;
+        world.set("a", &format!("late {n}")).await;
+    }
+    seconds(1).await;
+    let calm: Vec<_> = log.take().into_iter().filter(|line| !line.ends_with("panics")).collect();
+    assert_eq!(calm.len(), 4, "{calm:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_controllers_of_one_name_are_an_error_that_names_both_places() {
+    let twice = app().configs(|_, _| async { Ok(Action::await_change()) });
+    let twice = twice.configs(|_, _| async { Ok(Action::await_change()) });
+    let world = World::new();
+    let error = twice.manager(world.client.clone()).await.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.starts_with("two controllers are named `configmap`: ") && error.contains("world.rs"), "{error}");
+}

@@ -1,0 +1,208 @@
+//! Whom a change concerns: the controller of an object, before and after, and what a mapper says of both.
+
+use std::slice::from_ref;
+
+use kctl::{
+    handler,
+    k8s::apimachinery::pkg::apis::meta::v1::OwnerReference,
+    key::ObjectKey,
+    kube::api::{Patch, PatchParams},
+    object::{Kind, Stored},
+    prelude::*,
+    queue::{QueueConfig, WorkQueue},
+    spec::{Relation, RelationSpec},
+    store::{Delta, SharedStore},
+};
+
+use crate::{
+    rich::{Deployments, controlled_by, deployments},
+    script::object,
+    world::{Log, World, app, seconds},
+};
+
+/// Logs each reconcile with the pods that the deployment owns.
+fn logging(log: &Log) -> App {
+    let log = log.clone();
+    deployments(app(), move |deployment, cx| {
+        let pods: Vec<_> = cx.owned::<Pod>().iter().map(|pod| pod.name_any()).collect();
+        log.add(format!("{}: {}", deployment.name_any(), pods.join(" ")));
+        async { Ok(Action::await_change()) }
+    })
+}
+
+/// Deployments `a` and `b`, of which each owns the pod of its name, and a controller at rest.
+async fn two_owners(log: &Log) -> (World, Deployment, Deployment) {
+    let mut world = World::new();
+    let (a, b) = (world.create_deployment("a").await, world.create_deployment("b").await);
+    world.create_pod_of("pod-a", &[controlled_by(&a)]).await;
+    world.create_pod_of("pod-b", &[controlled_by(&b)]).await;
+    world.run(logging(log)).await;
+    seconds(5).await;
+    assert_eq!(log.take(), ["a: pod-a", "b: pod-b"]);
+    (world, a, b)
+}
+
+async fn give(world: &World, pod: &str, owners: &[OwnerReference]) {
+    let patch = Patch::Merge(kctl::json!({ "metadata": { "ownerReferences": owners } }));
+    world.pods().patch(pod, &PatchParams::default(), &patch).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_changes_hands_concerns_both_owners() {
+    let log = Log::default();
+    let (world, _a, b) = two_owners(&log).await;
+    give(&world, "pod-a", &[controlled_by(&b)]).await;
+    seconds(5).await;
+    assert_eq!(log.take(), ["a: ", "b: pod-a pod-b"]);
+    // An update that leaves it where it is concerns its owner, once.
+    let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "red" } } }));
+    world.pods().patch("pod-a", &PatchParams::default(), &label).await.unwrap();
+    seconds(5).await;
+    assert_eq!(log.take(), ["b: pod-a pod-b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_two_owners_that_are_swapped_are_seen_where_they_are() {
+    for deaf in [false, true] {
+        let log = Log::default();
+        let (world, a, b) = two_owners(&log).await;
+        if deaf {
+            world.deafen("pods");
+        }
+        give(&world, "pod-a", &[controlled_by(&b)]).await;
+        give(&world, "pod-b", &[controlled_by(&a)]).await;
+        if deaf {
+            world.server.compact();
+            world.faults.clear();
+        }
+        seconds(60).await;
+        let lines = log.take();
+        let last = |name: &str| lines.iter().rfind(|line| line.starts_with(name)).cloned().unwrap_or_default();
+        assert_eq!([last("a"), last("b")], ["a: pod-b", "b: pod-a"], "deaf: {deaf}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_is_made_again_for_another_owner_in_a_gap_concerns_both() {
+    let log = Log::default();
+    let (world, _a, b) = two_owners(&log).await;
+    world.deafen("pods");
+    world.pods().delete("pod-a", &kctl::kube::api::DeleteParams::default()).await.unwrap();
+    world.create_pod_of("pod-a", &[controlled_by(&b)]).await;
+    world.server.compact();
+    world.faults.clear();
+    seconds(60).await;
+    let lines = log.take();
+    assert!(lines.contains(&"a: ".into()) && lines.last() == Some(&"b: pod-b pod-a".into()), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn primary_that_is_made_again_in_a_gap_owns_nothing_of_its_predecessor() {
+    let log = Log::default();
+    let (world, _a, _b) = two_owners(&log).await;
+    world.deafen("deployments");
+    world.deployments().delete("a", &kctl::kube::api::DeleteParams::default()).await.unwrap();
+    world.create_deployment("a").await;
+    world.server.compact();
+    world.faults.clear();
+    seconds(60).await;
+    assert_eq!(log.take(), ["a: "]);
+}
+
+/// The keys of deployments that a pod concerns.
+fn concerned(relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
+    let primary = Relation::<Deployments, Deployment>::watches("").erase();
+    let queue = WorkQueue::new(QueueConfig::default());
+    let handle = handler::for_relation(1, relation, &primary, Arc::new(SharedStore::default()), queue.clone());
+    let change = match states {
+        [one] => Change::Added(one.clone()),
+        [old, new] => Change::Updated { old: old.clone(), new: new.clone() },
+        _ => panic!("a change has one state or two"),
+    };
+    handle(&change, false);
+    queue.shut_down();
+    let take = || futures::executor::block_on(queue.get()).map(|item| item.key.to_string());
+    let mut keys: Vec<_> = std::iter::from_fn(take).collect();
+    keys.sort();
+    keys
+}
+
+fn owned(owners: &[kctl::Json]) -> Arc<Stored> {
+    let json = kctl::json!({ "metadata": {
+        "namespace": "default", "name": "pod", "uid": "1", "resourceVersion": "1", "ownerReferences": owners,
+    } });
+    Arc::new(Stored::accept(&Kind::of::<Pod>(), &json.to_string()).unwrap())
+}
+
+fn owner(api_version: &str, kind: &str, name: &str, controller: bool) -> kctl::Json {
+    kctl::json!({ "apiVersion": api_version, "kind": kind, "name": name, "uid": name, "controller": controller })
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_is_known_by_group_and_kind_and_only_the_controller_counts() {
+    let pods = Relation::<Deployments, Pod>::owns("").erase();
+    let web = owner("apps/v1", "Deployment", "web", true);
+    let table = [
+        (vec![web.clone()], vec!["default/web"]),
+        (vec![owner("apps/v1beta2", "Deployment", "web", true)], vec!["default/web"]),
+        (vec![owner("extensions/v1", "Deployment", "web", true)], vec![]),
+        (vec![owner("v1", "Deployment", "web", true)], vec![]),
+        (vec![owner("apps/v1", "ReplicaSet", "web", true)], vec![]),
+        (vec![owner("apps/v1", "Deployment", "web", false)], vec![]),
+        (vec![owner("apps/v1", "Deployment", "other", false), web.clone()], vec!["default/web"]),
+        (vec![], vec![]),
+    ];
+    for (owners, expected) in table {
+        assert_eq!(concerned(&pods, &[owned(&owners)]), expected, "{owners:?}");
+    }
+    let other = owner("apps/v1", "Deployment", "other", true);
+    let moved = [owned(from_ref(&web)), owned(&[other])];
+    assert_eq!(concerned(&pods, &moved), ["default/other", "default/web"]);
+    assert_eq!(concerned(&pods, &[owned(from_ref(&web)), owned(&[web])]), ["default/web"]);
+}
+
+fn by_labels(pod: &Pod, _all: &Store<Deployment>) -> Vec<Key<Deployment>> {
+    pod.labels().keys().map(|name| Key::namespaced("default", name)).collect()
+}
+
+#[test]
+fn mapper_is_asked_for_the_state_before_and_after_and_each_key_is_queued_once() {
+    let labelled = |names: &[&str]| {
+        let labels: std::collections::BTreeMap<_, _> = names.iter().map(|name| (*name, "")).collect();
+        let json = kctl::json!({ "metadata": { "namespace": "default", "name": "pod", "labels": labels } });
+        Arc::new(Stored::accept(&Kind::of::<Pod>(), &json.to_string()).unwrap())
+    };
+    let pods = Relation::<Deployments, Pod>::watches("").map(by_labels).erase();
+    let states = [labelled(&["a", "b"]), labelled(&["b", "c"])];
+    assert_eq!(concerned(&pods, &states), ["default/a", "default/b", "default/c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_the_first_list_wait_behind_what_comes_later_and_what_did_not_change_waits_not_at_all() {
+    let store = Arc::new(SharedStore::default());
+    tokio::spawn(store.clone().write());
+    let queue = WorkQueue::new(QueueConfig::default());
+    let _delivered = store.subscribe(handler::for_object(queue.clone())).await;
+    let stored =
+        |name: &str, version: &str| Arc::new(Stored::accept(&Kind::of::<Pod>(), &object(name, version)).unwrap());
+    let take = async || {
+        let item = queue.get().await.unwrap();
+        queue.done(&item.key);
+        (item.key.name.to_string(), item.priority)
+    };
+    store.push(Delta::Replace(None, vec![stored("a", "1"), stored("b", "2")], "2".into())).await;
+    store.acknowledged(Delta::Apply(stored("c", "3"))).await;
+    let all = [take().await, take().await, take().await];
+    let low = handler::PRIORITY_INITIAL;
+    assert_eq!(all, [("c".into(), 0), ("a".into(), low), ("b".into(), low)]);
+    // A list that says again what is known queues nothing.
+    store
+        .acknowledged(Delta::Replace(None, vec![stored("a", "1"), stored("b", "2"), stored("c", "3")], "9".into()))
+        .await;
+    assert_eq!(queue.stats().keys, 0);
+    // What is gone is queued with its key.
+    store.acknowledged(Delta::Replace(None, vec![], "10".into())).await;
+    let keys = [take().await.0, take().await.0, take().await.0];
+    assert_eq!(keys, ["a", "b", "c"]);
+    assert!(store.get(&ObjectKey::new(Some("default"), "a")).is_none());
+}

@@ -1,0 +1,275 @@
+//! How a source lists and watches, told by a script what the API server answers.
+
+use std::collections::BTreeSet;
+
+use kctl::prelude::*;
+
+use crate::{
+    script::{Answer, EVER, Scripted, bookmark, event, list, object, refuse, silent, status, watch},
+    world::seconds,
+};
+
+/// Compares what was asked: the wait since the request before, which may be a quarter longer, and the request.
+fn check_asked(scripted: &Scripted, expected: &[(u64, &str)]) {
+    let lines = scripted.asked();
+    let asked: Vec<(u64, &str)> =
+        lines.iter().filter_map(|line| line.split_once(' ')).map(|(at, what)| (at.parse().unwrap(), what)).collect();
+    let mut last = 0;
+    for (n, (at, what)) in asked.iter().enumerate() {
+        let (wait, expected) = *expected.get(n).unwrap_or_else(|| panic!("one request too many: {lines:?}"));
+        assert_eq!(*what, expected, "{lines:?}");
+        assert!((wait..=wait * 5 / 4).contains(&(at - last)), "{expected} after {wait} ms: {lines:?}");
+        last = *at;
+    }
+    assert_eq!(asked.len(), expected.len(), "{lines:?}");
+}
+
+/// Runs a script on a server that lists.
+async fn check(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&str]) {
+    let scripted = Scripted::listing(answers).await;
+    // Shorter than the life of the silent watch at the end.
+    seconds(290).await;
+    check_asked(&scripted, asked);
+    assert_eq!(scripted.changes(), changes);
+}
+
+fn error(code: u16) -> String {
+    event("ERROR", &status(code, "no"))
+}
+
+fn a(version: &str) -> String {
+    object("a", version)
+}
+
+const LISTED: [(u64, &str); 2] = [(0, "list"), (0, "watch from 7")];
+const INITIAL: [&str; 1] = ["initial +a@5"];
+
+/// A server that has listed `a`, and goes on like this.
+async fn check_listed(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&str]) {
+    let answers = std::iter::once(list("7", &[&a("5")], "")).chain(answers).chain([silent()]).collect();
+    check(answers, &[&LISTED, asked].concat(), &[&INITIAL, changes].concat()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_list_is_of_the_newest_state_and_later_ones_at_least_as_new_as_the_last_version() {
+    check_listed(
+        vec![watch(&[event("MODIFIED", &a("8")), error(410)], 0), list("9", &[&a("8")], "")],
+        &[(0, "list from 8"), (0, "watch from 9")],
+        &["~a@8"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_has_expired_or_is_ahead_of_the_server_asks_for_the_newest_state_at_once() {
+    let ahead = || Answer::Whole(504, status(504, "Too large resource version: 7, current: 3"));
+    for refusal in [refuse(410), ahead()] {
+        check_listed(
+            vec![watch(&[error(410)], 0), refusal, list("9", &[&a("5")], "")],
+            &[(0, "list from 7"), (0, "list"), (0, "watch from 9")],
+            &[],
+        )
+        .await;
+    }
+    // The newest state can't be ahead.
+    check_listed(
+        vec![watch(&[error(410)], 0), ahead(), ahead(), list("9", &[&a("5")], "")],
+        &[(0, "list from 7"), (0, "list"), (800, "list"), (0, "watch from 9")],
+        &[],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_watch_goes_on_from_its_last_event() {
+    check_listed(vec![watch(&[event("MODIFIED", &a("8"))], 10)], &[(10_000, "watch from 8")], &["~a@8"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_watch_goes_on_from_its_last_bookmark() {
+    check_listed(vec![watch(&[bookmark("20", false)], 10)], &[(10_000, "watch from 20")], &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_that_cannot_be_opened_is_tried_again_up_to_every_half_minute_without_a_list() {
+    let broken = (0..7).map(|_| Answer::Break).collect();
+    let waits = [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000];
+    check_listed(broken, &waits.map(|wait| (wait, "watch from 7")), &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttled_watch_waits_without_a_list() {
+    check_listed(vec![refuse(429), watch(&[error(429)], 0)], &[(800, "watch from 7"), (1_600, "watch from 7")], &[])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn error_of_the_server_in_a_watch_waits_and_lists() {
+    check_listed(
+        vec![watch(&[error(500)], 0), list("9", &[&a("5")], "")],
+        &[(800, "list from 7"), (0, "watch from 9")],
+        &[],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_that_ends_at_once_and_brings_nothing_is_a_failure() {
+    let ends = |_| watch(&[], 0);
+    let waits = [800, 1_600, 3_200];
+    check_listed((0..3).map(ends).collect(), &waits.map(|wait| (wait, "watch from 7")), &[]).await;
+    // One that brought something has worked.
+    let works = watch(&[event("MODIFIED", &a("8"))], 0);
+    check_listed(vec![works], &[(0, "watch from 8")], &["~a@8"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_watch_should_not_bring_is_left_out_and_what_follows_is_taken() {
+    let odd = [
+        event("NEWS", &a("6")),
+        event("ADDED", r#"{"metadata":{"name":3}}"#),
+        event("ADDED", r#"{"metadata":{"namespace":"default","name":"b","uid":"b","resourceVersion":"6"},"spec":3}"#),
+        event("BOOKMARK", "{}"),
+        String::new(),
+    ];
+    for odd in odd {
+        let lines = [odd.clone(), event("MODIFIED", &a("8"))];
+        check_listed(vec![watch(&lines, 10)], &[(10_000, "watch from 8")], &["~a@8"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_event_at_all_ends_the_watch() {
+    check_listed(vec![watch(&["<html>".into()], 10)], &[(800, "watch from 7")], &[]).await;
+}
+
+/// A watch that is broken by an error of the server after so many seconds.
+fn broken_after(seconds: u64) -> Answer {
+    Answer::Lines(vec![(Duration::from_secs(seconds), error(429))], Duration::ZERO)
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_minutes_of_a_working_watch_end_a_row_of_failures() {
+    for (lasts, next) in [(119, 3_200), (120, 800)] {
+        check_listed(
+            vec![refuse(429), refuse(429), broken_after(lasts)],
+            &[(800, "watch from 7"), (1_600, "watch from 7"), (lasts * 1000 + next, "watch from 7")],
+            &[],
+        )
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_that_work_do_not_end_a_row_of_failed_watches() {
+    let listed = || list("7", &[&a("5")], "");
+    check_listed(
+        vec![refuse(500), listed(), refuse(500), listed(), refuse(500), listed()],
+        &[(800, "list from 7"), LISTED[1], (1_600, "list from 7"), LISTED[1], (3_200, "list from 7"), LISTED[1]],
+        &[],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_list_is_asked_for_in_pages_and_may_come_whole() {
+    check(
+        vec![
+            list("7", &[&a("5")], "t1"),
+            list("7", &[&object("b", "2")], "t2"),
+            list("7", &[&object("c", "3")], ""),
+            watch(&[error(410)], 0),
+            list("9", &[&a("5"), &object("b", "8")], ""),
+            silent(),
+        ],
+        &[
+            (0, "list"),
+            (0, "list page t1"),
+            (0, "list page t2"),
+            (0, "watch from 7"),
+            (0, "list from 7"),
+            (0, "watch from 9"),
+        ],
+        &["initial +a@5", "initial +b@2", "initial +c@3", "-c@3", "~b@8"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_page_starts_the_list_anew_and_its_first_half_is_forgotten() {
+    check(
+        vec![list("7", &[&a("5")], "t"), refuse(410), list("9", &[&object("b", "8")], ""), silent()],
+        &[(0, "list"), (0, "list page t"), (0, "list"), (0, "watch from 9")],
+        &["initial +b@8"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn streamed_state_is_taken_in_when_its_last_bookmark_comes() {
+    let lines = vec![
+        (Duration::ZERO, event("ADDED", &a("5"))),
+        (Duration::ZERO, bookmark("6", false)),
+        (Duration::ZERO, event("ADDED", &object("b", "4"))),
+        (Duration::from_secs(5), bookmark("7", true)),
+        (Duration::ZERO, event("MODIFIED", &a("8"))),
+    ];
+    let scripted = Scripted::streaming(vec![Answer::Lines(lines, EVER)]).await;
+    seconds(4).await;
+    assert!(scripted.changes().is_empty() && !scripted.source.store().is_synced());
+    seconds(2).await;
+    assert!(scripted.source.store().is_synced());
+    assert_eq!(scripted.changes(), ["initial +a@5", "initial +b@4", "~a@8"]);
+    check_asked(&scripted, &[(0, "stream")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_refuses_to_stream_is_listed_and_synced() {
+    for code in [400, 405, 422] {
+        let answers = vec![refuse(code), list("7", &[&a("5")], ""), silent()];
+        let scripted = Scripted::streaming(answers).await;
+        seconds(1).await;
+        check_asked(&scripted, &[(0, "stream"), (0, "list"), (0, "watch from 7")]);
+        assert!(scripted.source.store().is_synced(), "{code}");
+    }
+}
+
+/// A stream that ends before its state was whole, and then a whole one.
+async fn check_half_a_stream(lines: &[String], wait: u64) {
+    let whole = watch(&[event("ADDED", &object("b", "8")), bookmark("10", true)], 10);
+    let scripted = Scripted::streaming(vec![watch(lines, 1), whole, silent()]).await;
+    seconds(100).await;
+    check_asked(&scripted, &[(0, "stream"), (wait, "stream"), (10_000, "watch from 10")]);
+    assert_eq!(scripted.changes(), ["initial +b@8"], "nothing of the first stream is left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_stream_leaves_nothing_behind_and_its_versions_are_not_gone_on_from() {
+    check_half_a_stream(&[event("ADDED", &a("9")), event("ADDED", &object("c", "4"))], 1_800).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_stream_starts_anew_with_the_newest_state() {
+    check_half_a_stream(&[event("ADDED", &a("9")), error(410)], 800).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_asked_to_live_five_to_ten_minutes_each_another_time() {
+    let answers = (0..50).map(|_| watch(&[event("MODIFIED", &a("8"))], 2));
+    let scripted = Scripted::listing(std::iter::once(list("7", &[&a("5")], "")).chain(answers).collect()).await;
+    seconds(200).await;
+    let lives = scripted.lives();
+    assert!(lives.len() > 50 && lives.iter().all(|life| (300..=600).contains(life)), "{lives:?}");
+    let n_different = lives.iter().collect::<BTreeSet<_>>().len();
+    assert!(n_different > 30, "{lives:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_that_is_silent_beyond_the_life_of_its_watch_is_dead() {
+    let scripted = Scripted::listing(vec![list("7", &[], ""), silent(), silent()]).await;
+    seconds(304).await;
+    assert_eq!(scripted.asked().len(), 2);
+    seconds(302).await;
+    let asked = scripted.asked();
+    assert!(asked.len() == 1 && asked[0].ends_with(" watch from 7"), "{asked:?}");
+}

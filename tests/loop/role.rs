@@ -1,0 +1,115 @@
+//! The role that is made of a declaration: with it everything declared can be done, and without any part of it something fails.
+
+use kctl::{
+    apiserver::User,
+    k8s::api::{
+        apps::v1::DeploymentStatus,
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
+    },
+    kube::{
+        Api, Client,
+        api::{DeleteParams, PostParams},
+    },
+    manifest::{self, RbacOptions},
+    prelude::*,
+};
+
+use crate::world::{World, app, pod, seconds};
+
+/// Does everything that it declares, once.
+#[controller(of = Deployment, owns = Pod(create, patch, delete), reads = Secret, primary(patch), finalizer = "example.com/x")]
+struct Everything;
+
+impl Reconcile for Everything {
+    async fn reconcile(&self, deployment: Arc<Deployment>, cx: Context<Self>) -> Result<Action> {
+        if deployment.labels().contains_key("color") {
+            return Ok(Action::await_change());
+        }
+        let color = kctl::json!({ "metadata": { "labels": { "color": "red" } } });
+        let made = cx.owned::<Pod>().create(pod(&format!("{}-0", deployment.name_any()))).or_get().await?;
+        cx.owned::<Pod>().patch(&made, &color).await?;
+        cx.owned::<Pod>().delete(&made).await?;
+        let replicas = i32::try_from(cx.store::<Secret>().len() + 1)?;
+        cx.patch_status(DeploymentStatus { replicas: Some(replicas), ..DeploymentStatus::default() }).await?;
+        cx.patch(&color).await?;
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Everything {
+    async fn finalize(&self, _deployment: Arc<Deployment>, _cx: Context<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn everything() -> App {
+    app().controller_with(|_env| std::future::ready(Ok(Everything)))
+}
+
+/// The role of the app, and its binding.
+fn manifests() -> (ClusterRole, ClusterRoleBinding) {
+    let options = RbacOptions { name: "everything".into(), namespace: "default".into() };
+    let manifests = manifest::rbac(&everything().specs(), &options).unwrap();
+    let of = |kind: &str| {
+        let mut found = manifests.iter().filter(|manifest| manifest.object["kind"] == kind);
+        found.next().unwrap_or_else(|| panic!("a {kind}")).object.clone()
+    };
+    (kctl::from_json(of("ClusterRole")).unwrap(), kctl::from_json(of("ClusterRoleBinding")).unwrap())
+}
+
+/// Requests that were refused while a deployment was made, reconciled and deleted with this role.
+async fn refused(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String> {
+    let world = World::new();
+    Api::all(world.client.clone()).create(&PostParams::default(), role).await.unwrap();
+    Api::all(world.client.clone()).create(&PostParams::default(), binding).await.unwrap();
+    world.create_deployment("web").await;
+    let user = User { name: "system:serviceaccount:default:everything".into(), groups: Vec::new() };
+    let client = Client::new(world.server.service_as(user), "default");
+    let manager = everything().manager(client).await.unwrap();
+    let running = tokio::spawn(manager.run(std::future::pending()));
+    seconds(60).await;
+    world.deployments().delete("web", &DeleteParams::default()).await.unwrap();
+    seconds(60).await;
+    running.abort();
+    let gone = world.deployments().get_opt("web").await.unwrap().is_none();
+    let requests = world.server.requests();
+    let refused: Vec<_> = requests.iter().filter(|request| request.code == 403).collect();
+    assert!(gone || !refused.is_empty(), "its finalizer is gone when nothing is refused");
+    refused.iter().map(|request| format!("{} {}", request.verb, request.resource)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn generated_role_allows_all_that_is_declared_and_nothing_that_is_not_needed() {
+    let (role, binding) = manifests();
+    assert_eq!(refused(&role, &binding).await, [""; 0]);
+    let rules = role.rules.clone().unwrap_or_default();
+    let mut n_parts = 0;
+    for (index, rule) in rules.iter().enumerate() {
+        // An event is told once: it never fails a reconcile.
+        let resources = rule.resources.clone().unwrap_or_default();
+        for resource in resources.iter().filter(|resource| *resource != "events") {
+            // Reading is one permission: a cache needs `list` and `watch`, and a write in doubt `get`.
+            for verbs in [&["get", "list", "watch"][..], &["create"], &["update"], &["patch"], &["delete"]] {
+                if !verbs.iter().any(|verb| rule.verbs.iter().any(|known| known == verb)) {
+                    continue;
+                }
+                n_parts += 1;
+                let mut less = role.clone();
+                let mut without = rule.clone();
+                without.verbs.retain(|verb| !verbs.contains(&verb.as_str()));
+                without.resources = Some(vec![resource.clone()]);
+                let mut others = rule.clone();
+                others.resources = Some(resources.iter().filter(|other| *other != resource).cloned().collect());
+                let parts: Vec<_> = [without, others]
+                    .into_iter()
+                    .filter(|rule| !rule.verbs.is_empty() && rule.resources.as_ref().is_some_and(|all| !all.is_empty()))
+                    .collect();
+                less.rules.as_mut().unwrap().splice(index..=index, parts);
+                let refused = refused(&less, &binding).await;
+                assert!(!refused.is_empty(), "{resource} without {verbs:?} works as well");
+                assert!(refused.iter().all(|line| line.ends_with(&format!(" {resource}"))), "{resource}: {refused:?}");
+            }
+        }
+    }
+    assert!(n_parts >= 8, "{n_parts} parts of {rules:?}");
+}

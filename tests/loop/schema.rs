@@ -1,0 +1,37 @@
+//! Definitions that cannot be made.
+
+use kctl::{
+    manifest::{self, Descriptions},
+    prelude::*,
+};
+
+use crate::world::app;
+
+/// Two variants give one field two types.
+#[resource(group = "example.com", version = "v1", kind = "Odd", namespaced)]
+pub(crate) struct OddSpec {
+    shape: Shape,
+}
+
+/// Round or named.
+#[schema]
+#[serde(tag = "type")]
+pub(crate) enum Shape {
+    /// By number.
+    Round { size: u32 },
+    /// By name.
+    Named { size: String },
+}
+
+/// Reconciles nothing.
+#[controller]
+async fn odd(_odd: Arc<Odd>, _cx: Context<odd>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[test]
+fn definition_whose_schema_contradicts_itself_is_an_error_that_names_the_field() {
+    let made = manifest::crd_manifests(&app().controller::<odd>().specs(), Descriptions::default());
+    let error = made.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("Odd") && error.contains("size"), "{error}");
+}

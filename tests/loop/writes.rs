@@ -1,0 +1,227 @@
+//! Writes through the context: each is sent when it changes something, and only then, and never on what is somebody else's.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kctl::{
+    k8s::api::apps::v1::DeploymentStatus,
+    kube::{
+        Api,
+        api::{DeleteParams, Patch, PatchParams, PostParams},
+    },
+    prelude::*,
+};
+
+use crate::{
+    rich::{controlled_by, deployments},
+    world::{Log, World, app, pod, seconds},
+};
+
+async fn owners_of(world: &World, pod: &str) -> Vec<String> {
+    let owners = world.pods().get(pod).await.unwrap().metadata.owner_references.unwrap_or_default();
+    owners.iter().map(|owner| format!("{} {} {:?}", owner.api_version, owner.name, owner.controller)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_reference_is_set_once_and_replaces_one_of_another_version() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.create_deployment("web").await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |deployment, cx| {
+            let log = log.clone();
+            async move {
+                let mut old = controlled_by(&*deployment);
+                old.api_version = "apps/v1beta2".into();
+                let mut made = pod("made");
+                made.metadata.namespace = Some("elsewhere".into());
+                made.metadata.owner_references = Some(vec![old]);
+                let made = cx.owned::<Pod>().create(made).await?;
+                for _ in 0..2 {
+                    cx.adopt(&*cx.store::<Pod>().get(&Key::of(&*made)).ok_or("own write")?).await?;
+                }
+                log.add(made.namespace().unwrap_or_default());
+                Ok(Action::await_change())
+            }
+        }
+    });
+    world.run(app).await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(log.take(), ["default"], "what it owns lives in its own namespace");
+    assert_eq!(owners_of(&world, "made").await, ["apps/v1 web Some(true)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_of_another_controller_is_neither_made_nor_adopted_nor_changed() {
+    let (mut world, log) = (World::new(), Log::default());
+    let other = world.create_deployment("other").await;
+    world.create_pod_of("taken", &[controlled_by(&other)]).await;
+    world.create_deployment("web").await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |deployment, cx| {
+            let log = log.clone();
+            async move {
+                if deployment.name_any() == "other" {
+                    return Ok(Action::await_change());
+                }
+                let (pods, taken) = (cx.owned::<Pod>(), cx.store::<Pod>().iter().next().ok_or("a pod")?);
+                let mut new = pod("new");
+                new.metadata.owner_references.clone_from(&taken.metadata.owner_references);
+                let apply = kctl::json!({ "metadata": { "name": "taken", "labels": { "color": "red" } } });
+                let results = [
+                    pods.create(new).await.map(drop),
+                    cx.adopt(&*taken).await.map(drop),
+                    pods.update(Pod::clone(&taken)).await.map(drop),
+                    pods.patch(&taken, &apply).await.map(drop),
+                    pods.apply(&apply).await.map(drop),
+                    pods.delete(&taken).await,
+                ];
+                for result in results {
+                    log.add(result.err().map_or("done".into(), |error| error.to_string()));
+                }
+                Ok(Action::await_change())
+            }
+        }
+    });
+    world.run(app).await;
+    seconds(5).await;
+    let lines = log.take();
+    assert_eq!(lines.len(), 6);
+    for line in lines {
+        assert!(line.contains("(controlled by other) is not controlled by Deployment default/web"), "{line}");
+    }
+    let n_writes: usize =
+        ["create", "update", "patch", "delete"].iter().map(|verb| world.n_requests(verb, "pods")).sum();
+    assert_eq!(n_writes, 1, "the test's own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_as_desired_is_not_written_again() {
+    let mut world = World::new();
+    world.create_deployment("web").await;
+    let app = deployments(app(), |deployment, cx| async move {
+        let color = deployment.annotations().get("color").cloned().unwrap_or_default();
+        let mut desired = pod("web-0");
+        desired.metadata.labels = Some([("color".to_owned(), color)].into());
+        let with = deployment.annotations().contains_key("color");
+        cx.owned::<Pod>().converge(with.then_some(desired)).await?;
+        Ok(Action::await_change())
+    });
+    world.run(app).await;
+    seconds(5).await;
+    let writes = |world: &World| (world.n_requests("patch", "pods"), world.n_requests("delete", "pods"));
+    // None is desired; one; the same twice again; another; none.
+    let steps = [("other", Some("x"), (0, 0)), ("color", Some("red"), (1, 0)), ("other", Some("y"), (1, 0))];
+    let more = [("other", Some("z"), (1, 0)), ("color", Some("blue"), (2, 0)), ("color", None, (2, 1))];
+    for (name, value, expected) in steps.into_iter().chain(more) {
+        world.patch_deployment("web", kctl::json!({ "metadata": { "annotations": { name: value } } })).await;
+        seconds(5).await;
+        assert_eq!(writes(&world), expected, "{name} {value:?}");
+    }
+    assert!(world.pod_names().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn desired_object_without_a_name_is_an_error() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.create_deployment("web").await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |_, cx| {
+            let log = log.clone();
+            async move {
+                let result = cx.owned::<Pod>().converge([kctl::json!({ "spec": {} })]).await;
+                log.add(result.err().map(|error| error.to_string()).unwrap_or_default());
+                Ok(Action::await_change())
+            }
+        }
+    });
+    world.run(app).await;
+    seconds(5).await;
+    let lines = log.take();
+    assert!(lines.len() == 1 && lines[0].contains("has no metadata.name"), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_status_is_written_when_it_changes_and_causes_no_loop() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.create_deployment("web").await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |deployment, cx| {
+            log.add("run");
+            async move {
+                let replicas = deployment.spec.replicas;
+                cx.patch_status(DeploymentStatus { replicas, ..DeploymentStatus::default() }).await?;
+                Ok(Action::await_change())
+            }
+        }
+    });
+    world.run(app).await;
+    seconds(60).await;
+    let n_patches = |world: &World| world.n_requests("patch", "deployments/status");
+    assert_eq!(n_patches(&world), 1);
+    assert!(log.take().len() <= 2, "once, and once for the echo");
+    world.patch_deployment("web", kctl::json!({ "metadata": { "annotations": { "poke": "now" } } })).await;
+    seconds(60).await;
+    assert_eq!((n_patches(&world), log.take().len()), (1, 1), "it is as it was");
+    world.patch_deployment("web", kctl::json!({ "spec": { "replicas": 7 } })).await;
+    seconds(60).await;
+    assert_eq!(n_patches(&world), 2);
+    assert_eq!(world.n_requests("patch", "deployments"), 2, "the test's own: a status is a request of its own");
+}
+
+const FINALIZER: &str = "example.com/clean";
+
+/// Cleans up at the third try.
+#[controller(of = ConfigMap, finalizer = "example.com/clean")]
+struct Cleaning {
+    log: Log,
+    tries: AtomicU32,
+}
+
+impl Reconcile for Cleaning {
+    async fn reconcile(&self, config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        self.log.add(format!("reconcile with {}", config.finalizers().join(" ")));
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Cleaning {
+    async fn finalize(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<()> {
+        let n_try = self.tries.fetch_add(1, Ordering::Relaxed) + 1;
+        self.log.add(format!("finalize {n_try}"));
+        if n_try < 3 { Err("not yet".into()) } else { Ok(()) }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizer_is_there_before_the_first_reconcile_and_goes_when_the_clean_up_succeeds() {
+    let (mut world, log) = (World::new(), Log::default());
+    let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    let config = kctl::json!({ "metadata": { "name": "a", "finalizers": ["example.com/other"] } });
+    configs.create(&PostParams::default(), &kctl::from_json(config).unwrap()).await.unwrap();
+    let made = log.clone();
+    world
+        .run(app().controller_with(move |_env| {
+            std::future::ready(Ok(Cleaning { log: made.clone(), tries: AtomicU32::new(0) }))
+        }))
+        .await;
+    seconds(5).await;
+    assert_eq!(log.take()[0], format!("reconcile with example.com/other {FINALIZER}"));
+    // An entry twice is taken away twice.
+    let twice = kctl::json!({ "metadata": { "finalizers": [FINALIZER, "example.com/other", FINALIZER] } });
+    configs.patch("a", &PatchParams::default(), &Patch::Merge(twice)).await.unwrap();
+    seconds(5).await;
+    log.take();
+    configs.delete("a", &DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(4)).await;
+    assert_eq!(log.take(), ["finalize 1"]);
+    assert!(configs.get("a").await.unwrap().finalizers().contains(&FINALIZER.to_owned()), "a failure keeps it");
+    seconds(5).await;
+    assert_eq!(log.take(), ["finalize 2", "finalize 3"], "and then never again");
+    assert_eq!(configs.get("a").await.unwrap().finalizers(), ["example.com/other"], "those of others stay");
+    let none = kctl::json!({ "metadata": { "finalizers": null } });
+    configs.patch("a", &PatchParams::default(), &Patch::Merge(none)).await.unwrap();
+    assert!(configs.get_opt("a").await.unwrap().is_none());
+}
