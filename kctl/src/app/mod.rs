@@ -62,6 +62,8 @@ pub struct App {
     streams: Vec<OpenStream>,
     /// Instead of those that the controllers declare.
     namespaces: Vec<String>,
+    #[cfg(feature = "webhook")]
+    interpreters: Vec<kctl_interpreter::function::Rule>,
 }
 
 struct Registration {
@@ -80,6 +82,8 @@ impl App {
             triggers: Triggers::default(),
             streams: Vec::new(),
             namespaces: Vec::new(),
+            #[cfg(feature = "webhook")]
+            interpreters: Vec::new(),
         }
     }
 
@@ -107,6 +111,33 @@ impl App {
         };
         self.triggers.declare(C::spec().name);
         self.controllers.push(Registration { spec: LazyLock::new(C::spec), start: Arc::new(start) });
+        self
+    }
+
+    /// Adds resource interpreters: one function with `#[interpreter(op = …)]`, or a tuple of such. `run` and `dev` serve them
+    /// as the webhook that Karmada calls.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// /// A Deployment is healthy when all of its replicas are ready.
+    /// #[interpreter(op = InterpretHealth)]
+    /// fn health(deployment: &Deployment) -> bool {
+    ///     deployment.status.as_ref().and_then(|status| status.ready_replicas) == deployment.spec.replicas
+    /// }
+    ///
+    /// #[interpreter(op = ReviseReplica)]
+    /// fn revise(deployment: &mut Deployment, replicas: i32) -> Result<()> {
+    ///     deployment.spec.replicas = Some(replicas);
+    ///     Ok(())
+    /// }
+    ///
+    /// let app = App::new("interpreter").interpreter::<(health, revise)>();
+    /// ```
+    #[cfg(feature = "webhook")]
+    #[must_use]
+    pub fn interpreter<I: kctl_interpreter::function::Served>(mut self) -> Self {
+        self.interpreters.extend(I::rules());
         self
     }
 
