@@ -141,6 +141,12 @@ impl App {
         self
     }
 
+    /// The interpreters in the order of their registration.
+    #[cfg(feature = "webhook")]
+    pub fn interpreters(&self) -> &[kctl_interpreter::function::Rule] {
+        &self.interpreters
+    }
+
     /// Queues keys of the app's controllers from outside, also after [`App::main`] has taken the app.
     pub fn triggers(&self) -> Triggers {
         self.triggers.clone()
