@@ -13,3 +13,5 @@ pub mod native;
 pub mod operation;
 pub mod quantity;
 mod typed;
+#[cfg(feature = "webhook")]
+pub mod webhook;

@@ -34,7 +34,8 @@ pub mod __private {
 
     pub use kctl_interpreter::{
         function::{
-            About, Interpreter, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit, Rule, Served,
+            About, InProcess, Interpreter, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit,
+            OnTheWire, Rule,
         },
         operation::Operation,
     };

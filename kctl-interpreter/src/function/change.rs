@@ -180,7 +180,13 @@ mod tests {
                 json!([{"i": 3, "x": 1}]),
             ),
             ("a removed item", json!([1, 2, 3]), json!([1, 2, 3]), json!([1, 3]), json!([1, 3])),
-            ("a quantity in another form", json!({"q": "1000m"}), json!({"q": "1"}), json!({"q": "2"}), json!({"q": "2"})),
+            (
+                "a quantity in another form",
+                json!({"q": "1000m"}),
+                json!({"q": "1"}),
+                json!({"q": "2"}),
+                json!({"q": "2"}),
+            ),
         ];
         for (name, mut object, before, after, expected) in cases {
             apply(&mut object, &before, &after);

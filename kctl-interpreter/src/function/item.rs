@@ -1,6 +1,6 @@
 //! What one cluster reported, with a typed status: for functions that aggregate.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// [`AggregatedStatusItem`](crate::operation::AggregatedStatusItem) with the status read as `S`.
@@ -24,3 +24,16 @@ pub struct ClusterStatus<S = Value> {
     #[serde(default)]
     pub health: String,
 }
+
+/// What an item can be read as: [`ClusterStatus`], [`AggregatedStatusItem`](crate::operation::AggregatedStatusItem), or any
+/// type that deserialises from it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be read from what a cluster reported",
+    label = "does not deserialise",
+    note = "help: write `fn name(object: &mut Kind, items: &[AggregatedStatusItem]) -> Result<()>`, or `&[ClusterStatus<KindStatus>]`",
+    note = "code: K0056"
+)]
+pub trait StatusItem: DeserializeOwned + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<I: DeserializeOwned + Send + Sync + 'static> StatusItem for I {}

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 pub use self::{
     answer::{IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit},
-    item::ClusterStatus,
+    item::{ClusterStatus, StatusItem},
     rule::{About, FunctionError, Interpreted, Rule},
 };
 use crate::{
@@ -26,23 +26,37 @@ use crate::{
     note = "code: K0059"
 )]
 pub trait Interpreter {
+    /// Whether Karmada asks webhooks for what it answers: [`OnTheWire`] or [`InProcess`].
+    type Asked;
+
     /// Returns what the functions answer.
     fn rules() -> Vec<Rule>;
 }
 
-/// Interpreters that Karmada asks webhooks for: all but those for `Prune`.
+/// For operations that Karmada asks webhooks for.
+#[derive(Debug)]
+pub enum OnTheWire {}
+/// For `Prune`, which it asks no webhook for.
+#[derive(Debug)]
+pub enum InProcess {}
+
+/// What a webhook can answer: all but `Prune`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` can't be served as a webhook: Karmada asks no webhook for Prune, and refuses a configuration that names it",
+    message = "Prune can't be served as a webhook: Karmada asks no webhook for it, and refuses a configuration that names it",
     label = "for use in process only",
-    note = "help: leave it out here, and run it in process: `Functions::of::<({Self},)>()` as a layer of the chain",
+    note = "help: leave it out here, and run it in process: `Functions::of::<name>()` as a layer of the chain",
     note = "code: K0060"
 )]
-pub trait Served: Interpreter {}
+pub trait Served {}
+
+impl Served for OnTheWire {}
 
 macro_rules! tuples {
     ($($name:ident)*) => {
         #[diagnostic::do_not_recommend]
         impl<$($name: Interpreter),*> Interpreter for ($($name,)*) {
+            type Asked = ($($name::Asked,)*);
+
             fn rules() -> Vec<Rule> {
                 [$($name::rules()),*].into_iter().flatten().collect()
             }

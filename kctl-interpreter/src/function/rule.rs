@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::change;
+use super::{change, item::StatusItem};
 use crate::{
     chain::{LayerError, LayerFuture},
     kind::Gvk,
@@ -173,7 +173,7 @@ impl Rule {
     pub fn aggregate<K, I, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
-        I: DeserializeOwned + Send + Sync + 'static,
+        I: StatusItem,
         F: Fn(K, Vec<I>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {

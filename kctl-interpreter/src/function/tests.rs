@@ -23,10 +23,13 @@ fn rules() -> Vec<Rule> {
         Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica, "replicas"), |object| async move {
             IsReplicas::answer(object.spec.replicas.unwrap_or(1))
         }),
-        Rule::revise::<Deployment, _, _>(about(Operation::ReviseReplica, "revise"), |mut object, replicas| async move {
-            object.spec.replicas = Some(replicas);
-            Ok(object)
-        }),
+        Rule::revise::<Deployment, _, _>(
+            about(Operation::ReviseReplica, "revise"),
+            |mut object, replicas| async move {
+                object.spec.replicas = Some(replicas);
+                Ok(object)
+            },
+        ),
         Rule::retain::<Deployment, _, _>(about(Operation::Retain, "retain"), |mut object, observed| async move {
             object.spec.paused = observed.spec.paused;
             Ok(object)

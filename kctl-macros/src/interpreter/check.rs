@@ -2,7 +2,10 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::{Attribute, Expr, FnArg, Ident, ReturnType, Type, TypeReference, Visibility, spanned::Spanned};
+use syn::{
+    Attribute, Expr, FnArg, GenericArgument, Ident, PathArguments, ReturnType, Type, TypeReference, Visibility,
+    spanned::Spanned,
+};
 
 use super::{
     operation::{OPERATIONS, Operation, Shape},
@@ -234,10 +237,17 @@ fn it_returns_an_answer(function: &Function, operation: &Operation, errors: &mut
     }
 }
 
-/// The type behind the reference, if there is one; the kind in an `Arc`.
-pub(super) fn referenced(ty: &Type) -> &Type {
+/// The kind, as the user may have meant it: behind a reference, or in an `Arc`.
+fn referenced(ty: &Type) -> &Type {
     match ty {
         Type::Reference(reference) => referenced(&reference.elem),
+        Type::Path(path) => match path.path.segments.last().map(|last| (&last.ident, &last.arguments)) {
+            Some((word, PathArguments::AngleBracketed(arguments))) if word == "Arc" => match arguments.args.first() {
+                Some(GenericArgument::Type(inner)) => referenced(inner),
+                _ => ty,
+            },
+            _ => ty,
+        },
         other => other,
     }
 }

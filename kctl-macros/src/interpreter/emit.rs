@@ -15,7 +15,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let (alias, kind) = (alias(model), &model.kind);
     let kind = quote_spanned!(kind.span()=> type #alias = #kind;);
     let rules = rules(model);
-    let served = model.operation.is_served.then(|| quote!(impl __p::Served for #name {}));
+    let asked = Ident::new(if model.operation.is_served { "OnTheWire" } else { "InProcess" }, name.span());
     let has_status = model.operation.needs_status.then(|| has_status(model));
     quote! {
         #item
@@ -26,9 +26,9 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
             #kind
             #has_status
             impl __p::Interpreter for #name {
+                type Asked = __p::#asked;
                 fn rules() -> __p::Vec<__p::Rule> { #rules }
             }
-            #served
         };
     }
 }

@@ -22,9 +22,9 @@ pub(super) fn recover(errors: &Error, input: &Input, item: &TokenStream) -> Toke
             const _: () = {
                 use #krate::interpreter::__private as __p;
                 impl __p::Interpreter for #name {
+                    type Asked = __p::OnTheWire;
                     fn rules() -> __p::Vec<__p::Rule> { ::core::unreachable!() }
                 }
-                impl __p::Served for #name {}
             };
         }
     });

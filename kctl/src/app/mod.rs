@@ -136,7 +136,11 @@ impl App {
     /// ```
     #[cfg(feature = "webhook")]
     #[must_use]
-    pub fn interpreter<I: kctl_interpreter::function::Served>(mut self) -> Self {
+    pub fn interpreter<I>(mut self) -> Self
+    where
+        I: kctl_interpreter::function::Interpreter,
+        I::Asked: kctl_interpreter::function::Served,
+    {
         self.interpreters.extend(I::rules());
         self
     }
