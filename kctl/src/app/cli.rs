@@ -40,13 +40,16 @@ enum Command {
         #[command(flatten)]
         out: OutOptions,
     },
-    /// Print all manifests: definitions, role, and a Deployment
+    /// Print all manifests: definitions, role, a Deployment, and what registers the interpreters
     GenerateManifests {
         /// The image of the program
         #[arg(long, value_name = "IMAGE")]
         image: Option<String>,
         #[command(flatten)]
         names: NameOptions,
+        #[cfg(feature = "webhook")]
+        #[command(flatten)]
+        register: super::webhook::RegisterOptions,
         #[command(flatten)]
         out: OutOptions,
     },
@@ -103,6 +106,9 @@ pub(super) struct RunOptions {
     /// Only objects in this namespace; can be repeated. By default those that the controllers declare
     #[arg(long, value_name = "NS")]
     pub(super) namespace: Vec<String>,
+    #[cfg(feature = "webhook")]
+    #[command(flatten)]
+    pub(super) webhook: super::webhook::ServeOptions,
 }
 
 /// How to run without a cluster.
@@ -129,6 +135,9 @@ pub(super) struct DevOptions {
     /// How objects are printed
     #[arg(short, value_enum, default_value_t = Format::Yaml)]
     pub(super) output: Format,
+    #[cfg(feature = "webhook")]
+    #[command(flatten)]
+    pub(super) webhook: super::webhook::ServeOptions,
 }
 
 /// How objects are printed.
@@ -158,13 +167,21 @@ pub(super) async fn main(app: App) -> Result<()> {
             hand_out(&manifest::crd_manifests(&app.specs(), descriptions)?, &out)
         }
         Command::GenerateRbac { names, out } => hand_out(&manifest::rbac(&app.specs(), &names.of(&app))?, &out),
-        Command::GenerateManifests { image, names, out } => {
+        Command::GenerateManifests {
+            image,
+            names,
+            #[cfg(feature = "webhook")]
+            register,
+            out,
+        } => {
             let specs = app.specs();
             let names = names.of(&app);
             let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
             let mut all = manifest::crd_manifests(&specs, Descriptions::Own)?;
             all.extend(manifest::rbac(&specs, &names)?);
             all.push(manifest::deployment(&names, &image)?);
+            #[cfg(feature = "webhook")]
+            all.extend(app.webhook_manifest((&names.namespace, &names.name), &register)?);
             hand_out(&all, &out)
         }
         Command::Graph { format } => {

@@ -7,6 +7,8 @@ mod dev;
 mod files;
 mod run;
 mod trigger;
+#[cfg(feature = "webhook")]
+mod webhook;
 
 use std::{
     pin::Pin,

@@ -17,6 +17,20 @@ use super::{App, cli::RunOptions};
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     log(Times::Shown);
     app.namespaces = std::mem::take(&mut options.namespace);
+    #[cfg(feature = "webhook")]
+    if let Some(webhook) = app.webhook(&options.webhook).await? {
+        if app.controllers.is_empty() {
+            // Interpreters need no cluster: Karmada comes to them.
+            return Ok(webhook.serve(stopped()).await?);
+        }
+        let (manager, webhook) = tokio::join!(run_manager(app, options), webhook.serve(stopped()));
+        webhook?;
+        return manager;
+    }
+    run_manager(app, options).await
+}
+
+async fn run_manager(app: App, options: RunOptions) -> Result<()> {
     let (context, config) = config(options).await?;
     eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
