@@ -82,15 +82,12 @@ tuples!(A B C D E F G H I J K L);
 
 /// Two functions for one operation on one kind: which of them would answer?
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{operation} of {kind:?} has two functions: `{}` ({}) and `{}` ({}); remove one of them",
-    first.name, first.location(), second.name, second.location(), kind = kind.to_string()
-)]
+#[error("{operation} of {kind:?} has two functions: {first} and {second}; remove one of them")]
 pub struct FunctionTwice {
     operation: Operation,
-    kind: Gvk,
-    first: About,
-    second: About,
+    kind: String,
+    first: String,
+    second: String,
 }
 
 /// The functions of a program, as a layer of the chain.
@@ -119,8 +116,9 @@ impl Functions {
         for (idx, rule) in rules.iter().enumerate() {
             let operation = rule.about().operation;
             if let Some(first) = table.insert((operation, rule.kind().clone()), idx) {
-                let (first, second) = (rules[first].about(), rule.about());
-                return Err(FunctionTwice { operation, kind: rule.kind().clone(), first, second });
+                let place = |about: About| format!("`{}` ({})", about.name, about.location());
+                let (first, second) = (place(rules[first].about()), place(rule.about()));
+                return Err(FunctionTwice { operation, kind: rule.kind().to_string(), first, second });
             }
         }
         Ok(Self { rules, table })

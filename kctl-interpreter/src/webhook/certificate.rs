@@ -84,7 +84,14 @@ pub(super) struct Identity {
     /// What clients are told to trust, as PEM.
     pub(super) authority: Option<String>,
     pub(super) current: Arc<Current>,
-    files: Option<(PathBuf, PathBuf)>,
+    files: Option<Files>,
+}
+
+/// The files, and what stood in them.
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+    known: Pair,
 }
 
 /// The certificate that the next handshake gets.
@@ -106,10 +113,10 @@ impl Identity {
                 Ok(Self { authority: Some(authority), current: Arc::new(Current(RwLock::new(key))), files: None })
             }
             Certificate::Files { certificate, key, authority } => {
-                let (_text, pair) = Pair::read(certificate, key)?;
+                let (known, pair) = Pair::read(certificate, key)?;
                 let authority = authority.as_deref().map(text).transpose()?;
-                let files = Some((certificate.clone(), key.clone()));
-                Ok(Self { authority, current: Arc::new(Current(RwLock::new(pair))), files })
+                let files = Files { certificate: certificate.clone(), key: key.clone(), known };
+                Ok(Self { authority, current: Arc::new(Current(RwLock::new(pair))), files: Some(files) })
             }
         }
     }
@@ -125,14 +132,14 @@ impl Identity {
 
     /// Reads the files again whenever they change, as long as it is polled. What is broken is said and not used.
     pub(super) async fn reload(&self) {
-        let Some((certificate, key)) = &self.files else { return std::future::pending().await };
-        let mut known = Pair::read(certificate, key).ok().map(|(text, _)| text);
+        let Some(Files { certificate, key, known }) = &self.files else { return std::future::pending().await };
+        let mut known = known.clone();
         loop {
             tokio::time::sleep(RELOAD_EVERY).await;
             match Pair::read(certificate, key) {
-                Ok((text, pair)) if known.as_ref() != Some(&text) => {
+                Ok((text, pair)) if known != text => {
                     *self.current.0.write() = pair;
-                    known = Some(text);
+                    known = text;
                     tracing::info!(file = %certificate.display(), "the webhook has a new certificate");
                 }
                 Ok(_) => {}
@@ -143,7 +150,7 @@ impl Identity {
 }
 
 /// What stood in the two files.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Pair {
     certificate: String,
     key: String,
@@ -191,4 +198,41 @@ fn self_made(names: &[String]) -> Result<(String, Arc<CertifiedKey>), Box<dyn st
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let certified = CertifiedKey::from_der(vec![certificate.der().clone()], key, &ring::default_provider())?;
     Ok((authority.pem(), Arc::new(certified)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path) -> Vec<u8> {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        fs::write(folder.join("tls.crt"), made.cert.pem()).unwrap();
+        fs::write(folder.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
+        made.cert.der().to_vec()
+    }
+
+    fn served(identity: &Identity) -> Vec<u8> {
+        identity.current.0.read().cert[0].to_vec()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_changed_certificate_is_served_and_a_broken_one_is_not() {
+        let folder = std::env::temp_dir().join(format!("kctl-certificate-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let first = write(&folder);
+        let identity = Arc::new(Identity::new(&Certificate::in_folder(&folder)).unwrap());
+        assert_eq!((served(&identity), &identity.authority), (first.clone(), &None));
+
+        let reloading = identity.clone();
+        let reload = tokio::spawn(async move { reloading.reload().await });
+        fs::write(folder.join("tls.key"), "half").unwrap();
+        tokio::time::sleep(RELOAD_EVERY * 2).await;
+        assert_eq!(served(&identity), first);
+
+        let second = write(&folder);
+        tokio::time::sleep(RELOAD_EVERY * 2).await;
+        assert_eq!(served(&identity), second);
+        reload.abort();
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

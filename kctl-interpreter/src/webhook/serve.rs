@@ -118,7 +118,7 @@ async fn connection(acceptor: TlsAcceptor, socket: TcpStream, router: Router, wa
 async fn interpret(State(server): State<Arc<Server>>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let within = time_of(request.uri()).unwrap_or(TIMEOUT_MAX).min(TIMEOUT_MAX);
     let answered = timeout(within, async {
-        if let Err(refused) = is_json(request.headers()) {
+        if let Some(refused) = not_json(request.headers()) {
             return refused;
         }
         // Before the body is read: waiting requests hold no memory.
@@ -132,7 +132,7 @@ async fn interpret(State(server): State<Arc<Server>>, request: Request<Body>) ->
         wire::Response::failed(StatusCode::GATEWAY_TIMEOUT.as_u16(), format!("no answer within {within:?}"))
     });
     if !response.successful {
-        tracing::warn!(uid = response.uid, path = response.status.code, "{}", response.status.message);
+        tracing::warn!(uid = response.uid, code = response.status.code, "{}", response.status.message);
     }
     let json = serde_json::to_vec(&ResponseContext::from(response)).unwrap_or_default();
     let mut response = Response::new(Body::from(json));
@@ -140,15 +140,13 @@ async fn interpret(State(server): State<Arc<Server>>, request: Request<Body>) ->
     Ok(response)
 }
 
-/// With or without a charset; Karmada's own server refuses one.
-fn is_json(headers: &HeaderMap) -> Result<(), wire::Response> {
+/// The refusal of what is not JSON. A charset may stand behind it; Karmada's own server refuses one.
+fn not_json(headers: &HeaderMap) -> Option<wire::Response> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = given.split(';').next().unwrap_or_default().trim();
-    if media.eq_ignore_ascii_case("application/json") {
-        return Ok(());
-    }
     let text = format!("contentType={given}, expected application/json");
-    Err(wire::Response::failed(StatusCode::BAD_REQUEST.as_u16(), text))
+    let is_json = media.eq_ignore_ascii_case("application/json");
+    (!is_json).then(|| wire::Response::failed(StatusCode::BAD_REQUEST.as_u16(), text))
 }
 
 async fn body(mut body: Body, len_max: usize) -> Result<Vec<u8>, wire::Response> {

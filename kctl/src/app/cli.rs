@@ -181,7 +181,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             all.extend(manifest::rbac(&specs, &names)?);
             all.push(manifest::deployment(&names, &image)?);
             #[cfg(feature = "webhook")]
-            all.extend(app.webhook_manifest((&names.namespace, &names.name), &register)?);
+            app.webhook_manifests(&names, &register, &mut all)?;
             hand_out(&all, &out)
         }
         Command::Graph { format } => {

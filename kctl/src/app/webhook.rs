@@ -8,14 +8,22 @@ use std::{
 
 use kctl_interpreter::webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions};
 use kctl_runtime::{
-    manifest::Manifest,
+    manifest::{Manifest, RbacOptions},
     reconcile::{Error, Result, ResultExt},
 };
+
+use serde_json::{Value, json};
 
 use super::App;
 
 /// How long Karmada waits for an answer: what its documentation names as the default, which its code does not have.
 const TIMEOUT_SECONDS: u32 = 10;
+/// The port of the Service.
+const SERVICE_PORT: u16 = 443;
+/// The port of the container: that of controller-runtime's webhooks.
+const CONTAINER_PORT: u16 = 9443;
+/// Where the container finds its certificate.
+const CERTIFICATES: &str = "/var/run/webhook-tls";
 /// The first line of a file that kctl wrote, and may write again.
 const WRITTEN_BY: &str = "# Written by kctl: this file is replaced at each start.\n";
 
@@ -94,27 +102,65 @@ impl App {
         names
     }
 
-    /// The manifest that registers the interpreters; nothing for an app without.
-    pub(super) fn webhook_manifest(
+    /// The manifests that register the interpreters and bring Karmada to them; none for an app without. The Deployment
+    /// among `all` is told to serve.
+    pub(super) fn webhook_manifests(
         &self,
-        service: (&str, &str),
+        names: &RbacOptions,
         options: &RegisterOptions,
-    ) -> Result<Option<Manifest>> {
+        all: &mut Vec<Manifest>,
+    ) -> Result<()> {
         if self.interpreters.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
-        let (namespace, name) = service;
+        let RbacOptions { name, namespace } = names;
         let client = match &options.webhook_url {
             Some(url) => ClientConfig::Url(url.clone()),
-            None => ClientConfig::Service { namespace: namespace.to_owned(), name: name.to_owned(), port: 443 },
+            None => ClientConfig::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT },
         };
         let read = |file: &PathBuf| std::fs::read_to_string(file).context(file.display());
         let authority = options.webhook_ca_file.as_ref().map(read).transpose()?;
         let configuration =
             Configuration { name, client, authority: authority.as_deref(), timeout_seconds: TIMEOUT_SECONDS };
+        for manifest in all.iter_mut().filter(|manifest| manifest.object["kind"] == "Deployment") {
+            let mut object = manifest.object.take();
+            serve_in(&mut object, name);
+            *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
+        }
         let file = format!("webhook/resourceinterpreterwebhookconfiguration-{name}.yaml");
-        Ok(Some(Manifest::new(file, configuration.object(&self.interpreters)?)?))
+        all.push(Manifest::new(file, configuration.object(&self.interpreters)?)?);
+        all.push(Manifest::new(format!("webhook/service-{name}.yaml"), service(names))?);
+        Ok(())
     }
+}
+
+/// Has the container of a Deployment serve interpreters, with the certificate of a Secret, such as cert-manager writes it.
+fn serve_in(deployment: &mut Value, name: &str) {
+    let pod = &mut deployment["spec"]["template"]["spec"];
+    pod["volumes"] = json!([{ "name": "webhook-tls", "secret": { "secretName": format!("{name}-webhook-tls") } }]);
+    let container = &mut pod["containers"][0];
+    if let Some(args) = container["args"].as_array_mut() {
+        args.push(format!("--webhook-bind-address=0.0.0.0:{CONTAINER_PORT}").into());
+        args.push(format!("--webhook-cert-dir={CERTIFICATES}").into());
+    }
+    container["ports"] = json!([{ "name": "webhook", "containerPort": CONTAINER_PORT }]);
+    container["readinessProbe"] =
+        json!({ "httpGet": { "scheme": "HTTPS", "path": "/readyz", "port": CONTAINER_PORT } });
+    container["volumeMounts"] = json!([{ "name": "webhook-tls", "mountPath": CERTIFICATES, "readOnly": true }]);
+}
+
+fn service(names: &RbacOptions) -> Value {
+    let RbacOptions { name, namespace } = names;
+    let labels = json!({ "app.kubernetes.io/name": name });
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": name, "namespace": namespace, "labels": labels },
+        "spec": {
+            "selector": labels,
+            "ports": [{ "name": "webhook", "port": SERVICE_PORT, "targetPort": CONTAINER_PORT }],
+        },
+    })
 }
 
 /// Writes a file, unless it is somebody else's.
@@ -134,14 +180,12 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use k8s_openapi::api::apps::v1::Deployment;
     use kctl_interpreter::{
         function::{About, IsHealth, Rule},
         operation::Operation,
     };
-    use serde_json::Value;
-
-    use super::*;
 
     fn app() -> App {
         let about = About::new(Operation::InterpretHealth, "health", file!(), line!());
@@ -170,20 +214,36 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
     }
 
+    fn manifests(app: &App, options: &RegisterOptions) -> Result<Vec<Manifest>> {
+        let names = RbacOptions { name: "web".into(), namespace: "system".into() };
+        let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"] }] } } } });
+        let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment)?];
+        app.webhook_manifests(&names, options, &mut all)?;
+        Ok(all)
+    }
+
     #[test]
-    fn the_manifest_names_a_service_or_a_url() {
-        let service = app().webhook_manifest(("system", "web"), &RegisterOptions::default()).unwrap().unwrap();
-        assert_eq!(service.file, "webhook/resourceinterpreterwebhookconfiguration-web.yaml");
-        let expected = serde_json::json!({ "service": {
+    fn the_manifests_bring_karmada_to_the_deployment() {
+        let all = manifests(&app(), &RegisterOptions::default()).unwrap();
+        let [deployment, configuration, service] = all.as_slice() else { panic!("{all:?}") };
+        let container = &deployment.object["spec"]["template"]["spec"]["containers"][0];
+        let args = ["run", "--webhook-bind-address=0.0.0.0:9443", "--webhook-cert-dir=/var/run/webhook-tls"];
+        assert_eq!(container["args"], json!(args));
+        assert!(deployment.yaml.contains("secretName: web-webhook-tls"), "{}", deployment.yaml);
+        let expected = json!({ "service": {
             "namespace": "system", "name": "web", "port": 443, "path": "/interpreter-deployment",
         }});
-        assert_eq!(service.object["webhooks"][0]["clientConfig"], expected);
+        assert_eq!(configuration.object["webhooks"][0]["clientConfig"], expected);
+        assert_eq!(service.object["spec"]["ports"][0]["targetPort"], container["ports"][0]["containerPort"]);
+        assert_eq!(manifests(&App::new("none"), &RegisterOptions::default()).unwrap().len(), 1);
+    }
 
+    #[test]
+    fn the_manifest_of_the_configuration_may_name_a_url_that_karmada_takes() {
         let url = |url: &str| RegisterOptions { webhook_url: Some(url.into()), webhook_ca_file: None };
-        let manifest = app().webhook_manifest(("system", "web"), &url("https://a:1")).unwrap().unwrap();
-        assert_eq!(manifest.object["webhooks"][0]["clientConfig"]["url"], "https://a:1/interpreter-deployment");
-        let error = app().webhook_manifest(("system", "web"), &url("http://a")).unwrap_err().to_string();
+        let all = manifests(&app(), &url("https://a:1")).unwrap();
+        assert_eq!(all[1].object["webhooks"][0]["clientConfig"]["url"], "https://a:1/interpreter-deployment");
+        let error = manifests(&app(), &url("http://a")).unwrap_err().to_string();
         assert!(error.contains("'https' is the only allowed URL scheme"), "{error}");
-        assert!(App::new("none").webhook_manifest(("system", "web"), &url("https://a")).unwrap().is_none());
     }
 }
