@@ -18,6 +18,11 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let asked = Ident::new(if model.operation.is_served { "OnTheWire" } else { "InProcess" }, name.span());
     let has_status = model.operation.needs_status.then(|| has_status(model));
     quote! {
+        #[allow(
+            clippy::unnecessary_wraps,
+            clippy::unused_async,
+            reason = "an interpreter may fail and wait, whether it does or not"
+        )]
         #item
         #marker
         #one

@@ -36,10 +36,10 @@ pub(super) struct ServeOptions {
     /// A folder with tls.crt and tls.key (and ca.crt), read again when they change; by default a certificate is made
     #[arg(long, value_name = "DIR")]
     webhook_cert_dir: Option<PathBuf>,
-    /// The URL that Karmada reaches the interpreters at, such as https://192.0.2.1:9443; by default the address
+    /// The URL that Karmada reaches the interpreters at, such as `https://192.0.2.1:9443`; by default the address
     #[arg(long, value_name = "URL")]
     webhook_url: Option<String>,
-    /// Write the ResourceInterpreterWebhookConfiguration for the running server; a file that kctl did not write is never replaced
+    /// Write the `ResourceInterpreterWebhookConfiguration` for the running server; a file that kctl did not write is never replaced
     #[arg(long, value_name = "FILE")]
     write_webhook_config: Option<PathBuf>,
 }
