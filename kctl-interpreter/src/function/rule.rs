@@ -143,7 +143,7 @@ impl Rule {
         F: Fn(K) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing::<K, _, _>(about, move |asked| Ok(call(asked.object()?)))
+        Self::changing(about, move |object, _asked| Ok(call(object)))
     }
 
     /// Makes a rule of what changes the number of replicas.
@@ -153,7 +153,7 @@ impl Rule {
         F: Fn(K, i32) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing::<K, _, _>(about, move |asked| Ok(call(asked.object()?, asked.replicas()?)))
+        Self::changing(about, move |object, asked| Ok(call(object, asked.replicas()?)))
     }
 
     /// Makes a rule of what keeps fields of the observed object.
@@ -163,9 +163,9 @@ impl Rule {
         F: Fn(K, K) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing::<K, _, _>(about, move |asked| {
+        Self::changing(about, move |object, asked| {
             let observed = asked.inputs.observed.as_ref().ok_or_else(|| asked.missing("the observed object"))?;
-            Ok(call(asked.object()?, asked.read("the observed object", observed)?))
+            Ok(call(object, asked.read("the observed object", observed)?))
         })
     }
 
@@ -177,18 +177,22 @@ impl Rule {
         F: Fn(K, Vec<I>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing::<K, _, _>(about, move |asked| Ok(call(asked.object()?, asked.items()?)))
+        Self::changing(about, move |object, asked| Ok(call(object, asked.items()?)))
     }
 
     fn changing<K, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
-        F: for<'a> Fn(Asked<'a>) -> Result<Fut, FunctionError> + Send + Sync + 'static,
+        F: for<'a> Fn(K, Asked<'a>) -> Result<Fut, FunctionError> + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
         Self::new::<K>(about, move |inputs| {
             let asked = Asked { about, inputs };
-            let called = asked.before::<K>().and_then(|before| Ok((before, call(asked)?)));
+            let called = asked.object::<K>().and_then(|object| {
+                // As its type writes it, before the function changes it.
+                let before = asked.write(&object)?;
+                Ok((before, call(object, asked)?))
+            });
             Box::pin(async move {
                 let (before, call) = called?;
                 let after = asked.write(&call.await?)?;
@@ -236,11 +240,6 @@ impl Asked<'_> {
 
     fn object<K: Interpreted>(&self) -> Result<K, FunctionError> {
         self.read("the object", self.given()?)
-    }
-
-    /// The object as its type writes it, before the function has changed it.
-    fn before<K: Interpreted>(&self) -> Result<Value, FunctionError> {
-        self.write(&self.object::<K>()?)
     }
 
     fn replicas(&self) -> Result<i32, FunctionError> {

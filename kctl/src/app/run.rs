@@ -23,9 +23,9 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
             // Interpreters need no cluster: Karmada comes to them.
             return Ok(webhook.serve(stopped()).await?);
         }
-        let (manager, webhook) = tokio::join!(run_manager(app, options), webhook.serve(stopped()));
-        webhook?;
-        return manager;
+        let serve = async { Ok(webhook.serve(stopped()).await?) };
+        tokio::try_join!(run_manager(app, options), serve)?;
+        return Ok(());
     }
     run_manager(app, options).await
 }
