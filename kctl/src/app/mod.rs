@@ -246,6 +246,8 @@ impl App {
     }
 
     fn check(&self) -> Result<()> {
+        #[cfg(feature = "webhook")]
+        kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
         let specs = self.specs();
         for (index, spec) in specs.iter().enumerate() {
             if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {

@@ -246,4 +246,12 @@ mod tests {
         let error = manifests(&app(), &url("http://a")).unwrap_err().to_string();
         assert!(error.contains("'https' is the only allowed URL scheme"), "{error}");
     }
+
+    #[tokio::test]
+    async fn two_functions_for_the_same_are_refused_before_any_command() {
+        let mut app = app();
+        app.interpreters.push(app.interpreters[0].clone());
+        let error = app.main().await.unwrap_err().to_string();
+        assert!(error.starts_with("InterpretHealth of \"apps/v1, Kind=Deployment\" has two functions"), "{error}");
+    }
 }
