@@ -1,8 +1,12 @@
 //! From the body of a request to an object of its kind: wrong types are refused, unknown fields are dropped and named.
 
+mod duplicates;
+
 use serde_json::{Map, Value};
 
+pub(crate) use self::duplicates::duplicates;
 use crate::{
+    patch::go_text::json_type,
     proto::{self, ProtoError},
     schema::Schema,
 };
@@ -25,17 +29,57 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     }
     if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
-        return serde_saphyr::from_str(text).map_err(|error| unrecognized(format!("yaml: {error}")));
+        return serde_saphyr::from_str(text)
+            .map_err(|error| unrecognized(format!("yaml: {} ({})", first_line(&error), hex(bytes))));
     }
-    serde_json::from_slice(bytes).map_err(|error| {
-        let shown = if bytes.is_empty() {
-            "<empty>".into()
-        } else {
-            String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_LEN_MAX)])
-        };
+    let not_json =
+        |why: &str| unrecognized(format!("couldn't get version/kind; json parse error: {why} ({})", summary(bytes)));
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let why = if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() };
-        unrecognized(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
-    })
+        not_json(&why)
+    })?;
+    match identified(&value) {
+        Ok(()) => Ok(value),
+        Err(why) => Err(not_json(&why)),
+    }
+}
+
+/// What is wrong with YAML, without the picture of the place.
+pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    first.strip_prefix("error: ").unwrap_or(first).to_owned()
+}
+
+/// Whether kind and version can be read out of a value, in the words of Go.
+fn identified(value: &Value) -> Result<(), String> {
+    const TARGET: &str =
+        r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    let Value::Object(map) = value else {
+        if value.is_null() {
+            return Ok(());
+        }
+        return Err(format!("json: cannot unmarshal {} into Go value of type {TARGET}", json_type(value)));
+    };
+    for field in ["apiVersion", "kind"] {
+        let given = map.get(field).filter(|value| !value.is_string() && !value.is_null());
+        if let Some(given) = given {
+            return Err(format!(
+                "json: cannot unmarshal {} into Go struct field .{field} of type string",
+                json_type(given)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The beginning of a body: as text when it looks like JSON, in hexadecimal digits otherwise.
+pub(crate) fn summary(bytes: &[u8]) -> String {
+    if !bytes.starts_with(b"{") {
+        return hex(bytes);
+    }
+    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_LEN_MAX)]);
+    if bytes.len() > SHOWN_LEN_MAX { format!("{shown} ...") } else { shown.into_owned() }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -56,6 +100,22 @@ pub(crate) fn typed(schema: Schema<'_>, kind: &str, object: &mut Value) -> Resul
     let mut decoder = Decoder { unknown: Vec::new(), path: Vec::new() };
     decoder.fields(schema, kind, object)?;
     Ok(decoder.unknown)
+}
+
+/// Makes the metadata of a custom object fit its type, as [`typed`] does.
+///
+/// # Errors
+/// The first value of a wrong type, in Go's words, which begin with the metadata.
+pub(crate) fn typed_metadata(metadata: &mut Value) -> Result<(), String> {
+    const META: &str = "ObjectMeta";
+    let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return Ok(()) };
+    if !metadata.is_object() && !metadata.is_null() {
+        let found = json_type(metadata);
+        return Err(format!("json: cannot unmarshal {found} into Go value of type v1.{META}"));
+    }
+    // What the type does not have is dropped and named by `crd::prune`.
+    let mut decoder = Decoder { unknown: Vec::new(), path: Vec::new() };
+    decoder.fields(schema, META, &mut metadata.clone())
 }
 
 struct Decoder {
@@ -96,6 +156,9 @@ impl Decoder {
     }
 
     fn value(&mut self, schema: Schema<'_>, owner: &str, value: &mut Value) -> Result<(), String> {
+        if let Some(why) = wrong_text(schema, value) {
+            return Err(why);
+        }
         if let Some(expected) = wrong_type(schema, value) {
             return Err(self.cannot_unmarshal(value, owner, &expected));
         }
@@ -156,6 +219,48 @@ fn remove(map: &mut Map<String, Value>, names: &[String]) {
     }
 }
 
+/// What Go says of a text that is of the right type and not in the right form.
+fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
+    const QUANTITY: &str =
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    let is = |name: &str| schema.reference() == Some(name);
+    let text = match value {
+        Value::String(text) => text,
+        Value::Array(_) | Value::Object(_) | Value::Bool(_) if is("Quantity") => return Some(QUANTITY.into()),
+        _ => return None,
+    };
+    if schema.text("format") == Some("byte") {
+        return illegal_base64(text).map(|at| format!("illegal base64 data at input byte {at}"));
+    }
+    if is("MicroTime") {
+        const LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
+        let fails = |rest: &str, part: &str| {
+            Some(format!("parsing time {text:?} as {LAYOUT:?}: cannot parse {rest:?} as {part:?}"))
+        };
+        return match text.split_once('.') {
+            _ if text.parse::<jiff::Timestamp>().is_err() => fails(text, "2006"),
+            None => fails(text.get("2006-01-02T15:04:05".len()..).unwrap_or_default(), ".000000"),
+            Some(_) => None,
+        };
+    }
+    if is("Quantity") && crate::admit::quantity::canonical(text).is_none() {
+        return Some(QUANTITY.into());
+    }
+    None
+}
+
+/// Where a text stops being base64.
+fn illegal_base64(text: &str) -> Option<usize> {
+    let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, byte)| !b"\r\n".contains(byte)).collect();
+    let n_digits = bytes.iter().take_while(|(_, byte)| byte.is_ascii_alphanumeric() || b"+/".contains(byte)).count();
+    let padding = &bytes[n_digits..];
+    let whole = bytes.len().is_multiple_of(4) && padding.len() <= 2 && padding.iter().all(|(_, byte)| *byte == b'=');
+    if whole {
+        return None;
+    }
+    Some(padding.first().map_or(text.len() - text.len() % 4, |(at, _)| *at))
+}
+
 /// The Go type that was expected, when the value is of another one.
 fn wrong_type(schema: Schema<'_>, value: &Value) -> Option<String> {
     let format = schema.text("format").unwrap_or_default();
@@ -163,6 +268,9 @@ fn wrong_type(schema: Schema<'_>, value: &Value) -> Option<String> {
         ("string", Value::String(text)) => format != "date-time" || text.parse::<jiff::Timestamp>().is_ok(),
         ("string", Value::Number(_)) => {
             format == "int-or-string" || schema.reference().is_some_and(|name| name == "Quantity")
+        }
+        ("integer", Value::Number(number)) if format == "int32" && number.as_i64().is_some() => {
+            number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
         }
         ("integer", Value::Number(number)) => {
             number.is_i64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
@@ -181,6 +289,7 @@ fn go_type(schema: Schema<'_>) -> String {
     let named = |schema: Schema<'_>| schema.reference().map(|name| format!("v1.{name}"));
     match (schema.type_name().unwrap_or_default(), schema.text("format").unwrap_or_default()) {
         ("string", "date-time") => "Time".into(),
+        ("string", "int-or-string") => "int32".into(),
         ("integer", "") => "int64".into(),
         ("integer", format) => format.into(),
         ("number", _) => "float64".into(),

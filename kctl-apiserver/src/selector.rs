@@ -1,8 +1,11 @@
 //! Label and field selectors: which objects a list or a watch is about.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::status::Refusal;
+use crate::{
+    admit::names::{check_label_value, check_qualified_name},
+    status::Refusal,
+};
 
 /// A parsed label selector and field selector.
 #[derive(Clone, Debug, Default)]
@@ -123,7 +126,7 @@ pub(crate) fn fields_of(group: &str, resource: &str) -> &'static [&'static str] 
         ("", "namespaces") => &["status.phase"],
         ("", "nodes") => &["spec.unschedulable"],
         ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("", "replicationcontrollers") | ("apps", "replicasets") => &["status.replicas"],
+        ("", "replicationcontrollers") => &["status.replicas"],
         ("batch", "jobs") => &["status.successful"],
         ("certificates.k8s.io", "certificatesigningrequests") => &["spec.signerName"],
         _ => &[],
@@ -144,6 +147,26 @@ impl Requirement {
     }
 }
 
+/// Whether a selector inside of an object, with `matchLabels` and `matchExpressions`, selects labels.
+pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
+    let empty = Map::new();
+    let labels = labels.as_object().unwrap_or(&empty);
+    let equal = selector["matchLabels"].as_object().into_iter().flatten();
+    let requirements = selector["matchExpressions"].as_array().into_iter().flatten();
+    equal.into_iter().all(|(key, value)| labels.get(key) == Some(value))
+        && requirements.into_iter().all(|requirement| {
+            let found = requirement["key"].as_str().and_then(|key| labels.get(key));
+            let values = requirement["values"].as_array();
+            let is_listed = || found.is_some_and(|found| values.is_some_and(|values| values.contains(found)));
+            match requirement["operator"].as_str().unwrap_or_default() {
+                "In" => is_listed(),
+                "NotIn" => !is_listed(),
+                "Exists" => found.is_some(),
+                _ => found.is_none(),
+            }
+        })
+}
+
 /// The grammar of `k8s.io/apimachinery/pkg/labels/selector.go`.
 struct LabelParser<'a> {
     rest: &'a str,
@@ -153,21 +176,24 @@ impl<'a> LabelParser<'a> {
     fn parse(mut self) -> Result<Vec<Requirement>, String> {
         let mut requirements = Vec::new();
         while !self.rest.is_empty() {
+            if self.rest.starts_with(['=', ',', '(', ')', '<', '>']) {
+                return Err(found(&self.rest[..1], "!, identifier, or 'end of string'"));
+            }
             requirements.push(self.requirement()?);
             self.rest = self.rest.trim_start();
             match self.rest.strip_prefix(',') {
-                Some(rest) if rest.trim().is_empty() => return Err(Self::found("", "identifier after ','")),
+                Some(rest) if rest.trim().is_empty() => return Err(found("", "identifier after ','")),
                 Some(rest) => self.rest = rest.trim_start(),
                 None if self.rest.is_empty() => break,
-                None => return Err(Self::found(self.rest, "',' or 'end of string'")),
+                None => return Err(found(self.rest, "',' or 'end of string'")),
             }
         }
         Ok(requirements)
     }
 
-    fn found(found: &str, expected: &str) -> String {
-        let token = found.split([',', ' ', ')']).next().unwrap_or_default();
-        format!("unable to parse requirement: found '{token}', expected: {expected}")
+    /// A requirement cannot be read on from here.
+    fn found(rest: &str, expected: &str) -> String {
+        unparsable(&found(rest, expected))
     }
 
     fn word(&mut self) -> &'a str {
@@ -191,17 +217,17 @@ impl<'a> LabelParser<'a> {
         let test = if self.rest.is_empty() || self.rest.starts_with(',') {
             Test::Exists
         } else if self.eat("==") || self.eat("=") {
-            Test::In(vec![self.value()?])
+            Test::In(vec![self.value(&key)?])
         } else if self.eat("!=") {
-            Test::NotIn(vec![self.value()?])
+            Test::NotIn(vec![self.value(&key)?])
         } else if self.eat(">") {
             Test::Greater(self.number()?)
         } else if self.eat("<") {
             Test::Less(self.number()?)
         } else {
             match self.word() {
-                "in" => Test::In(self.values()?),
-                "notin" => Test::NotIn(self.values()?),
+                "in" => Test::In(self.values(&key)?),
+                "notin" => Test::NotIn(self.values(&key)?),
                 other => return Err(Self::found(other, "in, notin, =, ==, !=, gt, lt")),
             }
         };
@@ -211,32 +237,42 @@ impl<'a> LabelParser<'a> {
     fn key(&mut self) -> Result<String, String> {
         let before = self.rest;
         match self.word() {
-            "" => Err(Self::found(before, "!, identifier, or 'end of string'")),
-            key => Ok(key.into()),
+            "" => Err(Self::found(before, "identifier")),
+            key => match check_qualified_name(key).first() {
+                Some(why) => Err(unparsable(&format!("<nil>: Invalid value: {key:?}: {why}"))),
+                None => Ok(key.into()),
+            },
         }
     }
 
-    fn value(&mut self) -> Result<String, String> {
+    fn value(&mut self, key: &str) -> Result<String, String> {
         if self.rest.starts_with(['=', '!', '(', '<', '>']) {
             return Err(Self::found(&self.rest[..1], "identifier"));
         }
-        Ok(self.word().into())
+        let value = self.word();
+        checked(key, 0, value)
     }
 
     fn number(&mut self) -> Result<i64, String> {
         let word = self.word();
         word.parse().map_err(|_| {
-            format!("values[0][]: Invalid value: {word:?}: for 'Gt', 'Lt' operators, the value must be an integer")
+            let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+            unparsable(&format!("values[0]: Invalid value: {word:?}: {why}"))
         })
     }
 
-    fn values(&mut self) -> Result<Vec<String>, String> {
+    fn values(&mut self, key: &str) -> Result<Vec<String>, String> {
         if !self.eat("(") {
-            return Err(Self::found(self.rest, "'('"));
+            let token = self.word();
+            return Err(unparsable(&format!("found '{token}' expected: '('")));
         }
         let mut values = Vec::new();
         loop {
-            values.push(self.word().to_owned());
+            let value = self.word();
+            if self.rest.is_empty() && value.is_empty() {
+                return Err(Self::found("", "',', ')' or identifier"));
+            }
+            values.push(checked(key, values.len(), value)?);
             if self.eat(")") {
                 return Ok(values);
             }
@@ -244,6 +280,26 @@ impl<'a> LabelParser<'a> {
                 return Err(Self::found(self.rest, "',', or ')'"));
             }
         }
+    }
+}
+
+fn found(rest: &str, expected: &str) -> String {
+    let token = match rest.chars().next() {
+        Some(one) if "=!,()<>".contains(one) => &rest[..1],
+        _ => rest.split([',', ' ', ')']).next().unwrap_or_default(),
+    };
+    format!("found '{token}', expected: {expected}")
+}
+
+fn unparsable(why: &str) -> String {
+    format!("unable to parse requirement: {why}")
+}
+
+/// A value of a label that can be one.
+fn checked(key: &str, index: usize, value: &str) -> Result<String, String> {
+    match check_label_value(value).first() {
+        Some(why) => Err(unparsable(&format!("values[{index}][{key}]: Invalid value: {value:?}: {why}"))),
+        None => Ok(value.into()),
     }
 }
 
@@ -260,6 +316,13 @@ fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
         requirements.push(FieldRequirement { path: path.trim().into(), value: rest.into(), equal });
     }
     Ok(requirements)
+}
+
+/// The name that a field selector asks for, if it asks for one.
+pub(crate) fn name_of(fields: &str) -> Option<String> {
+    let requirements = parse_fields(fields).ok()?;
+    let name = requirements.into_iter().find(|wanted| wanted.equal && wanted.path == "metadata.name")?;
+    (!name.value.is_empty()).then_some(name.value)
 }
 
 #[cfg(test)]
@@ -313,5 +376,20 @@ mod tests {
             refused("", "data.a=b"),
             r#""data.a" is not a known field selector: only "metadata.name", "metadata.namespace""#
         );
+    }
+
+    #[test]
+    fn a_name_is_asked_for_by_an_exact_match_alone() {
+        let cases = [
+            ("metadata.name=a", Some("a")),
+            ("spec.nodeName=n1,metadata.name==a", Some("a")),
+            ("metadata.name!=a", None),
+            ("metadata.name=", None),
+            ("", None),
+            ("nonsense", None),
+        ];
+        for (fields, name) in cases {
+            assert_eq!(name_of(fields).as_deref(), name, "{fields}");
+        }
     }
 }

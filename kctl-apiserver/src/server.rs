@@ -233,8 +233,8 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
         Ok(user) => user,
         Err(refusal) => return refuse(&refusal),
     };
-    let Some(call) = Call::parse(&locked.registry.clone(), user, parts, body) else {
-        return meta(&locked, parts);
+    let Some(call) = Call::parse(&locked.registry.clone(), user.clone(), parts, body) else {
+        return meta(&locked, &user, parts);
     };
     let (call, performed) = match call {
         Ok(call) => {
@@ -247,7 +247,13 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
     record(&mut locked, &call, code, performed.as_ref().ok());
     audit(&mut locked, &call, parts, code);
     drop(locked);
-    match performed {
+    let mut response = match performed {
+        Err(refusal) if wants_yaml(&call) => {
+            let mut response = refuse(&refusal);
+            *response.body_mut() = full(yaml(&refusal.body()));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
+            response
+        }
         Err(refusal) => refuse(&refusal),
         Ok(Answer { payload: Payload::Watch(start), .. }) => {
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));
@@ -255,23 +261,35 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
         }
         Ok(Answer { code, payload: Payload::Json(object), warnings }) => {
             let mut response = rendered(&call, code, &object);
-            for warning in warnings {
-                if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
-                    response.headers_mut().append(header::WARNING, value);
-                }
-            }
+            warn(&mut response, warnings);
             response
+        }
+    };
+    warn(&mut response, verbs::deprecation(&call));
+    response
+}
+
+fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<Item = String>) {
+    for warning in warnings {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
+            response.headers_mut().append(header::WARNING, value);
         }
     }
 }
 
 fn rendered(call: &Call, code: StatusCode, object: &Value) -> Response<Body> {
-    let accepts = call.header("accept");
-    if accepts.split(',').next().is_some_and(|first| first.trim().starts_with("application/yaml")) {
-        let text = serde_saphyr::to_string(object).unwrap_or_default();
-        return respond(code, "application/yaml", full(text.into_bytes()));
+    if wants_yaml(call) {
+        return respond(code, "application/yaml", full(yaml(object)));
     }
     respond(code, "application/json", full(bytes_of(object)))
+}
+
+fn wants_yaml(call: &Call) -> bool {
+    call.header("accept").split(',').next().is_some_and(|first| first.trim().starts_with("application/yaml"))
+}
+
+fn yaml(object: &Value) -> Vec<u8> {
+    serde_saphyr::to_string(object).unwrap_or_default().into_bytes()
 }
 
 fn record(state: &mut State, call: &Call, code: StatusCode, answer: Option<&Answer>) {
@@ -334,7 +352,14 @@ fn audit(state: &mut State, call: &Call, parts: &Parts, code: StatusCode) {
 }
 
 /// Paths that are not about objects.
-fn meta(state: &State, parts: &Parts) -> Response<Body> {
+fn meta(state: &State, user: &User, parts: &Parts) -> Response<Body> {
+    let (path, verb) = (parts.uri.path(), parts.method.as_str().to_lowercase());
+    if !verbs::access::allows_path(state, user, &verb, path) {
+        let why = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
+        let mut refusal = Refusal::new(StatusCode::FORBIDDEN, "Forbidden", why);
+        refusal.details = json!({});
+        return refuse(&refusal);
+    }
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return refuse(&Refusal::method_not_allowed());
     }
@@ -362,7 +387,9 @@ fn meta(state: &State, parts: &Parts) -> Response<Body> {
         ["openapi", "v3", "apis", group, version] => openapi::v3(registry, group, version),
         _ => None,
     };
+    let no_version = matches!(path.as_slice(), ["apis", group, _, ..] if registry.is_built_in(group));
     match document {
+        None if no_version => refuse(&Refusal::no_such_path()),
         Some(document) => respond(StatusCode::OK, "application/json", full(bytes_of(&document))),
         None => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }

@@ -54,7 +54,10 @@ impl std::fmt::Display for GroupResource {
 }
 
 fn details(of: &GroupResource, name: &str) -> Value {
-    let mut details = json!({ "kind": of.resource });
+    let mut details = json!({});
+    if !of.resource.is_empty() {
+        details["kind"] = of.resource.clone().into();
+    }
     if !name.is_empty() {
         details["name"] = name.into();
     }
@@ -100,7 +103,14 @@ impl Refusal {
 
     /// `group` and `kind` are those of the object: this is the one refusal that names the kind.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        let texts: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        // Some causes are found twice, and told once.
+        let mut texts: Vec<String> = Vec::new();
+        for cause in causes {
+            let text = format!("{}: {}", cause.field, cause.message);
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let all = match texts.as_slice() {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),

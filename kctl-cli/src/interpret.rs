@@ -7,7 +7,8 @@ use std::{
 
 use clap::{CommandFactory, Parser, error::ErrorKind};
 use kctl_interpreter::{
-    chain::{Chain, ChainError},
+    chain::{Chain, ChainError, Place},
+    lua::{Configurable, CustomizationError, Limits, Pool, Scripts},
     operation::{AggregatedStatusItem, Inputs, Operation},
 };
 use serde::de::DeserializeOwned;
@@ -23,8 +24,11 @@ const FILE_LEN_MAX: u64 = 16 << 20;
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
     /// The operation, such as `InterpretReplica`
-    #[arg(long)]
-    operation: Operation,
+    #[arg(long, required_unless_present = "check")]
+    operation: Option<Operation>,
+    /// Only check the customizations, as Karmada's webhook does when they are installed
+    #[arg(long, conflicts_with = "operation", requires = "customization")]
+    check: bool,
     /// A file of `ResourceInterpreterCustomization`s; without one the built-in interpreters answer
     #[arg(long, value_name = "FILE")]
     customization: Vec<PathBuf>,
@@ -60,8 +64,16 @@ enum InterpretError {
     FileMalformed { path: String, expected: &'static str, problem: String },
     #[error("{path}: not an object with apiVersion and kind")]
     ObjectIncomplete { path: String },
+    #[error("{}", errors.iter().map(|error| chained(error)).collect::<Vec<_>>().join("\n"))]
+    CustomizationsRefused { errors: Vec<CustomizationError> },
     #[error(transparent)]
     ChainFailed(#[from] ChainError),
+}
+
+/// An error with its causes.
+fn chained(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Prints the answer as one line of JSON.
@@ -69,23 +81,35 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if let Some(problem) = wrong_usage(&options) {
         crate::Cli::command().error(ErrorKind::ArgumentConflict, problem).exit();
     }
-    let inputs = inputs(&options)?;
-    let documents = options.customization.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
-    let answer = answer(&documents, options.operation, &inputs).await?;
+    let mut chain = Chain::native();
+    if !options.customization.is_empty() {
+        let layer = Configurable::new(scripts(&options.customization)?, Pool::new(Limits::default()));
+        chain = chain.with(Place::Configurable, layer);
+    }
+    let Some(operation) = options.operation else { return Ok(()) };
+    let answer = chain.answer(operation, &inputs(&options)?).await.map_err(InterpretError::from)?;
     writeln!(std::io::stdout().lock(), "{answer}")?;
     Ok(())
 }
 
-async fn answer(documents: &[String], operation: Operation, inputs: &Inputs) -> Result<Value, Failure> {
-    if documents.is_empty() {
-        return Ok(Chain::native().answer(operation, inputs).await.map_err(InterpretError::from)?);
+/// Reads customizations, several documents a file.
+fn scripts(files: &[PathBuf]) -> Result<Scripts, InterpretError> {
+    let mut documents = Vec::new();
+    for path in files {
+        let malformed = |problem| {
+            let expected = "ResourceInterpreterCustomizations";
+            InterpretError::FileMalformed { path: path.display().to_string(), expected, problem }
+        };
+        let parsed = serde_saphyr::from_multiple::<Value>(&read(path)?);
+        documents.extend(parsed.map_err(|error| malformed(error.to_string()))?);
     }
-    Err("--customization: this build of kctl cannot run the Lua scripts of customizations".into())
+    Scripts::parse(documents.iter().filter(|document| !document.is_null()))
+        .map_err(|errors| InterpretError::CustomizationsRefused { errors })
 }
 
 /// Returns what cannot be meant, before anything is read.
 fn wrong_usage(options: &Options) -> Option<String> {
-    let operation = options.operation;
+    let operation = options.operation?;
     let files = [&options.object, &options.desired, &options.observed, &options.status_items];
     let files = files.into_iter().flatten().chain(&options.customization);
     if files.filter(|path| path.as_os_str() == "-").count() > 1 {

@@ -42,6 +42,7 @@ pub use kctl_macros::interpreter;
 pub use kctl_macros::{controller, resource, schema};
 #[doc(hidden)]
 pub use kctl_runtime::__private;
+pub use kctl_runtime::manager::metrics::prometheus_client::metrics;
 pub use kctl_runtime::{
     effect::ApiError,
     reconcile::{Error, Result},
@@ -50,3 +51,12 @@ pub use kctl_runtime::{
 pub use kube;
 pub use serde_json::{Value as Json, from_value as from_json, json};
 pub use serde_saphyr::from_str as from_yaml;
+
+/// The code of the guide is compiled and run with the tests.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../guide/tutorial.md")]
+    struct Tutorial;
+    #[doc = include_str!("../../guide/attributes.md")]
+    struct Attributes;
+}

@@ -158,7 +158,7 @@ impl World {
     pub(crate) async fn run(&mut self, app: App) -> View {
         let manager = app.manager(self.faults.client(&self.server)).await.unwrap();
         let view = manager.view();
-        self.tasks.spawn(manager.run(std::future::pending()));
+        self.tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
         view
     }
 

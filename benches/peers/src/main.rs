@@ -128,6 +128,6 @@ async fn control(client: Client) -> Result<()> {
         }
         say("READY");
     };
-    tokio::join!(manager.run(std::future::pending()), told);
-    Ok(())
+    let (ended, ()) = tokio::join!(manager.run(std::future::pending()), told);
+    Ok(ended?)
 }

@@ -28,6 +28,23 @@ pub fn default_object(api_version: &str, kind: &str, object: &mut Value) {
         decode(schema, object);
     }
     default(object);
+    add_times_of_conditions(api_version, kind, object);
+}
+
+/// Go writes the times of conditions even when they are not there.
+fn add_times_of_conditions(api_version: &str, kind: &str, object: &mut Value) {
+    let times: &[&str] = match (api_version, kind) {
+        ("v1", "Pod" | "PersistentVolumeClaim") | ("batch/v1", "Job") => &["lastProbeTime", "lastTransitionTime"],
+        ("v1", "Node") => &["lastHeartbeatTime", "lastTransitionTime"],
+        ("apps/v1", "Deployment") => &["lastTransitionTime", "lastUpdateTime"],
+        _ => &["lastTransitionTime"],
+    };
+    let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        for time in times {
+            add(condition, time, Value::Null);
+        }
+    }
 }
 
 fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
@@ -49,11 +66,13 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("autoscaling/v2", "HorizontalPodAutoscaler") => workload::horizontal_pod_autoscaler,
         ("policy/v1", "PodDisruptionBudget") => workload::pod_disruption_budget,
         ("v1", "Namespace") => api::namespace,
+        ("v1", "Node") => api::node,
         ("v1", "Secret") => api::secret,
         ("v1", "PersistentVolumeClaim") => api::persistent_volume_claim,
         ("v1", "PersistentVolume") => api::persistent_volume,
         ("v1", "LimitRange") => api::limit_range,
         ("v1", "Event") => api::event,
+        ("events.k8s.io/v1", "Event") => api::new_event,
         ("v1", "ResourceQuota") => |object| add(object, "status", json!({})),
         ("coordination.k8s.io/v1", "Lease") => |object| add(object, "spec", json!({})),
         ("storage.k8s.io/v1", "StorageClass") => api::storage_class,

@@ -55,13 +55,18 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with the beginning of a name: a dash at its end is followed by other characters.
+    /// What is wrong with the beginning of a name. A letter stands for a dash at its end and for what is before the
+    /// dash, as in the real server.
     pub fn check_prefix(self, prefix: &str) -> Vec<String> {
-        match (self, prefix.strip_suffix('-')) {
+        let masked = prefix.strip_suffix('-').and_then(|rest| {
+            let (last, _) = rest.char_indices().next_back()?;
+            Some(format!("{}a", &rest[..last]))
+        });
+        match (self, masked) {
             (Self::CronJob, _) => Self::Subdomain.check_prefix(prefix),
             (Self::PathSegment, _) => path_segment(prefix),
-            (_, Some(rest)) if !rest.is_empty() => self.check(&format!("{rest}a")),
-            _ => self.check(prefix),
+            (_, Some(masked)) => self.check(&masked),
+            (_, None) => self.check(prefix),
         }
     }
 }

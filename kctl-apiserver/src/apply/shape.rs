@@ -76,6 +76,10 @@ impl<'a> Place<'a> {
         if is_number_or_text {
             return Some(Shape::Scalar(Scalar::Any));
         }
+        // Objects that nobody knows the type of are one value.
+        if reference == "io.k8s.apimachinery.pkg.runtime.RawExtension" {
+            return Some(Shape::Map { is_atomic: true });
+        }
         match schema.type_name() {
             Some("string") => Some(Shape::Scalar(Scalar::String)),
             Some("integer" | "number") => Some(Shape::Scalar(Scalar::Numeric)),

@@ -192,6 +192,9 @@ impl Definition {
 /// Fills in what the real server fills in when a definition is created: `singular`, `listKind`, the conversion strategy
 /// `None`, and the status with the storage version. The names are not accepted yet: see [`accept_names`].
 pub fn default_definition(object: &mut Value) {
+    if object["spec"].is_null() {
+        object["spec"] = json!({});
+    }
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
         let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -23,16 +23,30 @@ pub fn validate_definition(object: &Value) -> Vec<FieldError> {
     group(spec, &mut errors);
     enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], &mut errors);
     version_names(spec, versions, &mut errors);
-    version_parts(versions, &mut errors);
+    // What all versions share is told after the names.
+    let mut parts = Vec::new();
+    version_parts(versions, &mut parts);
+    let (own, shared): (Vec<_>, Vec<_>) =
+        parts.into_iter().partition(|error| error.field.starts_with("spec.versions["));
+    errors.extend(own);
     if spec["preserveUnknownFields"] == true {
         let detail =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
     resource_names(&spec["names"], &mut errors);
+    errors.extend(shared);
     conversion(&spec["conversion"], &mut errors);
     stored_versions(object, versions, &mut errors);
     errors
+}
+
+/// What may not change in a definition whose names have been accepted.
+pub fn forbidden_changes(old: &Value, new: &Value) -> Vec<FieldError> {
+    let at = |object: &Value, pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+    let fixed = [("/spec/group", "spec.group"), ("/spec/scope", "spec.scope"), ("/spec/names/kind", "spec.names.kind")];
+    let changed = fixed.iter().filter(|(pointer, _)| at(old, pointer) != at(new, pointer));
+    changed.map(|(pointer, field)| FieldError::invalid(field, &at(new, pointer), "field is immutable")).collect()
 }
 
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {

@@ -19,7 +19,7 @@ mod validate;
 
 pub use default::default;
 pub use definition::{Definition, accept_names, default_definition};
-pub use definition_rules::validate_definition;
+pub use definition_rules::{forbidden_changes, validate_definition};
 pub use prune::prune;
 pub use rules::Rules;
 pub use validate::validate;

@@ -34,13 +34,20 @@ fn group_of(registry: &Registry, name: &str) -> Option<Value> {
 
 /// `/apis/GROUP/VERSION` and `/api/v1`.
 pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
-    let here = registry.all().filter(|resource| resource.of.group == group && resource.version == version);
+    let here: Vec<_> =
+        registry.all().filter(|resource| resource.of.group == group && resource.version == version).collect();
+    // Those of definitions come in the order status, scale.
+    let by_kind = here.iter().any(|resource| resource.custom.is_some());
     let mut listed: Vec<_> =
-        here.flat_map(|resource| std::iter::once(&resource.listed).chain(&resource.subresources)).collect();
+        here.iter().flat_map(|resource| std::iter::once(&resource.listed).chain(&resource.subresources)).collect();
     if listed.is_empty() {
         return None;
     }
-    listed.sort_by(|a, b| a.name.cmp(&b.name));
+    let key = |listed: &'_ super::Listed| {
+        let whole = listed.name.as_str();
+        if by_kind { whole.split('/').next().unwrap_or_default().to_owned() } else { whole.to_owned() }
+    };
+    listed.sort_by_key(|listed| key(listed));
     let group_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
     let mut list = json!({ "kind": "APIResourceList", "groupVersion": group_version, "resources": listed });
     if !group.is_empty() {

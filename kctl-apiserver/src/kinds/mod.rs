@@ -165,6 +165,11 @@ impl Registry {
         self.groups.get(group).is_some_and(|versions| versions.iter().any(|known| known == version))
     }
 
+    /// Whether a group has built-in kinds.
+    pub(crate) fn is_built_in(&self, group: &str) -> bool {
+        self.all().any(|resource| resource.of.group == group && resource.custom.is_none())
+    }
+
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
@@ -218,7 +223,7 @@ impl Registry {
             let name = text(&version["name"]);
             let warning = (version["deprecated"] == true).then(|| {
                 let own = version["deprecationWarning"].as_str();
-                own.map_or_else(|| format!("{group}/{name} {kind} is deprecated"), str::to_owned)
+                own.map_or_else(|| deprecation(spec, &name), str::to_owned)
             });
             self.add(Resource {
                 of: GroupResource::new(&group, &plural),
@@ -235,6 +240,19 @@ impl Registry {
             });
         }
     }
+}
+
+/// What is said of a deprecated version that says nothing itself: which better one to use.
+fn deprecation(spec: &Value, name: &str) -> String {
+    let (group, kind) =
+        (spec["group"].as_str().unwrap_or_default(), spec["names"]["kind"].as_str().unwrap_or_default());
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let usable = versions.filter(|version| version["served"] == true && version["deprecated"] != true);
+    let names = usable.filter_map(|version| version["name"].as_str());
+    let better =
+        names.filter(|other| version_order(other) > version_order(name)).max_by_key(|other| version_order(other));
+    let hint = better.map_or_else(String::new, |better| format!("; use {group}/{better} {kind}"));
+    format!("{group}/{name} {kind} is deprecated{hint}")
 }
 
 /// Released versions before beta before alpha, each with the highest number first

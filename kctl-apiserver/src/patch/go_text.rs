@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Shows a value as `map[a:1 b:[x y]]`.
-pub(super) fn value(value: &Value) -> String {
+pub(crate) fn value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(flag) => flag.to_string(),
@@ -24,6 +24,18 @@ pub(super) fn map(fields: &Map<String, Value>) -> String {
     let mut shown: Vec<String> = fields.iter().map(|(name, field)| format!("{name}:{}", value(field))).collect();
     shown.sort_unstable();
     format!("map[{}]", shown.join(" "))
+}
+
+/// Names the JSON type of a value as the errors of Go's decoder do.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// Names the Go type that a value is decoded to.

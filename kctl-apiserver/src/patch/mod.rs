@@ -1,7 +1,9 @@
 //! Patches that need to know the shape of an object.
 
-mod go_text;
+pub(crate) mod go_text;
+pub mod json;
 mod order;
 pub mod strategic;
 
+pub(crate) use json::json_patch;
 pub(crate) use strategic::strategic_merge;

@@ -106,6 +106,8 @@ struct Place<'a> {
     resource: &'a str,
     name: &'a str,
     subresource: &'a str,
+    /// By the old paths of watches, with `watch` in front.
+    watches: bool,
 }
 
 fn place(path: &str) -> Option<Place<'_>> {
@@ -116,6 +118,10 @@ fn place(path: &str) -> Option<Place<'_>> {
         _ => return None,
     };
     parts.drain(..skip);
+    let watches = parts.first() == Some(&"watch");
+    if watches {
+        parts.remove(0);
+    }
     let own_subresource = |name: &str| ["status", "finalize"].contains(&name);
     let namespace = match parts.as_slice() {
         ["namespaces", namespace, next, ..] if !own_subresource(next) => {
@@ -126,7 +132,8 @@ fn place(path: &str) -> Option<Place<'_>> {
         _ => "",
     };
     let at = |index: usize| parts.get(index).copied().unwrap_or_default();
-    (parts.len() <= 3).then(|| Place { group, version, namespace, resource: at(0), name: at(1), subresource: at(2) })
+    let (resource, name, subresource) = (at(0), at(1), at(2));
+    (parts.len() <= 3).then_some(Place { group, version, namespace, resource, name, subresource, watches })
 }
 
 impl Call {
@@ -143,7 +150,8 @@ impl Call {
         let watches = params.flag("watch");
         let many = place.name.is_empty();
         let verb = match parts.method {
-            Method::GET if watches => Verb::Watch,
+            // A name in the path is about that object, whatever is asked of it.
+            Method::GET if place.watches || (watches && many) => Verb::Watch,
             Method::GET | Method::HEAD if many => Verb::List,
             Method::GET | Method::HEAD => Verb::Get,
             Method::POST => Verb::Create,
@@ -163,7 +171,11 @@ impl Call {
         let lacks_namespace = resource.listed.namespaced
             && place.namespace.is_empty()
             && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
-        if namespaced_wrongly || (!place.subresource.is_empty() && resource.subresource(place.subresource).is_none()) {
+        let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
+        if lacks_subresource && resource.custom.is_some() {
+            return Some(Err(Refusal::not_found(&resource.of, place.name)));
+        }
+        if namespaced_wrongly || lacks_subresource {
             return Some(Err(Refusal::no_such_path()));
         }
         if !named_wrongly || lacks_namespace || !resource.allows(place.subresource, verb.name()) {
@@ -212,7 +224,11 @@ mod tests {
 
     fn check(path: &str, expected: [&str; 6]) {
         let [group, version, namespace, resource, name, subresource] = expected;
-        assert_eq!(place(path), Some(Place { group, version, namespace, resource, name, subresource }), "{path}");
+        assert_eq!(
+            place(path),
+            Some(Place { group, version, namespace, resource, name, subresource, watches: false }),
+            "{path}"
+        );
     }
 
     #[test]

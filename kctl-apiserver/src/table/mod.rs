@@ -60,7 +60,8 @@ static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
 ///
 /// Upstream: `pkg/printers/internalversion/printers.go`.
 pub fn table(group: &str, kind: &str, objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
-    let printer = printer(group, kind).unwrap_or(created_at);
+    let own_printer = printer(group, kind);
+    let printer = own_printer.unwrap_or(created_at);
     let columns = COLUMNS.get(&(group.to_owned(), kind.to_owned())).unwrap_or(default_columns());
     let mut ordered: Vec<_> = objects.iter().collect();
     if kind == "FlowSchema" {
@@ -73,7 +74,12 @@ pub fn table(group: &str, kind: &str, objects: &[Value], now: Timestamp, include
         }
         row
     };
-    assemble(columns.clone(), ordered.into_iter().map(row).collect(), list_meta)
+    let mut table = assemble(columns.clone(), ordered.into_iter().map(row).collect(), list_meta);
+    // Go's default printer starts from nothing.
+    if own_printer.is_none() && objects.is_empty() {
+        table["rows"] = Value::Null;
+    }
+    table
 }
 
 /// Returns objects of a custom kind as a table. `columns` are the `additionalPrinterColumns` of the version; without

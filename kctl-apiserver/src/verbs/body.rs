@@ -3,10 +3,19 @@
 use serde_json::{Value, json};
 
 use super::Refusal;
-use crate::{crd, decode, kinds::Resource, proto, request::Call};
+use crate::{
+    crd, decode,
+    kinds::Resource,
+    proto,
+    request::{Call, Verb},
+    status::Cause,
+};
 
 /// In the order of the real server's 415. Custom kinds have no messages: for them the last one is refused.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
+
+/// Versions that the real server still knows of groups that have a first one.
+const OLD_VERSIONS: [&str; 4] = ["v1beta1", "v1beta2", "v2beta1", "v2beta2"];
 
 /// An object out of a request, with the texts of warnings about it.
 pub(super) struct Decoded {
@@ -38,63 +47,209 @@ fn media_type(call: &Call) -> &str {
     }
 }
 
-/// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
-pub(super) fn fit(call: &Call, mut object: Value) -> Result<Decoded, Refusal> {
-    let resource = &call.resource;
-    identify(resource, &mut object)?;
-    let unknown = match (&resource.custom, resource.schema()) {
-        (Some(_), Some(schema)) => crd::prune(schema, &mut object),
-        (None, Some(schema)) => {
-            decode::typed(schema, resource.kind(), &mut object).map_err(|why| cannot_be_handled(resource, &why))?
+/// Why an object does not fit its kind.
+pub(super) enum Misfit {
+    /// Another kind or version than that of the path.
+    Identity(Refusal),
+    /// A wrong type or, when the request is strict, an unknown field.
+    Content(String),
+}
+
+impl Misfit {
+    fn of_body(self, resource: &Resource) -> Refusal {
+        match self {
+            Self::Identity(refusal) => refusal,
+            Self::Content(why) => cannot_be_handled(resource, &why),
         }
+    }
+
+    /// A patch has made it so: the refusal shows what it has made.
+    pub(super) fn of_patch(self, shown: &str) -> Refusal {
+        let why = match self {
+            Self::Identity(refusal) if refusal.code == http::StatusCode::UNPROCESSABLE_ENTITY => return refusal,
+            Self::Identity(refusal) => match refusal.message.split_once(" cannot be handled as a ") {
+                Some((_, rest)) => rest.split_once(": ").map_or_else(|| rest.to_owned(), |(_, why)| why.to_owned()),
+                None => refusal.message,
+            },
+            Self::Content(why) => why,
+        };
+        let message = format!("Invalid value: {}: {why}", Value::from(shown));
+        let cause = Cause { reason: "FieldValueInvalid", message, field: "patch".into() };
+        Refusal::invalid("", "", "", &[cause])
+    }
+}
+
+/// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
+fn fit(call: &Call, object: Value) -> Result<Decoded, Refusal> {
+    let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
+    fit_as(call, object, sent).map_err(|misfit| misfit.of_body(&call.resource))
+}
+
+/// The same; `sent` is the JSON in which fields may come twice.
+pub(super) fn fit_as(call: &Call, mut object: Value, sent: &[u8]) -> Result<Decoded, Misfit> {
+    let resource = &call.resource;
+    identify(call, &mut object).map_err(Misfit::Identity)?;
+    let unknown = match (&resource.custom, resource.schema()) {
+        (Some(_), Some(schema)) => {
+            if let Some(metadata) = object.get_mut("metadata") {
+                decode::typed_metadata(metadata).map_err(Misfit::Content)?;
+            }
+            crd::prune(schema, &mut object)
+        }
+        (None, Some(schema)) => decode::typed(schema, resource.kind(), &mut object).map_err(Misfit::Content)?,
         (_, None) => Vec::new(),
     };
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
-    match call.params.text("fieldValidation") {
+    let repeated = decode::duplicates(sent);
+    let texts = repeated.iter().map(|path| format!("duplicate field \"{path}\""));
+    let texts: Vec<String> = texts.chain(unknown.iter().map(|path| format!("unknown field \"{path}\""))).collect();
+    let mut warnings = match call.params.text("fieldValidation") {
         "Strict" if !texts.is_empty() => {
-            Err(cannot_be_handled(resource, &format!("strict decoding error: {}", texts.join(", "))))
+            return Err(Misfit::Content(format!("strict decoding error: {}", texts.join(", "))));
         }
-        "Ignore" => Ok(Decoded { object, warnings: Vec::new() }),
-        _ => Ok(Decoded { object, warnings: texts }),
+        "Ignore" => Vec::new(),
+        _ => texts,
+    };
+    warnings.extend(drop_repeated_owners(&mut object));
+    Ok(Decoded { object, warnings })
+}
+
+/// New finalizers of custom objects may lack a domain, which is not recommended.
+pub(super) fn undomained_finalizers(call: &Call, old: Option<&Value>, object: &Value) -> Vec<String> {
+    if call.resource.custom.is_none() || !call.subresource.is_empty() {
+        return Vec::new();
     }
+    let names = |object: &Value| -> Vec<String> {
+        let list = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let known = old.map(names).unwrap_or_default();
+    let standard = ["orphan", "foregroundDeletion", "kubernetes"];
+    let new = names(object).into_iter().filter(|name| !known.contains(name));
+    new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()))
+        .map(|name| {
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
+            format!(
+                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+                 conflicts with other finalizer writers"
+            )
+        })
+        .collect()
+}
+
+/// An object has each of its owners once.
+fn drop_repeated_owners(object: &mut Value) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let (mut known, mut repeated) = (Vec::new(), Vec::new());
+    owners.retain(|owner| {
+        let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
+        let is_new = !known.contains(owner);
+        if is_new {
+            known.push(owner.clone());
+        } else if !repeated.contains(&uid) {
+            repeated.push(uid);
+        }
+        is_new
+    });
+    if repeated.is_empty() {
+        return None;
+    }
+    Some(format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+         reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+        repeated.join(", ")
+    ))
 }
 
 fn cannot_be_handled(resource: &Resource, why: &str) -> Refusal {
     let (kind, version) = (resource.kind(), &resource.version);
-    if resource.custom.is_some() {
-        return Refusal::bad_request(why);
-    }
     Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
 }
 
-fn identify(resource: &Resource, object: &mut Value) -> Result<(), Refusal> {
-    let (kind, api_version) = (resource.kind(), resource.api_version());
+fn identify(call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    let resource = &call.resource;
+    if object.is_null() && resource.custom.is_none() {
+        *object = json!({});
+    }
+    let given = |key: &str| object[key].as_str().unwrap_or_default();
+    match (&resource.custom, call.verb) {
+        (Some(_), Verb::Patch) => same_identity(resource, object)?,
+        (Some(_), _) => is_custom(call, given("kind"), given("apiVersion"), object)?,
+        (None, _) => is_built_in(resource, given("kind"), given("apiVersion"))?,
+    }
     let Value::Object(map) = object else {
-        return Err(Refusal::bad_request(format!("the object provided is unrecognized (must be of type {kind})")));
+        let why = format!("the object provided is unrecognized (must be of type {})", resource.kind());
+        return Err(Refusal::bad_request(why));
     };
-    let given = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (given_kind, given_api) = (given("kind"), given("apiVersion"));
-    if resource.custom.is_some() && (given_kind.is_empty() || given_api.is_empty()) {
-        let missing = if given_kind.is_empty() { "kind" } else { "apiVersion" };
-        return Err(Refusal::bad_request(format!("Object '{missing}' is missing in the body of a {kind}")));
+    map.insert("kind".into(), resource.kind().into());
+    map.insert("apiVersion".into(), resource.api_version().into());
+    Ok(())
+}
+
+/// A custom object stays of its kind and version when it is patched.
+fn same_identity(resource: &Resource, object: &Value) -> Result<(), Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let given = object["kind"].as_str().unwrap_or_default();
+    for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind().to_owned())] {
+        let found = &object[field];
+        if *found != expected.as_str() {
+            let message = format!("Invalid value: {found}: must be {expected}");
+            let cause = Cause { reason: "FieldValueInvalid", message, field: field.into() };
+            return Err(Refusal::invalid(&resource.of.group, given, name, &[cause]));
+        }
+    }
+    Ok(())
+}
+
+fn is_custom(call: &Call, given_kind: &str, given_api: &str, object: &Value) -> Result<(), Refusal> {
+    let resource = &call.resource;
+    let (kind, api_version) = (resource.kind(), resource.api_version());
+    if given_kind.is_empty() {
+        let (sent, shown) = (String::from_utf8_lossy(&call.body), decode::summary(&call.body));
+        let why = format!("Object 'Kind' is missing in '{}' ({shown})", sent.trim_end());
+        return Err(Refusal::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why}"
+        )));
+    }
+    if given_api != api_version {
+        return Err(wrong_version(given_api, &api_version));
+    }
+    if given_kind != kind {
+        let message = format!("Invalid value: {given_kind:?}: must be {kind}");
+        let cause = Cause { reason: "FieldValueInvalid", message, field: "kind".into() };
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        return Err(Refusal::invalid(&resource.of.group, given_kind, name, &[cause]));
+    }
+    Ok(())
+}
+
+fn wrong_version(given: &str, expected: &str) -> Refusal {
+    Refusal::bad_request(format!(
+        "the API version in the data ({given}) does not match the expected API version ({expected})"
+    ))
+}
+
+fn is_built_in(resource: &Resource, given_kind: &str, given_api: &str) -> Result<(), Refusal> {
+    let (kind, api_version) = (resource.kind(), resource.api_version());
+    let (group, version) = given_api.rsplit_once('/').unwrap_or(("", given_api));
+    if given_api != api_version && group == resource.of.group && OLD_VERSIONS.contains(&version) {
+        return Err(wrong_version(given_api, &api_version));
     }
     if !given_kind.is_empty() && given_kind != kind {
-        let version = given_api.rsplit('/').next().unwrap_or_default();
+        let own_group = resource.of.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
         return Err(Refusal::bad_request(format!(
-            "{given_kind} in version {version:?} cannot be handled as a {kind}: converting (v1.{given_kind}) to (core.{kind}): unknown conversion"
+            "{given_kind} in version {version:?} cannot be handled as a {kind}: converting (v1.{given_kind}) to \
+             ({own_group}.{kind}): unknown conversion"
         )));
     }
     if !given_api.is_empty() && given_api != api_version {
-        let version = given_api.rsplit('/').next().unwrap_or_default();
         return Err(Refusal::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version {given_api:?}"
+            "{kind} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version \
+             {given_api:?} in scheme \"pkg/runtime/scheme.go:111\""
         )));
     }
-    map.insert("kind".into(), kind.into());
-    map.insert("apiVersion".into(), api_version.into());
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, body, strategy};
+use super::{Answer, admission, body, judge, ownership, strategy};
 use crate::{
     admit, apply, crd,
     request::Call,
@@ -17,15 +17,20 @@ const NAME_ATTEMPTS_MAX: usize = 8;
 const NAME_BASE_LEN_MAX: usize = 58;
 
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let body::Decoded { object, warnings } = body::read(call)?;
-    if let Some(reviewed) = super::subresources::review(state, call, &object) {
+    let body::Decoded { object, mut warnings } = body::read(call)?;
+    warnings.extend(body::undomained_finalizers(call, None, &object));
+    if let Some(reviewed) = super::reviews::review(state, call, &object)? {
         return Ok(Answer::created(reviewed));
     }
-    let object = store(state, call, object, |call, state, object| {
-        apply::update(&Writing::of(call, state).request(), None, object);
-        Ok(())
-    })?;
+    let object = store(state, call, object, own_all)?;
     Ok(Answer::created(object).with_warnings(warnings))
+}
+
+/// All that a new object has is its creator's.
+#[allow(clippy::unnecessary_wraps, reason = "as `store` takes it: an apply may be refused")]
+pub(super) fn own_all(call: &Call, state: &State, object: &mut Value) -> Result<(), Refusal> {
+    apply::update(&Writing::of(call, state).request(), None, object);
+    Ok(())
 }
 
 /// Who writes, for managedFields.
@@ -63,25 +68,31 @@ pub(super) fn store(
 ) -> Result<std::sync::Arc<Value>, Refusal> {
     let resource = &call.resource;
     set_namespace(call, &mut object)?;
-    if object["metadata"]["resourceVersion"].as_str().is_some_and(|version| !["", "0"].contains(&version)) {
-        return Err(Refusal::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "InternalError",
-            "resourceVersion should not be set on objects to be created",
-        ));
+    check_namespace(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
+    let version = object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
+    if version.is_some_and(|version| version > 0) {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
+    let sent = object.clone();
     strategy::prepare_create(state, resource, &mut object);
     match resource.schema() {
         Some(schema) if resource.custom.is_some() => crd::default(schema, &mut object),
         _ => admit::default_object(&resource.api_version(), resource.kind(), &mut object),
     }
+    let mut owned = object.clone();
+    ownership::leave_to_server(resource, &sent, &mut owned);
+    own(call, state, &mut owned)?;
+    match owned["metadata"]["managedFields"].take() {
+        Value::Null => {}
+        managed => object["metadata"]["managedFields"] = managed,
+    }
+    admission::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
-    strategy::validate(call, None, &object)?;
-    check_namespace(state, call, &key.1)?;
+    judge::validate(call, None, &object, Vec::new())?;
     if state.get(&resource.of, &key).is_some() {
         return Err(Refusal::already_exists(&resource.of, &key.1));
     }
-    own(call, state, &mut object)?;
     if call.dry_run() {
         return Ok(object.into());
     }
@@ -89,15 +100,19 @@ pub(super) fn store(
 }
 
 fn set_namespace(call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    if !call.resource.listed.namespaced {
+        if let Some(meta) = object["metadata"].as_object_mut() {
+            meta.remove("namespace");
+        }
+        return Ok(());
+    }
     let given = object["metadata"]["namespace"].as_str().unwrap_or_default();
     if !given.is_empty() && given != call.namespace {
         return Err(Refusal::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    if call.resource.listed.namespaced {
-        object["metadata"]["namespace"] = call.namespace.clone().into();
-    }
+    object["metadata"]["namespace"] = call.namespace.clone().into();
     Ok(())
 }
 

@@ -32,17 +32,25 @@ pub(crate) enum Grace {
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
 
+const KIND: &str = "DeleteOptions";
+/// Namespaces that stay.
+const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
+
 pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let options = options(call)?;
     let of = &call.resource.of;
     let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
-    check_preconditions(&call.resource, &object, &options)?;
-    if call.dry_run() {
+    if of.group.is_empty() && of.resource == "namespaces" && LASTING.contains(&call.name.as_str()) {
+        return Err(Refusal::forbidden(of, &call.name, "this namespace may not be deleted"));
+    }
+    check_preconditions(&call.resource, &object, &options.value)?;
+    let (propagation, warning) = propagation(&call.resource, &options.value)?;
+    let grace = options.grace();
+    if options.is_dry {
         return Ok(answer(&call.resource, &object, true));
     }
-    let (last, gone) =
-        remove_object(state, &call.resource, &call.key(), &object, propagation(&options)?, grace(call, &options)?);
-    Ok(answer(&call.resource, &last, gone))
+    let (last, gone) = remove_object(state, &call.resource, &call.key(), &object, propagation, grace);
+    Ok(answer(&call.resource, &last, gone).with_warnings(warning.into_iter().collect()))
 }
 
 fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
@@ -61,62 +69,104 @@ fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
 
 pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let options = options(call)?;
-    let (propagation, grace) = (propagation(&options)?, grace(call, &options)?);
+    let ((propagation, _), grace) = (propagation(&call.resource, &options.value)?, options.grace());
     let selector = list::selector(call)?;
     let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let revision = state.revision;
     let table = state.table(&call.resource.of);
     let matching = table.range(namespace, None).filter(|(_, object)| selector.matches(object));
     let doomed: Vec<(Key, Arc<Value>)> = matching.map(|(key, object)| (key.clone(), object.clone())).collect();
-    if !call.dry_run() {
+    if !options.is_dry {
         for (key, object) in &doomed {
             remove_object(state, &call.resource, key, object, propagation, grace);
         }
     }
     let items: Vec<Value> = doomed.iter().map(|(_, object)| list::item(&call.resource, object)).collect();
-    Ok(Answer::ok(json!({
-        "kind": call.resource.list_kind,
-        "apiVersion": call.resource.api_version(),
-        "metadata": { "resourceVersion": revision.to_string() },
-        "items": items,
-    })))
+    Ok(Answer::ok(list::all(&call.resource, items, revision)))
 }
 
-fn options(call: &Call) -> Result<Value, Refusal> {
-    let mut options = if call.body.is_empty() { json!({}) } else { body::read_built_in(call, "DeleteOptions")? };
-    if !call.params.text("propagationPolicy").is_empty() {
-        options["propagationPolicy"] = call.params.text("propagationPolicy").into();
+struct Options {
+    value: Value,
+    is_dry: bool,
+}
+
+impl Options {
+    /// A negative time is the shortest.
+    fn grace(&self) -> Grace {
+        let given = self.value["gracePeriodSeconds"].as_i64();
+        given.map_or(Grace::Default, |seconds| Grace::Seconds(if seconds < 0 { 1 } else { seconds }))
     }
-    Ok(options)
 }
 
-fn propagation(options: &Value) -> Result<Propagation, Refusal> {
+/// The options in the body, or else those of the query.
+fn options(call: &Call) -> Result<Options, Refusal> {
+    if call.body.is_empty() {
+        let mut value = json!({});
+        if !call.params.text("propagationPolicy").is_empty() {
+            value["propagationPolicy"] = call.params.text("propagationPolicy").into();
+        }
+        if let Some(seconds) = call.params.number("gracePeriodSeconds")? {
+            value["gracePeriodSeconds"] = seconds.into();
+        }
+        return Ok(Options { value, is_dry: call.dry_run() });
+    }
+    let value = body::read_built_in(call, KIND).map_err(bare)?;
+    let (kind, version) = (value["kind"].as_str().unwrap_or(KIND), value["apiVersion"].as_str().unwrap_or("v1"));
+    if kind != KIND {
+        return Err(Refusal::bad_request(format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    let runs: Vec<&Value> = value["dryRun"].as_array().into_iter().flatten().collect();
+    if runs.iter().any(|run| **run != "All") {
+        let message = format!("Unsupported value: {}: supported values: \"All\"", value["dryRun"]);
+        let cause = Cause { reason: "FieldValueNotSupported", message, field: "dryRun".into() };
+        return Err(Refusal::invalid("meta.k8s.io", KIND, "", &[cause]));
+    }
+    let is_dry = !runs.is_empty();
+    Ok(Options { value, is_dry })
+}
+
+/// Here the real server tells the error alone.
+fn bare(mut refusal: Refusal) -> Refusal {
+    let start = format!("the object provided is unrecognized (must be of type {KIND}): ");
+    if let Some((why, _)) = refusal.message.strip_prefix(&start).and_then(|rest| rest.rsplit_once(" (")) {
+        let why = why.to_owned();
+        refusal.message = why;
+    }
+    refusal
+}
+
+/// What happens to dependents, and what the client is told about that.
+fn propagation(resource: &Resource, options: &Value) -> Result<(Propagation, Option<String>), Refusal> {
+    let refused = |reason, message| {
+        let cause = Cause { reason, message, field: "propagationPolicy".into() };
+        Refusal::invalid("meta.k8s.io", KIND, "", &[cause])
+    };
+    let policy = options["propagationPolicy"].as_str().unwrap_or_default();
+    if !options["orphanDependents"].is_null() && !policy.is_empty() {
+        let what = "orphanDependents and deletionPropagation cannot be both set";
+        return Err(refused("FieldValueInvalid", format!("Invalid value: {policy:?}: {what}")));
+    }
     if options["orphanDependents"] == true {
-        return Ok(Propagation::Orphan);
+        return Ok((Propagation::Orphan, None));
     }
-    match options["propagationPolicy"].as_str().unwrap_or_default() {
-        "" | "Background" => Ok(Propagation::Background),
-        "Foreground" => Ok(Propagation::Foreground),
-        "Orphan" => Ok(Propagation::Orphan),
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    let keeps_dependents = [("batch", "jobs"), ("", "replicationcontrollers")].contains(&of);
+    match policy {
+        "" if keeps_dependents && options["orphanDependents"].is_null() => {
+            let text = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
+                        remove them or set propagationPolicy=Orphan to suppress this warning";
+            Ok((Propagation::Orphan, (of.1 == "jobs").then(|| text.into())))
+        }
+        "" | "Background" => Ok((Propagation::Background, None)),
+        "Foreground" => Ok((Propagation::Foreground, None)),
+        "Orphan" => Ok((Propagation::Orphan, None)),
         other => {
-            let cause = Cause {
-                reason: "FieldValueNotSupported",
-                message: format!(
-                    r#"Unsupported value: {other:?}: supported values: "Foreground", "Background", "Orphan", "nil""#
-                ),
-                field: "propagationPolicy".into(),
-            };
-            Err(Refusal::invalid("meta.k8s.io", "DeleteOptions", "", &[cause]))
+            let supported = r#"supported values: "Foreground", "Background", "Orphan", "nil""#;
+            Err(refused("FieldValueNotSupported", format!("Unsupported value: {other:?}: {supported}")))
         }
     }
-}
-
-fn grace(call: &Call, options: &Value) -> Result<Grace, Refusal> {
-    let given = match call.params.number("gracePeriodSeconds")? {
-        Some(seconds) => Some(seconds),
-        None => options["gracePeriodSeconds"].as_i64(),
-    };
-    Ok(given.map_or(Grace::Default, |seconds| Grace::Seconds(seconds.max(0))))
 }
 
 fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), Refusal> {
@@ -162,6 +212,9 @@ pub(crate) fn remove_object(
     let at_once = !held && !marked && seconds == 0 && !is_pod(resource);
     if at_once {
         state.remove(&resource.of, key);
+        if strategy::answers_deleted(resource) {
+            new["metadata"]["resourceVersion"] = state.revision.to_string().into();
+        }
         return (new.into(), true);
     }
     if !marked || (shorter && seconds == 0) {
@@ -175,6 +228,10 @@ pub(crate) fn remove_object(
             return (object.clone(), false);
         }
         return (state.put(&resource.of, key.clone(), new), false);
+    }
+    // It is marked first, which watchers see.
+    if !marked {
+        new = Value::clone(&state.put(&resource.of, key.clone(), new));
     }
     state.remove(&resource.of, key);
     new["metadata"]["resourceVersion"] = state.revision.to_string().into();
@@ -218,6 +275,7 @@ fn set_finalizers(object: &mut Value, propagation: Propagation) {
 }
 
 fn mark(state: &State, object: &mut Value, seconds: i64, resource: &Resource, namespace: bool) {
+    let first = object["metadata"]["deletionTimestamp"].is_null();
     let now = state.clock.now();
     let due = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
     object["metadata"]["deletionTimestamp"] = crate::clock::seconds(due).into();
@@ -226,7 +284,7 @@ fn mark(state: &State, object: &mut Value, seconds: i64, resource: &Resource, na
         return;
     }
     object["metadata"]["deletionGracePeriodSeconds"] = seconds.into();
-    if strategy::counts_generations(resource) {
+    if strategy::counts_generations(resource) && first {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
         object["metadata"]["generation"] = (generation + 1).into();
     }

@@ -1,7 +1,7 @@
 //! `GET` of many objects: selectors, consistent pages, versions of the past.
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Answer;
@@ -14,9 +14,7 @@ use crate::{
 };
 
 /// Where a paged list goes on: the revision that all its pages show, and the last key of the page before.
-#[derive(Serialize, Deserialize)]
 struct Token {
-    v: String,
     rv: u64,
     start: Key,
 }
@@ -102,11 +100,20 @@ pub(super) fn item(resource: &Resource, object: &Value) -> Value {
     item
 }
 
+/// A list of these items, and no more.
+pub(super) fn all(resource: &Resource, items: Vec<Value>, revision: u64) -> Value {
+    envelope(resource, Page { items, more: None }, revision, true)
+}
+
 fn envelope(resource: &Resource, page: Page, revision: u64, all: bool) -> Value {
     let mut meta = Map::new();
+    // Lists of custom kinds write out that nothing follows.
+    if resource.custom.is_some() {
+        meta.insert("continue".into(), "".into());
+    }
     meta.insert("resourceVersion".into(), revision.to_string().into());
     if let Some((start, left)) = page.more {
-        meta.insert("continue".into(), encode_token(&Token { v: "meta.k8s.io/v1".into(), rv: revision, start }).into());
+        meta.insert("continue".into(), encode_token(revision, &start).into());
         if all {
             meta.insert("remainingItemCount".into(), left.into());
         }
@@ -114,14 +121,25 @@ fn envelope(resource: &Resource, page: Page, revision: u64, all: bool) -> Value 
     json!({ "kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": meta, "items": page.items })
 }
 
+/// Where one object or a watch is asked for, the real server takes this for its own fault.
+pub(super) fn unreadable_version(version: &str) -> Refusal {
+    let message =
+        format!("resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax");
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+}
+
 fn check_versions(call: &Call, version: &str) -> Result<(), Refusal> {
+    let cause = |field: &str, why: &str| Cause {
+        reason: "FieldValueForbidden",
+        message: format!("Forbidden: {why}"),
+        field: field.into(),
+    };
+    // Only watches stream what is there.
+    let streams = call.params.given("sendInitialEvents");
+    let streamed = streams.then(|| cause("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     let forbidden = |why: &str| {
-        let cause = Cause {
-            reason: "FieldValueForbidden",
-            message: format!("Forbidden: {why}"),
-            field: "resourceVersionMatch".into(),
-        };
-        Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[cause]))
+        let causes: Vec<Cause> = [cause("resourceVersionMatch", why)].into_iter().chain(streamed.clone()).collect();
+        Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes))
     };
     if !version.is_empty() && version.parse::<u64>().is_err() {
         return Err(Refusal::bad_request(format!(
@@ -129,7 +147,9 @@ fn check_versions(call: &Call, version: &str) -> Result<(), Refusal> {
         )));
     }
     match call.params.text("resourceVersionMatch") {
-        "" => Ok(()),
+        "" => {
+            streamed.clone().map_or(Ok(()), |cause| Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[cause])))
+        }
         _ if version.is_empty() => forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"),
         _ if call.params.given("continue") => forbidden("resourceVersionMatch is forbidden when continue is provided"),
         "Exact" if version == "0" => forbidden(r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#),
@@ -168,15 +188,40 @@ fn too_old(continued: bool, at: u64, current: u64) -> Refusal {
     })
 }
 
-/// Opaque to clients: URL-safe without padding, as the real one's base64.
-fn encode_token(token: &Token) -> String {
-    let json = serde_json::to_vec(token).unwrap_or_default();
-    json.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+/// A token as the real server makes them: opaque to clients.
+fn encode_token(revision: u64, (namespace, name): &Key) -> String {
+    let start = format!("{namespace}/{name}");
+    let token = json!({ "v": TOKEN_VERSION, "rv": revision, "start": start });
+    URL_SAFE_NO_PAD.encode(token.to_string())
 }
 
 fn decode_token(text: &str) -> Result<Token, Refusal> {
-    let bytes: Option<Vec<u8>> =
-        (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect();
-    let token = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    token.ok_or_else(|| Refusal::bad_request("invalid continue token: continue key is not valid"))
+    let refused =
+        |why: String| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| refused(error.to_string()))?;
+    let token: Value =
+        serde_json::from_slice(&bytes).map_err(|error| match String::from_utf8_lossy(&bytes).chars().next() {
+            Some(first) if first != '{' => {
+                refused(format!("invalid character '{first}' looking for beginning of value"))
+            }
+            _ => refused(error.to_string()),
+        })?;
+    let version = token["v"].as_str().unwrap_or_default();
+    if version != TOKEN_VERSION {
+        return Err(refused(format!("server does not recognize this encoded version {version}")));
+    }
+    let Some(rv) = token["rv"].as_u64().filter(|revision| *revision > 0) else {
+        return Err(refused(format!("incorrect encoded start resourceVersion (version {TOKEN_VERSION})")));
+    };
+    let start = token["start"].as_str().unwrap_or_default();
+    if start.is_empty() {
+        return Err(refused(format!("encoded start key empty (version {TOKEN_VERSION})")));
+    }
+    if start.split('/').any(|part| part == "..") {
+        return Err(refused(start.into()));
+    }
+    let (namespace, name) = start.split_once('/').unwrap_or(("", start));
+    Ok(Token { rv, start: (namespace.into(), name.into()) })
 }

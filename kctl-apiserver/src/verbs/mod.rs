@@ -1,12 +1,17 @@
 //! What requests do: one file a verb, all of them on the locked state.
 
-mod access;
+pub(crate) mod access;
+mod admission;
 mod body;
 mod create;
 mod delete;
+mod evict;
+mod judge;
 mod list;
+mod ownership;
 mod patch;
 mod read;
+mod reviews;
 mod scale;
 mod shown;
 mod strategy;
@@ -25,9 +30,12 @@ pub(crate) use update::settle;
 
 use crate::{
     request::{Call, Verb},
-    status::Refusal,
+    status::{Cause, Refusal},
     store::State,
 };
+
+/// Bytes of the name of a field manager: `FieldManagerMaxLength`.
+const MANAGER_LEN_MAX: usize = 128;
 
 /// What a request is answered with.
 pub(crate) struct Answer {
@@ -63,6 +71,7 @@ pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     access::authorize(state, call)?;
     check_options(call)?;
     let form = Form::of(call)?;
+    form.fits(call)?;
     let mut answer = match (call.verb, call.subresource.as_str()) {
         (Verb::Get, "scale") => scale::get(state, call),
         (Verb::Update | Verb::Patch, "scale") => scale::set(state, call),
@@ -77,14 +86,25 @@ pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         (Verb::Delete, _) => delete::delete(state, call),
         (Verb::DeleteCollection, _) => delete::delete_collection(state, call),
     }?;
-    let custom = call.resource.custom.as_ref();
-    answer.warnings.extend(custom.and_then(|custom| custom.warning.clone()));
     if let Payload::Json(object) = &mut answer.payload
         && let Some(shaped) = form.shape(call, object, state.clock.now())
     {
         *object = shaped.into();
     }
     Ok(answer)
+}
+
+/// What every answer about an old kind warns of.
+pub(crate) fn deprecation(call: &Call) -> Option<String> {
+    if let Some(custom) = &call.resource.custom {
+        return custom.warning.clone();
+    }
+    let text = match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
+        ("", "endpoints") => "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        ("", "componentstatuses") => "v1 ComponentStatus is deprecated in v1.19+",
+        _ => return None,
+    };
+    Some(text.into())
 }
 
 fn check_options(call: &Call) -> Result<(), Refusal> {
@@ -95,21 +115,49 @@ fn check_options(call: &Call) -> Result<(), Refusal> {
         Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
         Verb::Get | Verb::List | Verb::Watch => return Ok(()),
     };
-    let unsupported = |field: &str, value: &str, supported: &str| crate::status::Cause {
+    let unsupported = |field: &str, value: &str, supported: &str| Cause {
         reason: "FieldValueNotSupported",
         message: format!("Unsupported value: {value}: supported values: {supported}"),
         field: field.into(),
     };
     let mut causes = Vec::new();
-    match call.params.text("dryRun") {
-        "" | "All" => {}
-        other => causes.push(unsupported("dryRun", &format!("[{other:?}]"), r#""All""#)),
+    // The options of a delete with a body are in the body.
+    if kind != "DeleteOptions" || call.body.is_empty() {
+        match call.params.text("dryRun") {
+            "" | "All" => {}
+            other => causes.push(unsupported("dryRun", &format!("[{other:?}]"), r#""All""#)),
+        }
     }
     match call.params.text("fieldValidation") {
         "" | "Ignore" | "Warn" | "Strict" => {}
         other => {
-            causes.push(unsupported("fieldValidation", &format!("{other:?}"), r#""Ignore", "Strict", "Warn""#));
+            causes.push(unsupported("fieldValidation", &format!("{other:?}"), r#""", "Ignore", "Strict", "Warn""#));
         }
     }
+    if call.verb == Verb::Patch && call.params.given("force") && !call.header("content-type").contains("apply-patch") {
+        let message = "Forbidden: may not be specified for non-apply patch".into();
+        causes.push(Cause { reason: "FieldValueForbidden", message, field: "force".into() });
+    }
+    causes.extend(manager_causes(call.params.text("fieldManager")));
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", kind, "", &causes)) }
+}
+
+/// What is wrong with the name of a field manager (`ValidateFieldManager`).
+fn manager_causes(manager: &str) -> Vec<Cause> {
+    let field = || "fieldManager".to_owned();
+    if manager.len() > MANAGER_LEN_MAX {
+        let message = format!("Too long: may not be more than {MANAGER_LEN_MAX} bytes");
+        return vec![Cause { reason: "FieldValueTooLong", message, field: field() }];
+    }
+    let controls = manager.char_indices().filter(|(_, character)| character.is_control());
+    let cause = |(at, character): (usize, char)| {
+        let shown: String = manager
+            .chars()
+            .map(|one| if one.is_control() { format!("\\x{:02x}", u32::from(one)) } else { one.to_string() })
+            .collect();
+        let code = u32::from(character);
+        let message = format!("Invalid value: \"{shown}\": invalid character U+{code:04X} (at position {at})");
+        Cause { reason: "FieldValueInvalid", message, field: field() }
+    };
+    controls.map(cause).collect()
 }

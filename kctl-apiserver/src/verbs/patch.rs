@@ -4,7 +4,13 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Answer, body, create, update};
-use crate::{apply, crd, decode, request::Call, status::Refusal, store::State};
+use crate::{
+    apply, decode,
+    patch::{go_text, json::JsonPatchError, json_patch},
+    request::Call,
+    status::{Cause, Refusal},
+    store::State,
+};
 
 pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let content_type = call.header("content-type");
@@ -13,19 +19,29 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     if ["application/apply-patch+yaml", "application/apply-patch+json"].contains(&media) {
         return apply_patch(state, call);
     }
-    let patch = match media {
-        "application/json-patch+json" | "application/merge-patch+json" => &call.body,
-        "application/strategic-merge-patch+json" if call.resource.custom.is_none() => &call.body,
+    let custom = call.resource.custom.is_some();
+    match media {
+        "application/json-patch+json" | "application/merge-patch+json" => {}
+        "application/strategic-merge-patch+json" if !custom => {}
+        "application/strategic-merge-patch+json" => {
+            return Err(Refusal::unsupported_media_type(
+                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            ));
+        }
         _ => {
             let mut refusal = Refusal::unsupported_media_type("");
             refusal.message = "415: Unsupported Media Type".into();
             refusal.details = json!({});
             return Err(refusal);
         }
-    };
+    }
     let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
-    let new = patched(call, media, patch, &old)?;
-    let body::Decoded { object: new, warnings } = body::fit(call, new)?;
+    let Patched { object, shown } = patched(call, media, &old)?;
+    let sent = if media == "application/merge-patch+json" { &call.body[..] } else { &[] };
+    let fitted = body::fit_as(call, object, sent).map_err(|misfit| misfit.of_patch(&shown))?;
+    let body::Decoded { object: mut new, mut warnings } = fitted;
+    update::match_names(call, &mut new)?;
+    warnings.extend(body::undomained_finalizers(call, Some(&old), &new));
     let written = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         Ok(())
@@ -33,76 +49,138 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     Ok(Answer::ok(written).with_warnings(warnings))
 }
 
-fn patched(call: &Call, media: &str, patch: &[u8], old: &Value) -> Result<Value, Refusal> {
-    let undecodable = |error: serde_json::Error| {
-        let why = if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() };
-        Refusal::bad_request(format!("error decoding patch: {why}"))
-    };
-    let mut new = old.clone();
+/// What a patch has made of an object.
+struct Patched {
+    object: Value,
+    /// As a refusal shows it: strategic patches show themselves.
+    shown: String,
+}
+
+fn patched(call: &Call, media: &str, old: &Value) -> Result<Patched, Refusal> {
+    let mut object = old.clone();
+    // It may be stored in another version than it is asked for.
+    object["apiVersion"] = call.resource.api_version().into();
     if media == "application/json-patch+json" {
-        let patch: json_patch::Patch = serde_json::from_slice(patch).map_err(undecodable)?;
-        return match json_patch::patch(&mut new, &patch) {
-            Ok(()) => Ok(new),
-            Err(_words_differ) => {
+        json_patch(&mut object, &call.body).map_err(|error| match error {
+            JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),
+            JsonPatchError::Rejected => {
                 let mut refusal = Refusal::invalid("", "", "", &[]);
-                refusal.message = "the server rejected our request due to an error in our request".into();
+                refusal.message = error.to_string();
                 refusal.details = json!({});
-                Err(refusal)
+                refusal
             }
-        };
+        })?;
+        let shown = object.to_string();
+        return Ok(Patched { object, shown });
     }
-    let patch: Value = serde_json::from_slice(patch).map_err(undecodable)?;
-    if media == "application/merge-patch+json" {
-        json_patch::merge(&mut new, &patch);
-    } else {
-        crate::patch::strategic_merge(call.resource.schema(), &mut new, &patch).map_err(Refusal::bad_request)?;
+    let merges = media == "application/merge-patch+json";
+    let undecodable =
+        |why: &str| Refusal::bad_request(format!("{}{why}", if merges { "error decoding patch: " } else { "" }));
+    let patch: Value = serde_json::from_slice(&call.body).map_err(|error| {
+        if error.is_eof() { undecodable("unexpected end of JSON input") } else { undecodable(&error.to_string()) }
+    })?;
+    if !patch.is_object() && !patch.is_null() {
+        let found = go_text::json_type(&patch);
+        return Err(undecodable(&format!(
+            "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        )));
     }
-    Ok(new)
+    if merges {
+        json_patch::merge(&mut object, &patch);
+        let shown = object.to_string();
+        return Ok(Patched { object, shown });
+    }
+    crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch)
+        .map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))?;
+    Ok(Patched { object, shown: go_text::value(&patch) })
 }
 
 fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     if !call.params.given("fieldManager") {
-        let cause = crate::status::Cause {
-            reason: "FieldValueRequired",
-            message: "Required value: is required for apply patch".into(),
-            field: "fieldManager".into(),
-        };
-        return Err(Refusal::invalid("meta.k8s.io", "PatchOptions", "", &[cause]));
+        return Err(needs_manager());
     }
-    let applied = decode::body("application/yaml", &call.body, call.resource.kind())
-        .map_err(|why| Refusal::bad_request(format!("error decoding YAML: {why}")))?;
-    let body::Decoded { object: mut applied, warnings } = body::fit(call, applied)?;
-    let given = applied["metadata"]["name"].as_str().unwrap_or_default();
-    if !given.is_empty() && given != call.name {
-        return Err(Refusal::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({})",
-            call.name
-        )));
+    let applied = applied(call)?;
+    let of = &call.resource.of;
+    let old = state.get(of, &call.key());
+    if old.is_none() && !call.subresource.is_empty() {
+        return Err(Refusal::not_found(of, &call.name));
     }
-    applied["metadata"]["name"] = call.name.clone().into();
-    let Some(old) = state.get(&call.resource.of, &call.key()) else {
-        if !call.subresource.is_empty() {
-            return Err(Refusal::not_found(&call.resource.of, &call.name));
+    let new = apply::apply(&create::Writing::of(call, state).request(), old.as_deref(), &applied)
+        .map_err(|error| refused(call, error))?;
+    let managed_fields = new["metadata"]["managedFields"].clone();
+    let fitted = body::fit_as(call, new, &[]).map_err(|misfit| misfit.of_patch(&applied.to_string()))?;
+    let body::Decoded { object: mut new, mut warnings } = fitted;
+    update::match_names(call, &mut new)?;
+    warnings.extend(body::undomained_finalizers(call, old.as_deref(), &new));
+    let Some(old) = old else {
+        let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+        if !uid.is_empty() {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Refusal::conflict(of, &call.name, &why));
         }
-        let new = apply::apply(&create::Writing::of(call, state).request(), None, &applied)
-            .map_err(|error| refused(call, error))?;
-        let managed_fields = new["metadata"]["managedFields"].clone();
+        // A version of an object that is not there is none.
+        if let Some(meta) = new["metadata"].as_object_mut() {
+            meta.remove("resourceVersion");
+        }
         let created = create::store(state, call, new, |_, _, object| {
             object["metadata"]["managedFields"] = managed_fields;
             Ok(())
         })?;
         return Ok(Answer::created(created).with_warnings(warnings));
     };
-    let new = apply::apply(&create::Writing::of(call, state).request(), Some(&old), &applied)
-        .map_err(|error| refused(call, error))?;
-    if let (Some(_), Some(schema)) = (&call.resource.custom, call.resource.schema()) {
-        let _pruned = crd::prune(schema, &mut applied);
-    }
     let written = update::write(state, call, &old, new, |_, _, _| Ok(()))?;
     Ok(Answer::ok(written).with_warnings(warnings))
 }
 
-fn refused(call: &Call, error: apply::ApplyError) -> Refusal {
+pub(super) fn needs_manager() -> Refusal {
+    let cause = Cause {
+        reason: "FieldValueRequired",
+        message: "Required value: is required for apply patch".into(),
+        field: "fieldManager".into(),
+    };
+    Refusal::invalid("meta.k8s.io", "PatchOptions", "", &[cause])
+}
+
+/// What is applied: an object of the kind of the path.
+fn applied(call: &Call) -> Result<Value, Refusal> {
+    let undecodable = |why: &str| Refusal::bad_request(format!("error decoding YAML: {why}"));
+    let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
+    let mut applied: Value = serde_saphyr::from_str(text).map_err(|error| {
+        undecodable(&format!("error converting YAML to JSON: yaml: {}", decode::first_line(&error)))
+    })?;
+    if !applied.is_object() && !applied.is_null() {
+        let found = go_text::json_type(&applied);
+        return Err(undecodable(&format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type \
+             map[string]interface {{}}"
+        )));
+    }
+    let (kind, version) =
+        (applied["kind"].as_str().unwrap_or_default(), applied["apiVersion"].as_str().unwrap_or_default());
+    if kind != call.resource.kind() || version != call.resource.api_version() {
+        let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+        return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
+    }
+    if call.resource.custom.is_none() {
+        drop_nulls(&mut applied);
+    }
+    Ok(applied)
+}
+
+/// Nulls in the fields of built-in kinds are nothing.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+pub(super) fn refused(call: &Call, error: apply::ApplyError) -> Refusal {
     let text = error.to_string();
     match error {
         apply::ApplyError::Conflicts(conflicts) => {

@@ -7,6 +7,9 @@ use crate::{kinds::Resource, request::Call, status::Refusal, store::State};
 
 pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
     let version = call.params.text("resourceVersion");
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        return Err(super::list::unreadable_version(version));
+    }
     super::list::not_from_the_future(state, version)?;
     let of = &call.resource.of;
     let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;

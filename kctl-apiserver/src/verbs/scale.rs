@@ -8,7 +8,7 @@ use super::{Answer, body, update};
 use crate::{
     apply, decode,
     request::{Call, Verb},
-    status::Refusal,
+    status::{Cause, Refusal},
     store::State,
 };
 
@@ -93,17 +93,26 @@ pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
 pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
     let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let applies = call.header("content-type").contains("apply-patch");
+    if applies && !call.params.given("fieldManager") {
+        return Err(super::patch::needs_manager());
+    }
     let scale = wanted(call, &old)?;
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
         return Err(Refusal::bad_request("Scale: spec.replicas must be an integer"));
     };
     if replicas < 0 {
-        let cause = crate::status::Cause {
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
-            field: "spec.replicas".into(),
-        };
-        return Err(Refusal::invalid("autoscaling", "Scale", &call.name, &[cause]));
+        return Err(negative(call, replicas));
+    }
+    if applies {
+        let applied = part_of(call, replicas);
+        let new = apply::apply(&super::create::Writing::of(call, state).request(), Some(&old), &applied)
+            .map_err(|error| super::patch::refused(call, error))?;
+        let written = update::write(state, call, &old, new, |_, _, new| {
+            forget_times(call, new);
+            Ok(())
+        })?;
+        return Ok(Answer::ok(scale_of(call, &written)));
     }
     let mut new = Value::clone(&old);
     let mut place = &mut new;
@@ -114,9 +123,49 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     new["metadata"]["resourceVersion"] = scale["metadata"]["resourceVersion"].clone();
     let written: Arc<Value> = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
+        forget_times(call, new);
         Ok(())
     })?;
     Ok(Answer::ok(scale_of(call, &written)))
+}
+
+/// For built-in kinds the real server does not write when a scale has changed; what has no time comes first.
+fn forget_times(call: &Call, object: &mut Value) {
+    if call.resource.custom.is_some() {
+        return;
+    }
+    let Some(entries) = object["metadata"]["managedFields"].as_array_mut() else { return };
+    for entry in entries.iter_mut().filter(|entry| entry["subresource"] == "scale") {
+        if let Some(entry) = entry.as_object_mut() {
+            entry.remove("time");
+        }
+    }
+    entries.sort_by_key(|entry| (entry["operation"] != "Apply", entry["time"].as_str().unwrap_or_default().to_owned()));
+}
+
+/// The part of an object that its scale is.
+fn part_of(call: &Call, replicas: i64) -> Value {
+    let mut applied = json!({
+        "apiVersion": call.resource.api_version(),
+        "kind": call.resource.kind(),
+        "metadata": { "name": call.name, "namespace": call.namespace },
+    });
+    let place = paths(call).spec.into_iter().fold(&mut applied, |place, part| &mut place[part]);
+    *place = replicas.into();
+    applied
+}
+
+fn negative(call: &Call, replicas: i64) -> Refusal {
+    let of = &call.resource.of;
+    let (group, kind, field, what) = match &call.resource.custom {
+        Some(_) => {
+            let field = format!(".{}", paths(call).spec.join("."));
+            (of.group.as_str(), call.resource.kind(), field, "should be a non-negative integer")
+        }
+        None => ("autoscaling", "Scale", "spec.replicas".to_owned(), "must be greater than or equal to 0"),
+    };
+    let message = format!("Invalid value: {replicas}: {what}");
+    Refusal::invalid(group, kind, &call.name, &[Cause { reason: "FieldValueInvalid", message, field }])
 }
 
 fn wanted(call: &Call, old: &Value) -> Result<Value, Refusal> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::read::in_version;
 use crate::{
     kinds::Resource,
-    request::Call,
+    request::{Call, Verb},
     status::Refusal,
     table::{self, Include},
 };
@@ -27,6 +27,7 @@ impl Form {
         if accept.is_empty() {
             return Ok(Self::Plain);
         }
+        let mut asks_for_unknown = false;
         for part in accept.split(',') {
             let mut pieces = part.split(';').map(str::trim);
             let media = pieces.next().unwrap_or_default();
@@ -43,16 +44,42 @@ impl Form {
                 "Table" if known && meta => return include(call).map(Self::Table),
                 "PartialObjectMetadata" if known && meta => return Ok(Self::Partial),
                 "PartialObjectMetadataList" if known && meta => return Ok(Self::PartialList),
-                _ => {}
+                _ => asks_for_unknown |= known,
             }
         }
-        let mut refusal = Refusal::new(
-            StatusCode::NOT_ACCEPTABLE,
-            "NotAcceptable",
-            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml",
-        );
+        let forms = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        if asks_for_unknown {
+            return Err(not_acceptable(&format!("only the following media types are accepted: {forms}")));
+        }
+        let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        let mut refusal =
+            not_acceptable(&format!("406: Not Acceptable\n\nAvailable representations: {forms}, {streams}"));
         refusal.details = json!({});
         Err(refusal)
+    }
+
+    /// Metadata of an object is not that of a list.
+    ///
+    /// # Errors
+    /// The client has asked for the other one.
+    pub(crate) fn fits(self, call: &Call) -> Result<(), Refusal> {
+        let resource = &call.resource;
+        let group = resource.of.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        let of = |kind: &str| match resource.custom {
+            Some(_) => "*unstructured.Unstructured".to_owned(),
+            None => format!("*{group}.{kind}"),
+        };
+        match (self, call.verb) {
+            (Self::PartialList, Verb::Get) => Err(not_acceptable(&format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                of(resource.kind())
+            ))),
+            (Self::Partial, Verb::List) => Err(not_acceptable(&format!(
+                "you requested PartialObjectMetadata, but the requested object is a list ({})",
+                of(&resource.list_kind)
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// An object or a list in this form; nothing when it goes out as it is.
@@ -70,7 +97,7 @@ impl Form {
             Self::Table(include) => {
                 let objects = if list { typed_items(resource, answer) } else { vec![answer.clone()] };
                 let meta = if list {
-                    answer["metadata"].clone()
+                    meta_of(answer)
                 } else {
                     json!({ "resourceVersion": answer["metadata"]["resourceVersion"] })
                 };
@@ -98,6 +125,10 @@ impl Form {
     }
 }
 
+fn not_acceptable(why: &str) -> Refusal {
+    Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why)
+}
+
 fn include(call: &Call) -> Result<Include, Refusal> {
     match call.params.text("includeObject") {
         "" | "Metadata" => Ok(Include::Metadata),
@@ -109,9 +140,20 @@ fn include(call: &Call) -> Result<Include, Refusal> {
     }
 }
 
+/// The metadata of a list, which in these forms leaves out that nothing follows.
+fn meta_of(list: &Value) -> Value {
+    let mut meta = list["metadata"].clone();
+    if let Some(meta) = meta.as_object_mut()
+        && meta.get("continue").is_some_and(|follows| follows == "")
+    {
+        meta.remove("continue");
+    }
+    meta
+}
+
 fn partial_list(list: &Value) -> Value {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
-    table::partial_list(items, list["metadata"].clone())
+    table::partial_list(items, meta_of(list))
 }
 
 /// Items with the kind that lists of built-in kinds leave out.

@@ -2,13 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    crd,
-    kinds::Resource,
-    request::Call,
-    status::{Cause, Refusal},
-    store::State,
-};
+use crate::{crd, kinds::Resource, store::State};
 
 /// Built-in resources whose `metadata.generation` counts changes, as the real server was seen to do it.
 const COUNTED: &[(&str, &str)] = &[
@@ -49,7 +43,9 @@ pub(super) fn answers_deleted(resource: &Resource) -> bool {
         "serviceaccounts",
         "services",
     ];
-    resource.of.group.is_empty() && OBJECT.contains(&resource.of.resource.as_str())
+    let name = resource.of.resource.as_str();
+    (resource.of.group.is_empty() && OBJECT.contains(&name))
+        || (resource.of.group == "storage.k8s.io" && name == "storageclasses")
 }
 
 pub(super) fn counts_generations(resource: &Resource) -> bool {
@@ -72,8 +68,6 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         meta.insert("creationTimestamp".into(), state.clock.seconds().into());
         if counts_generations(resource) {
             meta.insert("generation".into(), 1.into());
-        } else {
-            meta.remove("generation");
         }
     }
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
@@ -81,6 +75,15 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         ("", "pods") => {
             let class = qos_class(object);
             object["status"] = json!({ "phase": "Pending", "qosClass": class });
+            if object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+                object["status"]["conditions"] = json!([{
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                    "lastTransitionTime": state.clock.seconds(),
+                }]);
+            }
         }
         ("", "namespaces") => {
             object["status"] = json!({ "phase": "Active" });
@@ -91,11 +94,65 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
         }
         ("apiextensions.k8s.io", "customresourcedefinitions") => establish(state, object),
+        ("", "nodes") if object["spec"]["taints"].is_null() => {
+            object["spec"]["taints"] = json!([{ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" }]);
+        }
+        ("batch", "jobs") => select_own_pods(object),
         ("apps" | "batch" | "policy", _) if resource.has_status() => {
             object["status"] = json!({});
         }
-        ("", "persistentvolumes" | "persistentvolumeclaims") => object["status"] = json!({ "phase": "Pending" }),
+        ("", "persistentvolumes" | "persistentvolumeclaims") => {
+            protect_storage(resource, object);
+            if resource.of.resource == "persistentvolumes" {
+                object["status"]["lastPhaseTransitionTime"] = state.clock.seconds().into();
+            }
+        }
+        ("coordination.k8s.io", "leases") => drop_disabled(object),
         _ => {}
+    }
+}
+
+/// The selector and the labels by which a job knows its pods (`generateSelector`).
+fn select_own_pods(job: &mut Value) {
+    job["status"] = json!({});
+    if job["spec"]["manualSelector"] == true {
+        return;
+    }
+    let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
+    let labels = [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ];
+    for (label, value) in labels {
+        job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
+    }
+    job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
+    // A job without labels of its own has those of its pods.
+    let template = job["spec"]["template"]["metadata"]["labels"].clone();
+    let own = &mut job["metadata"]["labels"];
+    if own.as_object().is_none_or(Map::is_empty) {
+        *own = template;
+    }
+}
+
+/// What the admission plugin `StorageObjectInUseProtection` adds.
+fn protect_storage(resource: &Resource, object: &mut Value) {
+    let name = if resource.of.resource == "persistentvolumes" { "pv" } else { "pvc" };
+    let finalizer = Value::from(format!("kubernetes.io/{name}-protection"));
+    match &mut object["metadata"]["finalizers"] {
+        Value::Array(list) if list.contains(&finalizer) => {}
+        Value::Array(list) => list.push(finalizer),
+        none => *none = json!([finalizer]),
+    }
+    object["status"] = json!({ "phase": "Pending" });
+}
+
+/// Fields of leases that belong to a feature which is off by default: `CoordinatedLeaderElection`.
+fn drop_disabled(lease: &mut Value) {
+    for field in ["strategy", "preferredHolder"] {
+        set(&mut lease["spec"], field, None);
     }
 }
 
@@ -145,6 +202,7 @@ fn establish(state: &State, definition: &mut Value) {
 
 /// Carries over what a write of the object or of its status may not touch, and counts the generation.
 pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     let custom = resource.custom.is_some();
     match subresource {
         "status" => {
@@ -169,6 +227,16 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
         _ => {}
     }
+    match of {
+        ("coordination.k8s.io", "leases") => drop_disabled(new),
+        ("", "services") => keep_addresses(old, new),
+        ("", "namespaces") if subresource.is_empty() => {
+            // They have their own subresource.
+            let finalizers = old["spec"].get("finalizers").cloned();
+            set(&mut new["spec"], "finalizers", finalizers);
+        }
+        _ => {}
+    }
     let meta = &old["metadata"];
     for server_owned in
         ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
@@ -178,9 +246,42 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     if resource.of.resource == "customresourcedefinitions" && subresource.is_empty() {
         accept_names(new);
     }
-    if counts_generations(resource) && changes_generation(resource, old, new) {
+    if of == ("apps", "daemonsets") && old["spec"]["template"] != new["spec"]["template"] {
+        count_template(old, new);
+    }
+    let annotated = of == ("apps", "deployments")
+        && subresource.is_empty()
+        && old["metadata"]["annotations"] != new["metadata"]["annotations"];
+    if counts_generations(resource) && (annotated || changes_generation(resource, old, new)) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
     }
+}
+
+/// The addresses of a service that an update leaves out stay; a changed first one is told for all.
+fn keep_addresses(old: &Value, new: &mut Value) {
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    if is["type"] == "ExternalName" && was["type"] != "ExternalName" {
+        for field in ["clusterIP", "clusterIPs", "internalTrafficPolicy", "ipFamilies", "ipFamilyPolicy"] {
+            set(is, field, None);
+        }
+    }
+    if was["type"] == "ExternalName" || is["type"] == "ExternalName" {
+        return;
+    }
+    if is["clusterIP"].as_str().is_none_or(str::is_empty) {
+        set(is, "clusterIP", was.get("clusterIP").cloned());
+    }
+    if is["clusterIPs"].is_null() || (is["clusterIPs"] == was["clusterIPs"] && is["clusterIP"] != was["clusterIP"]) {
+        let address = is["clusterIP"].clone();
+        set(is, "clusterIPs", (!address.is_null()).then(|| json!([address])));
+    }
+}
+
+/// A daemon set counts the changes of its template in an annotation.
+fn count_template(old: &Value, new: &mut Value) {
+    const COUNT: &str = "deprecated.daemonset.template.generation";
+    let known = old["metadata"]["annotations"][COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
+    new["metadata"]["annotations"][COUNT] = (known.unwrap_or(0) + 1).to_string().into();
 }
 
 fn accept_names(definition: &mut Value) {
@@ -215,59 +316,4 @@ fn changes_generation(resource: &Resource, old: &Value, new: &Value) -> bool {
         one.iter().any(|(key, value)| !ignored(key) && other.get(key) != Some(value))
     };
     differs(old, new) || differs(new, old)
-}
-
-/// Checks an object of any kind.
-pub(super) fn validate(call: &Call, old: Option<&Value>, object: &Value) -> Result<(), Refusal> {
-    let resource = &call.resource;
-    let cause = |error: crd::FieldError| Cause { reason: error.reason, message: error.message, field: error.field };
-    let mut causes = crate::admit::metadata(resource, object);
-    if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
-        let mut errors = crd::validate(schema, object);
-        if !custom.rules().is_empty() {
-            custom.rules().validate(object, old, &mut errors);
-        }
-        causes.extend(errors.into_iter().map(cause));
-    }
-    if resource.of.resource == "customresourcedefinitions" {
-        causes.extend(crd::validate_definition(object).into_iter().map(cause));
-    }
-    if resource.custom.is_none() {
-        causes.extend(crate::admit::required(resource, object));
-    }
-    refuse(resource, object, &causes)
-}
-
-/// Checks what an update may not change.
-pub(super) fn validate_update(call: &Call, old: &Value, new: &Value) -> Result<(), Refusal> {
-    let mut causes = Vec::new();
-    for field in ["name", "namespace", "uid", "creationTimestamp"] {
-        let (old, new) = (&old["metadata"][field], &new["metadata"][field]);
-        if old != new && !new.is_null() {
-            causes.push(Cause {
-                reason: "FieldValueInvalid",
-                message: format!("Invalid value: {new}: field is immutable"),
-                field: format!("metadata.{field}"),
-            });
-        }
-    }
-    if call.resource.custom.is_some()
-        && new["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty)
-        && call.verb == crate::request::Verb::Update
-    {
-        causes.push(Cause {
-            reason: "FieldValueInvalid",
-            message: "Invalid value: 0: must be specified for an update".into(),
-            field: "metadata.resourceVersion".into(),
-        });
-    }
-    refuse(&call.resource, new, &causes)
-}
-
-fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<(), Refusal> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if causes.is_empty() {
-        return Ok(());
-    }
-    Err(Refusal::invalid(&resource.of.group, resource.kind(), name, causes))
 }

@@ -1,38 +1,37 @@
-//! What is created and not stored: bindings, evictions, tokens, reviews.
+//! What is created and not stored: bindings, evictions, tokens.
 
 use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{
-    Answer,
-    access::{self, Attributes},
-    body,
-    delete::{Grace, Propagation, remove_object},
-    update,
-};
+use super::{Answer, body, evict, update};
 use crate::{
-    request::{Call, User},
-    status::Refusal,
+    apply,
+    request::Call,
+    status::{Cause, Refusal},
     store::State,
 };
 
 /// `POST` to a subresource of an object.
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
-    let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let kind = call.resource.subresource(&call.subresource).map_or("", |listed| &listed.kind);
     let sent = body::read_built_in(call, kind)?;
+    let named = sent["metadata"]["name"].as_str().unwrap_or_default();
+    if ["binding", "eviction"].contains(&call.subresource.as_str()) && !named.is_empty() && named != call.name {
+        return Err(Refusal::bad_request(format!("name in URL does not match name in {kind} object")));
+    }
+    let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     match call.subresource.as_str() {
         "binding" => bind(state, call, &object, &sent),
-        "eviction" => Ok(evict(state, call, &object, &sent)),
-        "token" => Ok(token(state, call, sent)),
+        "eviction" => evict::evict(state, call, &object, &sent),
+        "token" => token(state, call, &object, sent),
         _ => Err(Refusal::method_not_allowed()),
     }
 }
 
-fn success(code: StatusCode) -> Answer {
+pub(super) fn success(code: StatusCode) -> Answer {
     let status =
         json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
     Answer { code, ..Answer::ok(status) }
@@ -41,6 +40,9 @@ fn success(code: StatusCode) -> Answer {
 /// Gives a pod its node (`pkg/registry/core/pod/storage`, `assignPod`).
 fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Result<Answer, Refusal> {
     let node = binding["target"]["name"].as_str().unwrap_or_default();
+    if node.is_empty() {
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", "target.name: Required value"));
+    }
     let bound = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     if !bound.is_empty() {
         let why = format!("pod {} is already assigned to node {bound:?}", call.name);
@@ -56,19 +58,35 @@ fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Re
     Ok(success(StatusCode::CREATED))
 }
 
-fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: &Value) -> Answer {
-    let given = eviction["deleteOptions"]["gracePeriodSeconds"].as_i64();
-    let grace = given.map_or(Grace::Default, |seconds| Grace::Seconds(seconds.max(0)));
-    remove_object(state, &call.resource, &call.key(), pod, Propagation::Background, grace);
-    success(StatusCode::CREATED)
-}
+/// Shortest life of a token, in seconds.
+const TOKEN_SECONDS_MIN: i64 = 600;
 
-fn token(state: &mut State, call: &Call, mut request: Value) -> Answer {
+fn token(state: &mut State, call: &Call, account: &Value, mut request: Value) -> Result<Answer, Refusal> {
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(3_600);
+    if seconds < TOKEN_SECONDS_MIN {
+        let message = format!("Invalid value: {seconds}: may not specify a duration less than 10 minutes");
+        let cause = Cause { reason: "FieldValueInvalid", message, field: "spec.expirationSeconds".into() };
+        return Err(Refusal::invalid("authentication.k8s.io", "TokenRequest", "", &[cause]));
+    }
     let now = state.clock.now();
     let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
     request["kind"] = "TokenRequest".into();
     request["apiVersion"] = "authentication.k8s.io/v1".into();
+    if request["metadata"].is_null() {
+        request["metadata"] = json!({});
+    }
+    let writing = super::create::Writing::of(call, state);
+    let schema = crate::schema::Schema::built_in("authentication.k8s.io/v1", "TokenRequest");
+    let writer = apply::Request { schema, api_version: "authentication.k8s.io/v1", ..writing.request() };
+    apply::update(&writer, None, &mut request);
+    for (field, value) in [
+        ("name", account["metadata"]["name"].clone()),
+        ("namespace", account["metadata"]["namespace"].clone()),
+        ("uid", account["metadata"]["uid"].clone()),
+        ("creationTimestamp", crate::clock::seconds(now).into()),
+    ] {
+        request["metadata"][field] = value;
+    }
     request["spec"]["expirationSeconds"] = seconds.into();
     let token = format!("{}.{}.{}", call.namespace, call.name, state.chance.uid());
     state.add_token(token.clone(), call.key(), expires);
@@ -76,46 +94,7 @@ fn token(state: &mut State, call: &Call, mut request: Value) -> Answer {
         "token": token,
         "expirationTimestamp": crate::clock::seconds(expires),
     });
-    Answer { code: StatusCode::CREATED, ..Answer::ok(request) }
-}
-
-/// Objects that are questions: the answer is in their status.
-pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Option<Value> {
-    let mut answered = asked.clone();
-    let user = match call.resource.of.resource.as_str() {
-        "selfsubjectaccessreviews" => call.user.clone(),
-        "subjectaccessreviews" | "localsubjectaccessreviews" => User {
-            name: asked["spec"]["user"].as_str().unwrap_or_default().into(),
-            groups: asked["spec"]["groups"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect(),
-        },
-        "selfsubjectreviews" => {
-            answered["status"] = json!({ "userInfo": { "username": call.user.name, "groups": call.user.groups } });
-            return Some(answered);
-        }
-        _ => return None,
-    };
-    let attributes = &asked["spec"]["resourceAttributes"];
-    let text = |field: &str| attributes[field].as_str().unwrap_or_default();
-    let allowed = access::allowed(
-        state,
-        &user,
-        &Attributes {
-            verb: text("verb"),
-            group: text("group"),
-            resource: text("resource"),
-            subresource: text("subresource"),
-            namespace: text("namespace"),
-            name: text("name"),
-        },
-    );
-    answered["status"] = json!({ "allowed": allowed });
-    Some(answered)
+    Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
 }
 
 /// The body of a namespace whose finalizers were changed.
@@ -125,6 +104,7 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
     let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let mut new = Value::clone(&old);
     new["spec"] = sent["spec"].clone();
+    apply::update(&super::create::Writing::of(call, state).request(), Some(&old), &mut new);
     let written = update::settle(state, of, call.key(), &old, new);
     Ok(Answer { warnings, ..Answer::ok(written) })
 }

@@ -4,38 +4,41 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, body, create::Writing, strategy};
+use super::{Answer, admission, body, create::Writing, judge, strategy};
 use crate::{
     admit, apply, crd,
-    request::Call,
-    status::{GroupResource, Refusal},
+    request::{Call, Verb},
+    status::{Cause, GroupResource, Refusal},
     store::{Key, State},
 };
 
+/// Resources whose objects a `PUT` creates.
+const CREATED_BY_UPDATE: &[(&str, &str)] = &[
+    ("", "endpoints"),
+    ("", "events"),
+    ("", "limitranges"),
+    ("", "services"),
+    ("coordination.k8s.io", "leases"),
+    ("events.k8s.io", "events"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("scheduling.k8s.io", "priorityclasses"),
+];
+
 pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let body::Decoded { object: mut new, warnings } = body::read(call)?;
+    let body::Decoded { object: mut new, mut warnings } = body::read(call)?;
     let of = &call.resource.of;
-    let name = new["metadata"]["name"].as_str().unwrap_or_default();
-    if name.is_empty() && call.resource.custom.is_some() {
-        return Err(Refusal::bad_request("name must be provided"));
-    }
-    if !name.is_empty() && name != call.name {
-        return Err(Refusal::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            call.name
-        )));
-    }
-    new["metadata"]["name"] = call.name.clone().into();
-    if call.resource.listed.namespaced {
-        let namespace = new["metadata"]["namespace"].as_str().unwrap_or_default();
-        if !namespace.is_empty() && namespace != call.namespace {
-            return Err(Refusal::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
+    match_names(call, &mut new)?;
+    let Some(old) = state.get(of, &call.key()) else {
+        if !(CREATED_BY_UPDATE.contains(&(of.group.as_str(), of.resource.as_str())) && call.subresource.is_empty()) {
+            return Err(Refusal::not_found(of, &call.name));
         }
-        new["metadata"]["namespace"] = call.namespace.clone().into();
-    }
-    let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+        let created = super::create::store(state, call, new, super::create::own_all)?;
+        return Ok(Answer::created(created).with_warnings(warnings));
+    };
+    warnings.extend(body::undomained_finalizers(call, Some(&old), &new));
     let (given, known) = (new["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !given.is_empty() && given != known {
         let (resource, namespace) = (&of.resource, &call.namespace);
@@ -57,6 +60,33 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     Ok(Answer::ok(written).with_warnings(warnings))
 }
 
+/// Name and namespace of a sent object are those of the path.
+pub(super) fn match_names(call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if name.is_empty() {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name
+        )));
+    }
+    if name != call.name {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        )));
+    }
+    if call.resource.listed.namespaced {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        if !namespace.is_empty() && namespace != call.namespace {
+            return Err(Refusal::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        object["metadata"]["namespace"] = call.namespace.clone().into();
+    }
+    Ok(())
+}
+
 /// Stores a changed object; `own` says whose the changed fields are now.
 pub(super) fn write(
     state: &mut State,
@@ -66,19 +96,31 @@ pub(super) fn write(
     own: impl FnOnce(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
 ) -> Result<Arc<Value>, Refusal> {
     let resource = &call.resource;
-    strategy::validate_update(call, old, &new)?;
     let version = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+        return Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message));
+    }
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
         return Err(Refusal::modified(&resource.of, &call.name));
     }
+    let is_scale = call.subresource == "scale";
+    if version.is_empty() && resource.custom.is_some() && call.verb == Verb::Update && !is_scale {
+        let message = "Invalid value: 0: must be specified for an update".into();
+        let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
+        return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
+    }
+    let causes = judge::changes_of_metadata(call, old, &new);
     strategy::prepare_update(resource, &call.subresource, old, &mut new);
     match resource.schema() {
         Some(schema) if resource.custom.is_some() => crd::default(schema, &mut new),
         _ => admit::default_object(&resource.api_version(), resource.kind(), &mut new),
     }
-    strategy::validate(call, Some(old), &new)?;
+    admission::admit_change(state, call, old, &mut new)?;
+    judge::validate(call, Some(old), &new, causes)?;
     own(&Writing::of(call, state).request(), old, &mut new)?;
     if call.dry_run() {
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
         return Ok(new.into());
     }
     Ok(settle(state, &resource.of, call.key(), old, new))

@@ -47,16 +47,11 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
     let version = call.params.text("resourceVersion");
     let asked = match version {
         "" => 0,
-        text => text.parse::<u64>().map_err(|_| {
-            let mut refusal = Refusal::bad_request(format!(
-                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-            ));
-            (refusal.code, refusal.reason) = (http::StatusCode::INTERNAL_SERVER_ERROR, "");
-            refusal
-        })?,
+        text => text.parse::<u64>().map_err(|_| list::unreadable_version(text))?,
     };
     let sends_initial = call.params.flag("sendInitialEvents");
     check_initial(call)?;
+    call.params.number("limit")?;
     let bookmarks = call.params.flag("allowWatchBookmarks");
     let life = call.params.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
     let revision = state.revision;
@@ -77,7 +72,8 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         let matching = table.range(namespace, None).filter(|(_, object)| start.selector.matches(object));
         start.initial = matching.map(|(_, object)| start.event("ADDED", object)).collect();
         start.revision = revision;
-        if sends_initial && bookmarks {
+        // A watch from nowhere is streamed as well.
+        if bookmarks && (sends_initial || version.is_empty()) {
             let mut end = start.bookmark(revision);
             end["object"]["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
             start.initial.push(end);
@@ -96,12 +92,14 @@ fn check_initial(call: &Call) -> Result<(), Refusal> {
         (true, _) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         (false, _) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
     };
-    let cause = Cause {
-        reason: "FieldValueForbidden",
-        message: format!("Forbidden: {why}"),
-        field: "resourceVersionMatch".into(),
-    };
-    Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[cause]))
+    let field = || "resourceVersionMatch".to_owned();
+    let message = format!("Forbidden: {why}");
+    let mut causes = vec![Cause { reason: "FieldValueForbidden", message, field: field() }];
+    if wants && !matching.is_empty() {
+        let message = format!(r#"Unsupported value: {matching:?}: supported values: "NotOlderThan""#);
+        causes.push(Cause { reason: "FieldValueNotSupported", message, field: field() });
+    }
+    Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes))
 }
 
 impl Start {
@@ -113,7 +111,7 @@ impl Start {
     }
 
     fn bookmark(&self, revision: u64) -> Value {
-        let meta = json!({ "resourceVersion": revision.to_string(), "creationTimestamp": null });
+        let meta = json!({ "resourceVersion": revision.to_string() });
         let (kind, api_version) = (self.resource.kind(), self.resource.api_version());
         json!({ "type": "BOOKMARK", "object": { "kind": kind, "apiVersion": api_version, "metadata": meta } })
     }

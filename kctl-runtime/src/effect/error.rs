@@ -56,6 +56,12 @@ pub enum ApiError {
         /// What would declare it.
         declaration: String,
     },
+    /// The process does not hold the lease, or too little of it is left: nothing was sent.
+    #[error("{operation}: not sent, because this process does not lead (any longer); the leader will do it")]
+    NotLeading {
+        /// Verb, kind and name of the request.
+        operation: String,
+    },
 }
 
 /// The Status object, as far as it is read.
@@ -96,7 +102,8 @@ impl ApiError {
             | Self::Unanswered { operation, .. }
             | Self::Unreadable { operation, .. }
             | Self::Foreign { operation, .. }
-            | Self::Undeclared { operation, .. } => operation,
+            | Self::Undeclared { operation, .. }
+            | Self::NotLeading { operation } => operation,
         }
     }
 
@@ -138,7 +145,7 @@ impl ApiError {
         match self {
             Self::Unanswered { .. } | Self::Unreadable { .. } => true,
             Self::Refused { code, .. } => *code >= 500,
-            Self::Foreign { .. } | Self::Undeclared { .. } => false,
+            Self::Foreign { .. } | Self::Undeclared { .. } | Self::NotLeading { .. } => false,
         }
     }
 

@@ -1,7 +1,9 @@
 //! Work → API server: the only module that writes. Each answer goes through the store before the caller sees it.
 
 mod error;
+mod permit;
 mod recorder;
+mod review;
 pub(crate) mod transport;
 
 use std::sync::Arc;
@@ -12,7 +14,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use error::ApiError;
+pub use permit::{Permission, WritePermit};
+pub(crate) use recorder::RecorderView;
 pub use recorder::{EVENTS_MAX, EventType, Recorder};
+pub(crate) use review::{UserInfo, access, token};
 
 use crate::{
     object::{Kind, Object, Stored},
@@ -24,6 +29,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Writer {
     manager: String,
+    permit: WritePermit,
 }
 
 /// Where a written object is: what the request path is made of, and whose answer it is.
@@ -53,7 +59,27 @@ pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 impl Writer {
     /// A writer; `manager` is the field manager of all that it writes.
     pub fn new(manager: &str) -> Self {
-        Self { manager: manager.into() }
+        Self { manager: manager.into(), permit: WritePermit::always() }
+    }
+
+    /// The same, which asks this permit before each write.
+    #[must_use]
+    pub fn permit(mut self, permit: WritePermit) -> Self {
+        self.permit = permit;
+        self
+    }
+
+    /// The way of every write.
+    async fn send(
+        &self,
+        target: &Target<'_>,
+        operation: &str,
+        method: Method,
+        path: &str,
+        body: Option<(&str, Vec<u8>)>,
+    ) -> Result<String, ApiError> {
+        let within = self.permit.ask(operation).await?;
+        transport::send_within(target.source.client(), operation, method, path, body, within).await
     }
 
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
@@ -61,9 +87,7 @@ impl Writer {
         let body = encode(&operation, &typed(target.kind(), object))?;
         let path =
             format!("{}?fieldManager={}", target.kind().path(target.namespace), transport::escape(&self.manager));
-        let answer =
-            transport::send(target.source.client(), &operation, Method::POST, &path, Some(("application/json", body)))
-                .await?;
+        let answer = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
         written(target, &operation, &answer).await
     }
 
@@ -71,9 +95,7 @@ impl Writer {
         let operation = target.operation("update");
         let body = encode(&operation, &typed(target.kind(), object))?;
         let path = self.path(target, "", "");
-        let answer =
-            transport::send(target.source.client(), &operation, Method::PUT, &path, Some(("application/json", body)))
-                .await?;
+        let answer = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
         written(target, &operation, &answer).await
     }
 
@@ -89,7 +111,7 @@ impl Writer {
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, "");
         let sent = Some((content_type, body));
-        let answer = transport::send(target.source.client(), &operation, Method::PATCH, &path, sent).await?;
+        let answer = self.send(target, &operation, Method::PATCH, &path, sent).await?;
         accepted(target, &operation, &answer).await.map(drop)
     }
 
@@ -105,9 +127,7 @@ impl Writer {
         let operation = target.operation(if apply { "apply" } else { "patch" });
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
-        let answer =
-            transport::send(target.source.client(), &operation, Method::PATCH, &path, Some((content_type, body)))
-                .await?;
+        let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
         written(target, &operation, &answer).await
     }
 
@@ -117,9 +137,7 @@ impl Writer {
         let body = encode(&operation, &json!({"spec": {"replicas": replicas}}))?;
         let path = self.path(target, "/scale", "");
         // The answer is a Scale, not the object: the watch brings that.
-        transport::send(target.source.client(), &operation, Method::PATCH, &path, Some((MERGE_PATCH, body)))
-            .await
-            .map(drop)
+        self.send(target, &operation, Method::PATCH, &path, Some((MERGE_PATCH, body))).await.map(drop)
     }
 
     /// Creates what is not an object of its own: an eviction, a binding, a token. Returns the answer.
@@ -133,7 +151,7 @@ impl Writer {
         let body = encode(&operation, body)?;
         let path = self.path(target, &format!("/{subresource}"), "");
         let sent = Some(("application/json", body));
-        let answer = transport::send(target.source.client(), &operation, Method::POST, &path, sent).await?;
+        let answer = self.send(target, &operation, Method::POST, &path, sent).await?;
         serde_json::from_str(&answer).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
     }
 
@@ -141,7 +159,7 @@ impl Writer {
     pub(crate) async fn delete_collection(&self, target: &Target<'_>, labels: &str) -> Result<(), ApiError> {
         let operation = target.operation("deletecollection");
         let path = format!("{}?labelSelector={}", target.kind().path(target.namespace), transport::escape(labels));
-        transport::send(target.source.client(), &operation, Method::DELETE, &path, None).await.map(drop)
+        self.send(target, &operation, Method::DELETE, &path, None).await.map(drop)
     }
 
     /// Reads an object past the cache.
@@ -186,14 +204,7 @@ impl Writer {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
         let body = encode(&operation, &options)?;
         let path = self.path(target, "", "");
-        let answer = transport::send(
-            target.source.client(),
-            &operation,
-            Method::DELETE,
-            &path,
-            Some(("application/json", body)),
-        )
-        .await;
+        let answer = self.send(target, &operation, Method::DELETE, &path, Some(("application/json", body))).await;
         let key = crate::key::ObjectKey::new(target.namespace, target.name);
         match answer {
             // A Status says that it is gone; the object itself, that it is terminating, gone or on its way out.

@@ -6,9 +6,14 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 use kube::Client;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use tokio::sync::mpsc;
 
-use super::transport;
+use super::{WritePermit, transport};
 use crate::{manager::Clock, object::Stored, spec::ControllerSpec};
 
 /// Events that wait to be sent; beyond it new ones are dropped (client-go's broadcaster keeps as many).
@@ -29,15 +34,45 @@ pub enum EventType {
 #[derive(Clone)]
 pub struct Recorder {
     events: mpsc::Sender<Event>,
+    dropped: Arc<AtomicU64>,
     reporter: String,
     clock: Clock,
 }
 
+/// A recorder as metrics see it; it does not keep the recorder going.
+#[derive(Clone)]
+pub(crate) struct RecorderView {
+    events: mpsc::WeakSender<Event>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl RecorderView {
+    /// Events that wait to be sent.
+    pub(crate) fn waiting(&self) -> usize {
+        self.events.upgrade().map_or(0, |events| events.max_capacity() - events.capacity())
+    }
+
+    /// Events that were dropped since the start.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
 impl Recorder {
     /// A recorder and what sends its events: a future that has to be run.
-    pub fn new(client: Client, reporter: &str, clock: Clock) -> (Self, impl Future<Output = ()> + Send + 'static) {
+    pub fn new(
+        client: Client,
+        reporter: &str,
+        clock: Clock,
+        permit: WritePermit,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (events, waiting) = mpsc::channel(EVENTS_MAX);
-        (Self { events, reporter: reporter.into(), clock }, send(client, waiting))
+        let dropped = Arc::default();
+        (Self { events, dropped, reporter: reporter.into(), clock }, send(client, permit, waiting))
+    }
+
+    pub(crate) fn view(&self) -> RecorderView {
+        RecorderView { events: self.events.downgrade(), dropped: self.dropped.clone() }
     }
 
     pub(crate) fn record(
@@ -80,19 +115,24 @@ impl Recorder {
             ..Event::default()
         };
         if self.events.try_send(event).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(reason, object = meta.name, "an event is dropped: {EVENTS_MAX} others wait");
         }
     }
 }
 
-async fn send(client: Client, mut waiting: mpsc::Receiver<Event>) {
+async fn send(client: Client, permit: WritePermit, mut waiting: mpsc::Receiver<Event>) {
     while let Some(event) = waiting.recv().await {
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
         // An event always serialises.
         let body = serde_json::to_vec(&event).unwrap_or_default();
         let sent = Some(("application/json", body));
-        if let Err(error) = transport::send(&client, "create Event", Method::POST, &path, sent).await {
+        let told = async {
+            let within = permit.ask("create Event").await?;
+            transport::send_within(&client, "create Event", Method::POST, &path, sent, within).await
+        };
+        if let Err(error) = told.await {
             // Events are told once: work never waits for them.
             tracing::warn!(%error, reason = event.reason, "an event was not taken");
         }

@@ -13,7 +13,7 @@ const BODY_LEN_MAX: usize = 1 << 30;
 /// Requests that are refused with 429 or 503 and a time are sent so often at most, within `ANSWER_WITHIN`.
 const TRIES_MAX: u32 = 10;
 /// Longest wait for an answer to a write or a page.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// Escapes a value of a query.
 pub(crate) fn escape(value: &str) -> String {
@@ -49,6 +49,18 @@ pub(crate) async fn send(
     path: &str,
     body: Option<(&str, Vec<u8>)>,
 ) -> Result<String, ApiError> {
+    send_within(client, operation, method, path, body, ANSWER_WITHIN).await
+}
+
+/// Sends a request and reads its answer, or gives up after this time.
+pub(crate) async fn send_within(
+    client: &Client,
+    operation: &str,
+    method: Method,
+    path: &str,
+    body: Option<(&str, Vec<u8>)>,
+    within: Duration,
+) -> Result<String, ApiError> {
     let answer = async {
         let mut tries = 1;
         loop {
@@ -67,11 +79,9 @@ pub(crate) async fn send(
             tries += 1;
         }
     };
-    tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| {
-        Err(ApiError::Unanswered {
-            operation: operation.into(),
-            cause: format!("nothing within {} s", ANSWER_WITHIN.as_secs()),
-        })
+    tokio::time::timeout(within, answer).await.unwrap_or_else(|_elapsed| {
+        let cause = format!("nothing within {within:?}");
+        Err(ApiError::Unanswered { operation: operation.into(), cause })
     })
 }
 

@@ -1,15 +1,26 @@
 //! Starts and stops everything in order: sources and their stores, handlers, and workers once their caches are full.
 
+pub mod health;
+pub mod lease;
+mod lifecycle;
+pub mod metrics;
+pub mod serve;
+
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch};
 
+pub use lifecycle::ManagerError;
+
+use self::{
+    lease::{ElectionConfig, ElectionError, Elector, Leadership},
+    metrics::Metrics,
+};
 use crate::{
-    effect::{Recorder, Writer},
-    handler,
+    effect::{Recorder, RecorderView, WritePermit, Writer},
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},
     reconcile::{Env, Reconcile},
@@ -21,6 +32,9 @@ use crate::{
 
 /// A key that waits longer than this by its own wish does not keep a program from being idle.
 const IDLE_HORIZON: Duration = Duration::from_secs(5);
+/// So long reconciles that run may go on after a manager was told to stop, unless somebody changes it (as in
+/// controller-runtime).
+pub const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The time that is written into objects: conditions and events.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -33,12 +47,25 @@ pub struct Manager {
     clusters: BTreeMap<String, Client>,
     name: String,
     observer: Observer,
+    metrics: Metrics,
     clock: Clock,
+    permit: WritePermit,
+    elector: Option<Elector>,
+    graceful_timeout: Option<Duration>,
+    servers: Vec<(TcpListener, Page)>,
     namespaces: Vec<String>,
     stopping: watch::Sender<bool>,
+    recorders: Vec<Task>,
     background: Vec<Task>,
     sources: BTreeMap<Identity, Arc<Source>>,
     controllers: Vec<Registered>,
+}
+
+/// What a listener is for.
+enum Page {
+    Health,
+    Metrics,
+    SecureMetrics(serve::Tls),
 }
 
 struct Registered {
@@ -52,6 +79,8 @@ struct Registered {
 pub struct View {
     sources: Vec<Arc<Source>>,
     queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
+    recorders: Vec<RecorderView>,
+    leadership: Option<Leadership>,
 }
 
 impl Manager {
@@ -62,9 +91,15 @@ impl Manager {
             clusters: BTreeMap::new(),
             name: name.into(),
             observer,
+            metrics: Metrics::default(),
             clock: Arc::new(Timestamp::now),
+            permit: WritePermit::always(),
+            elector: None,
+            graceful_timeout: Some(GRACEFUL_TIMEOUT),
+            servers: Vec::new(),
             namespaces: Vec::new(),
             stopping: watch::Sender::new(false),
+            recorders: Vec::new(),
             background: Vec::new(),
             sources: BTreeMap::new(),
             controllers: Vec::new(),
@@ -85,6 +120,52 @@ impl Manager {
         self
     }
 
+    /// Works only while it holds a lease. Its caches are filled before, so that work begins the moment it leads.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself; it names the flag.
+    pub fn elect(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
+        let elector = Elector::new(self.client.clone(), config, self.clock.clone())?;
+        elector.leadership().bind(&self.permit);
+        self.elector = Some(elector);
+        Ok(self)
+    }
+
+    /// How long reconciles that run may go on after it was told to stop: 0 does not wait, `None` waits for ever.
+    #[must_use]
+    pub fn graceful_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.graceful_timeout = timeout;
+        self
+    }
+
+    /// Answers `/healthz`, `/livez` and `/readyz` on this listener while it runs ([`serve::bind`]).
+    #[must_use]
+    pub fn serve_health(mut self, listener: TcpListener) -> Self {
+        self.servers.push((listener, Page::Health));
+        self
+    }
+
+    /// Answers `/metrics` on this listener while it runs, to everybody who can reach it: for loopback.
+    #[must_use]
+    pub fn serve_metrics(mut self, listener: TcpListener) -> Self {
+        self.servers.push((listener, Page::Metrics));
+        self
+    }
+
+    /// Answers `/metrics` on this listener while it runs: by TLS, and to those alone whose token the API server knows
+    /// (`TokenReview`) and whom it allows to get `/metrics` (`SubjectAccessReview`).
+    ///
+    /// # Errors
+    /// When there is no usable certificate.
+    pub fn serve_metrics_securely(
+        mut self,
+        listener: TcpListener,
+        certificate: serve::Certificate,
+    ) -> Result<Self, serve::TlsError> {
+        self.servers.push((listener, Page::SecureMetrics(serve::Tls::new(certificate)?)));
+        Ok(self)
+    }
+
     /// Caches and reconciles only what is in these namespaces, instead of those that controllers declare; none is no change.
     /// Kinds without a namespace are not concerned. Counts for controllers that are added later.
     #[must_use]
@@ -102,10 +183,13 @@ impl Manager {
         let primary = self.source(&spec, &spec.primary);
         let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
         let sources = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
-        let queue = WorkQueue::new(QueueConfig { backoff: Backoff { base: spec.backoff.0, max: spec.backoff.1 } });
-        let writer = Writer::new(&self.name);
-        let (recorder, sending) = Recorder::new(self.client.clone(), &self.name, self.clock.clone());
-        self.background.push(Box::pin(sending));
+        let backoff = Backoff { base: spec.backoff.0, max: spec.backoff.1 };
+        let queue = WorkQueue::observed(QueueConfig { backoff }, self.metrics.of_queue(&spec.name));
+        self.metrics.declare(&spec.name);
+        let writer = Writer::new(&self.name).permit(self.permit.clone());
+        let (recorder, sending) =
+            Recorder::new(self.client.clone(), &self.name, self.clock.clone(), self.permit.clone());
+        self.recorders.push(Box::pin(sending));
         let env = Arc::new(Env {
             spec,
             primary,
@@ -122,9 +206,18 @@ impl Manager {
             controller: Arc::new(controller),
             env: env.clone(),
             queue: queue.clone(),
-            observer: self.observer.clone(),
+            observer: self.observer(),
         });
         self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()) });
+    }
+
+    /// Counts first: an observer that panics costs no metric.
+    fn observer(&self) -> Observer {
+        let (metrics, told) = (self.metrics.clone(), self.observer.clone());
+        Arc::new(move |report| {
+            metrics.count(report);
+            told(report);
+        })
     }
 
     fn source(&mut self, spec: &ControllerSpec, relation: &RelationSpec) -> Arc<Source> {
@@ -155,67 +248,18 @@ impl Manager {
         self.background.push(Box::pin(task));
     }
 
+    /// Its metrics; add your own by [`Metrics::register`].
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// What can be seen of it while it runs.
     pub fn view(&self) -> View {
         View {
             sources: self.sources.values().cloned().collect(),
             queues: self.controllers.iter().map(|c| (c.env.spec.clone(), c.queue.clone())).collect(),
-        }
-    }
-
-    /// Runs until `shutdown` is ready; then no new work starts, reconciles that run are finished, and it returns.
-    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) {
-        let mut background = JoinSet::new();
-        for source in self.sources.into_values() {
-            background.spawn(source.store().clone().write());
-            background.spawn(async move { source.run().await });
-        }
-        let queues: Vec<_> = self.controllers.iter().map(|controller| controller.queue.clone()).collect();
-        let mut workers = JoinSet::new();
-        for controller in self.controllers {
-            workers.spawn(start(controller));
-        }
-        for task in self.background {
-            background.spawn(task);
-        }
-        shutdown.await;
-        self.stopping.send_replace(true);
-        for queue in &queues {
-            queue.shut_down();
-        }
-        // A controller whose caches never filled has no workers to wait for.
-        let _stuck =
-            tokio::time::timeout(Duration::from_secs(30), async { while workers.join_next().await.is_some() {} }).await;
-    }
-}
-
-/// Handlers first, then the initial objects through them, then workers: none starts on half a cache.
-async fn start(controller: Registered) {
-    let Registered { env, queue, workers } = controller;
-    let primaries = env.primary.store().clone();
-    let mut delivered = Vec::new();
-    let own = std::iter::once((&env.spec.primary, &env.primary));
-    let related = env.sources.iter().map(|(relation, source)| (relation, source));
-    for (index, (relation, source)) in own.chain(related).enumerate() {
-        let handler = handler::for_relation(index, relation, &env.spec.primary, primaries.clone(), queue.clone());
-        delivered.push(source.store().subscribe(handler).await);
-    }
-    for subscription in delivered {
-        subscription.delivered().await;
-    }
-    tokio::select! {
-        () = workers => {}
-        () = resync(&env, &queue) => {}
-    }
-}
-
-/// Queues every object once a period, behind all that changed.
-async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
-    let Some(period) = env.spec.resync else { return std::future::pending().await };
-    loop {
-        tokio::time::sleep(period).await;
-        for object in env.primary.store().all() {
-            queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
+            recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
+            leadership: self.elector.as_ref().map(Elector::leadership),
         }
     }
 }
@@ -237,6 +281,15 @@ impl View {
     /// The sources.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.sources
+    }
+
+    pub(crate) fn recorders(&self) -> &[RecorderView] {
+        &self.recorders
+    }
+
+    /// The election, where there is one.
+    pub fn leadership(&self) -> Option<&Leadership> {
+        self.leadership.as_ref()
     }
 
     /// Specs and queues of all controllers.

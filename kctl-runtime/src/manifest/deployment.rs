@@ -1,45 +1,106 @@
-//! How the program runs in a cluster: a namespace-scoped Deployment of one replica.
+//! How the program runs in a cluster: a Deployment of one replica, or of several of which one works, and its metrics.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Manifest, RbacOptions};
+use super::{ManagerOptions, Manifest, RbacOptions};
+
+/// Where the kubelet asks.
+const PROBES_PORT: u16 = 8081;
+/// Where scrapers ask, as in kubebuilder's scaffold.
+const METRICS_PORT: u16 = 8443;
+/// Reconciles have 30 s after the stop, events 5 s, and handing the lease back 10 s.
+const STOP_SECONDS: u32 = 30 + 5 + 10;
 
 /// A Deployment that runs the program as its service account, without any right on its node.
 ///
 /// # Errors
 /// When it cannot be written as YAML.
-pub fn deployment(options: &RbacOptions, image: &str) -> Result<Manifest, serde_saphyr::SerializeError> {
+pub fn deployment(
+    options: &RbacOptions,
+    manager: ManagerOptions,
+    image: &str,
+) -> Result<Manifest, serde_saphyr::SerializeError> {
     let RbacOptions { name, namespace } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
+    let (replicas, strategy) = if manager.leader_elect {
+        (2, json!({ "type": "RollingUpdate" }))
+    } else {
+        // Two at once would work against each other.
+        (1, json!({ "type": "Recreate" }))
+    };
     let object = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": { "name": name, "namespace": namespace, "labels": labels },
         "spec": {
-            "replicas": 1,
+            "replicas": replicas,
             "selector": { "matchLabels": labels },
-            // Two at once would work against each other.
-            "strategy": { "type": "Recreate" },
+            "strategy": strategy,
             "template": {
                 "metadata": { "labels": labels },
                 "spec": {
                     "serviceAccountName": name,
-                    "terminationGracePeriodSeconds": 40,
+                    "terminationGracePeriodSeconds": STOP_SECONDS,
                     "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
-                    "containers": [{
-                        "name": "manager",
-                        "image": image,
-                        "args": ["run"],
-                        "securityContext": {
-                            "allowPrivilegeEscalation": false,
-                            "capabilities": { "drop": ["ALL"] },
-                            "readOnlyRootFilesystem": true,
-                        },
-                        "resources": { "requests": { "cpu": "10m", "memory": "32Mi" }, "limits": { "memory": "256Mi" } },
-                    }],
+                    "containers": [container(name, manager, image)],
                 },
             },
         },
     });
     Manifest::new(format!("manager/deployment-{name}.yaml"), object)
+}
+
+fn container(name: &str, manager: ManagerOptions, image: &str) -> Value {
+    let mut args = vec!["run".to_owned(), format!("--health-probe-bind-address=:{PROBES_PORT}")];
+    if manager.leader_elect {
+        // The role is about the Lease of this name.
+        args.extend(["--leader-elect".into(), format!("--leader-election-id={name}")]);
+    }
+    let mut ports = vec![json!({ "name": "probes", "containerPort": PROBES_PORT, "protocol": "TCP" })];
+    if manager.metrics {
+        args.push(format!("--metrics-bind-address=:{METRICS_PORT}"));
+        ports.push(json!({ "name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP" }));
+    }
+    let probe = |path: &str, delay: u32, period: u32| {
+        json!({
+            "httpGet": { "path": path, "port": "probes" },
+            "initialDelaySeconds": delay,
+            "periodSeconds": period,
+        })
+    };
+    json!({
+        "name": "manager",
+        "image": image,
+        "args": args,
+        "ports": ports,
+        // The delays and periods of kubebuilder's scaffold.
+        "livenessProbe": probe("/livez", 15, 20),
+        "readinessProbe": probe("/readyz", 5, 10),
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": { "drop": ["ALL"] },
+            "readOnlyRootFilesystem": true,
+        },
+        "resources": { "requests": { "cpu": "10m", "memory": "32Mi" }, "limits": { "memory": "256Mi" } },
+    })
+}
+
+/// The Service by which scrapers find the metrics of every replica.
+///
+/// # Errors
+/// When it cannot be written as YAML.
+pub fn metrics_service(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeError> {
+    let RbacOptions { name, namespace } = options;
+    let labels = json!({ "app.kubernetes.io/name": name });
+    let service = format!("{name}-metrics");
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": service, "namespace": namespace, "labels": labels },
+        "spec": {
+            "selector": labels,
+            "ports": [{ "name": "https", "port": METRICS_PORT, "protocol": "TCP", "targetPort": "metrics" }],
+        },
+    });
+    Manifest::new(format!("manager/service-{service}.yaml"), object)
 }

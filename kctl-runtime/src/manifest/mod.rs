@@ -3,6 +3,7 @@
 mod deployment;
 mod descriptions;
 mod graph;
+mod manager;
 mod rbac;
 
 use std::collections::BTreeMap;
@@ -10,8 +11,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
-pub use deployment::deployment;
+pub use deployment::{deployment, metrics_service};
 pub use graph::{Format as GraphFormat, graph};
+pub use manager::{ManagerOptions, manager_rbac};
 pub use rbac::{RbacOptions, Rule, rbac, rules};
 
 use crate::spec::ControllerSpec;

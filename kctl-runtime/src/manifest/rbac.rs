@@ -152,11 +152,11 @@ pub fn rbac(specs: &[ControllerSpec], options: &RbacOptions) -> Result<Vec<Manif
     let (local, cluster): (Vec<_>, Vec<_>) = all.into_iter().partition(|rule| rule.namespaced && !everywhere);
     if !cluster.is_empty() {
         manifests.push(role("ClusterRole", name, None, &cluster)?);
-        manifests.push(binding("ClusterRole", options, None)?);
+        manifests.push(binding("ClusterRole", name, options, None)?);
     }
     for place in namespaces.into_iter().filter(|_| !everywhere) {
         manifests.push(role("Role", name, Some(place), &local)?);
-        manifests.push(binding("Role", options, Some(place))?);
+        manifests.push(binding("Role", name, options, Some(place))?);
     }
     Ok(manifests)
 }
@@ -170,25 +170,27 @@ fn meta(name: &str, namespace: Option<&String>) -> Value {
     namespace.map_or_else(|| json!({ "name": name }), |place| json!({ "name": name, "namespace": place }))
 }
 
-fn binding(
+/// Binds a role of this name to the program.
+pub(super) fn binding(
     role: &str,
+    name: &str,
     options: &RbacOptions,
     place: Option<&String>,
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
-    let RbacOptions { name, namespace } = options;
+    let RbacOptions { name: account, namespace } = options;
     let kind = format!("{role}Binding");
     let object = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
         "metadata": meta(name, place),
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name },
-        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": namespace }],
+        "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": namespace }],
     });
     Manifest::new(file(&kind, name, place), object)
 }
 
 /// A role; each rule says where it comes from.
-fn role(
+pub(super) fn role(
     kind: &str,
     name: &str,
     place: Option<&String>,

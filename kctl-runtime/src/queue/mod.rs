@@ -1,6 +1,7 @@
 //! Keys wait here: deduplicating, delaying, rate limited, prioritised. Handlers add, workers take.
 
 mod backoff;
+mod line;
 mod ready;
 mod state;
 mod stats;

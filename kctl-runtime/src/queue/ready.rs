@@ -4,6 +4,8 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use tokio::time::Instant;
 
+use super::line::Line;
+
 /// How many takes in a row may pass over the key that has waited longest; the next one is that key, whatever its
 /// priority. So a key with `n` older ones before it is taken within `(n + 1) · 10` takes, and fresh work of a high
 /// priority loses a tenth of the workers at most.
@@ -41,49 +43,44 @@ impl Place {
 }
 
 pub(super) struct Ready<K> {
-    line: BTreeMap<Place, K>,
-    /// Invariant: the places of `line`, by age.
-    ages: BTreeMap<Age, Place>,
-    /// Invariant: how many of `line` have each priority; none is zero.
-    depths: BTreeMap<Reverse<i32>, usize>,
+    /// The keys of each priority by `order`. Invariant: no lane is empty.
+    lanes: BTreeMap<Reverse<i32>, Line<(Place, K)>>,
+    /// Invariant: the places in `lanes`, by the sequence of their age.
+    ages: Line<Place>,
     /// Takes in a row that were not the oldest. Invariant: at most `PASSED_OVER_MAX`.
     passed_over: u32,
 }
 
 impl<K> Default for Ready<K> {
     fn default() -> Self {
-        Self { line: BTreeMap::new(), ages: BTreeMap::new(), depths: BTreeMap::new(), passed_over: 0 }
+        Self { lanes: BTreeMap::new(), ages: Line::default(), passed_over: 0 }
     }
 }
 
 impl<K> Ready<K> {
     pub(super) fn len(&self) -> usize {
-        self.line.len()
+        self.ages.len()
     }
 
     pub(super) fn insert(&mut self, place: Place, key: K) {
-        self.line.insert(place, key);
-        self.ages.insert(place.age, place);
-        *self.depths.entry(place.priority).or_default() += 1;
-        debug_assert_eq!(self.line.len(), self.ages.len(), "each ready key has one age");
+        self.lanes.entry(place.priority).or_default().insert(place.order, (place, key));
+        self.ages.insert(place.age.sequence, place);
     }
 
     pub(super) fn remove(&mut self, place: &Place) -> Option<K> {
-        let key = self.line.remove(place)?;
-        self.ages.remove(&place.age);
-        if let Some(depth) = self.depths.get_mut(&place.priority) {
-            *depth -= 1;
-            if *depth == 0 {
-                self.depths.remove(&place.priority);
-            }
+        let lane = self.lanes.get_mut(&place.priority)?;
+        let (_, key) = lane.remove(place.order)?;
+        if lane.len() == 0 {
+            self.lanes.remove(&place.priority);
         }
+        self.ages.remove(place.age.sequence);
         Some(key)
     }
 
     /// Takes the first of the line, or the oldest when it is its turn.
     pub(super) fn take(&mut self) -> Option<(Place, K)> {
-        let (first, _) = self.line.first_key_value()?;
-        let (_, oldest) = self.ages.first_key_value()?;
+        let (first, _) = self.lanes.first_key_value()?.1.first()?;
+        let oldest = self.ages.first()?;
         let place = if self.passed_over >= PASSED_OVER_MAX { *oldest } else { *first };
         self.passed_over = if place == *oldest { 0 } else { self.passed_over + 1 };
         self.remove(&place).map(|key| (place, key))
@@ -91,12 +88,12 @@ impl<K> Ready<K> {
 
     /// Since when the oldest key waits.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        self.ages.first_key_value().map(|(age, _)| age.since)
+        self.ages.first().map(|place| place.age.since)
     }
 
     /// Priorities with their numbers of keys, the highest first.
     pub(super) fn depths(&self) -> impl Iterator<Item = (i32, usize)> {
-        self.depths.iter().map(|(priority, depth)| (priority.0, *depth))
+        self.lanes.iter().map(|(priority, lane)| (priority.0, lane.len()))
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::fast::FixedState;
 use tokio::time::Instant;
 
 use super::{
@@ -82,7 +83,7 @@ pub(super) enum Phase {
 }
 
 pub(super) struct State<K> {
-    keys: HashMap<K, Entry>,
+    keys: HashMap<K, Entry, FixedState>,
     ready: Ready<K>,
     /// Keys that wait for a time. Invariant: none when it is shut down.
     delayed: BTreeMap<(Instant, u64), K>,
@@ -138,7 +139,7 @@ struct Dirty {
 impl<K> Default for State<K> {
     fn default() -> Self {
         Self {
-            keys: HashMap::new(),
+            keys: HashMap::default(),
             ready: Ready::default(),
             delayed: BTreeMap::new(),
             working: BTreeMap::new(),

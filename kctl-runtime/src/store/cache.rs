@@ -69,6 +69,10 @@ impl Cache {
         self.revisions.values().min().copied().unwrap_or(0)
     }
 
+    pub(crate) fn n_tombstones(&self) -> usize {
+        self.tombstones.len()
+    }
+
     /// The scopes that have been listed.
     pub(crate) fn n_scopes(&self) -> usize {
         self.revisions.len()
@@ -162,8 +166,7 @@ impl Cache {
             }
             Some(old) if !newer(revision, old.meta().revision()) => Vec::new(),
             Some(old) if old.meta().uid == object.meta().uid => {
-                self.remove(&old);
-                self.insert(object.clone());
+                self.change(&old, object.clone());
                 vec![Change::Updated { old, new: object }]
             }
             // Re-created under the same name in a gap: its predecessor was deleted, and handlers must hear it.
@@ -251,6 +254,37 @@ impl Cache {
             }
         }
         self.objects.insert(key, object);
+    }
+
+    /// Puts a new state in the place of an old one of the same object. Indexes are touched where values differ: most updates
+    /// are of a status and change none.
+    fn change(&mut self, old: &Stored, new: Arc<Stored>) {
+        let key = new.key();
+        let owner = |object: &Stored| object.meta().controller().map(|owner| owner.uid.clone());
+        let (before, after) = (owner(old), owner(&new));
+        if before != after {
+            if let Some(before) = before {
+                take(&mut self.owners, &before, key);
+            }
+            if let Some(after) = after {
+                self.owners.entry(after).or_default().insert(key.clone());
+            }
+        }
+        for index in &mut self.user {
+            let (before, after) = ((index.values_of)(old), (index.values_of)(&new));
+            if before == after {
+                continue;
+            }
+            for value in before {
+                take(&mut index.keys, &value, key);
+            }
+            for value in after {
+                index.keys.entry(value).or_default().insert(key.clone());
+            }
+        }
+        if let Some(known) = self.objects.get_mut(old.key()) {
+            *known = new;
+        }
     }
 
     fn remove(&mut self, object: &Arc<Stored>) {

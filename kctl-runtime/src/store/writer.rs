@@ -1,6 +1,9 @@
 //! The one task that changes a store: reads deltas in order, applies each, calls the handlers, acknowledges.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -25,6 +28,8 @@ pub struct SharedStore {
     /// How many scopes make it complete.
     n_scopes: usize,
     synced: watch::Sender<bool>,
+    /// Deltas that were taken in since the start.
+    applied: AtomicU64,
     sender: mpsc::Sender<Message>,
     receiver: Mutex<Option<mpsc::Receiver<Message>>>,
 }
@@ -53,6 +58,7 @@ impl SharedStore {
             cache: RwLock::default(),
             n_scopes: n_scopes.max(1),
             synced: watch::Sender::new(false),
+            applied: AtomicU64::new(0),
             sender,
             receiver: Mutex::new(Some(receiver)),
         }
@@ -71,6 +77,7 @@ impl SharedStore {
             match message {
                 Message::Delta(delta, done) => {
                     self.apply(delta, &handlers, &mut waiting);
+                    self.applied.fetch_add(1, Ordering::Relaxed);
                     done.map(|done| done.send(()));
                 }
                 Message::Subscribe(handler, done) => {
@@ -151,9 +158,19 @@ impl SharedStore {
         self.cache.read().revision()
     }
 
+    /// Deltas that were taken in since the start: it grows as long as there are any.
+    pub fn applied(&self) -> u64 {
+        self.applied.load(Ordering::Relaxed)
+    }
+
     /// Deltas that wait for the writer.
     pub fn backlog(&self) -> usize {
         self.sender.max_capacity() - self.sender.capacity()
+    }
+
+    /// Deleted objects that are remembered until the watch has told of them; at most [`TOMBSTONES_MAX`](super::TOMBSTONES_MAX).
+    pub fn tombstones(&self) -> usize {
+        self.cache.read().n_tombstones()
     }
 
     /// The object of that key.

@@ -8,7 +8,7 @@ mod tests;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 pub use settle::{Decision, Outcome, settle};
 
@@ -31,6 +31,8 @@ pub struct Report {
     pub outcome: Outcome,
     /// What happens to the key.
     pub decision: Decision,
+    /// How long the reconcile took.
+    pub took: Duration,
 }
 
 /// Told of every reconcile.
@@ -48,7 +50,7 @@ pub(crate) struct Pool<C> {
 }
 
 impl<C: Reconcile> Pool<C> {
-    /// Works until the queue is shut down and empty. A reconcile that hangs holds its worker, and no other.
+    /// Works until the manager stops. A reconcile that hangs holds its worker, and no other.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut workers = JoinSet::new();
         for _ in 0..self.env.spec.concurrency {
@@ -59,9 +61,15 @@ impl<C: Reconcile> Pool<C> {
     }
 
     async fn step(&self) -> bool {
+        // What still waits at a stop is the next process's work: it lists everything anyway.
+        if *self.env.stopping.borrow() {
+            return false;
+        }
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
+        let begun = Instant::now();
         let outcome = self.reconcile(&key, tags).await;
+        let took = begun.elapsed();
         let decision = settle(&outcome, self.queue.num_requeues(&key), self.env.spec.retries);
         match &decision {
             Decision::RequeueAfter(wait) => {
@@ -75,7 +83,7 @@ impl<C: Reconcile> Pool<C> {
             Decision::Forget | Decision::Drop => self.queue.forget(&key),
         }
         self.queue.done(&key);
-        self.report(Report { controller: self.env.spec.name.clone(), key, outcome, decision });
+        self.report(Report { controller: self.env.spec.name.clone(), key, outcome, decision, took });
         true
     }
 

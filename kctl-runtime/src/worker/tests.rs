@@ -17,7 +17,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    effect::{Recorder, Writer},
+    effect::{Recorder, WritePermit, Writer},
     object::Kind,
     queue::QueueConfig,
     reconcile::{Controller, Result, ResultExt},
@@ -77,7 +77,8 @@ fn source(kind: Kind) -> Arc<Source> {
 fn env(spec: ControllerSpec) -> Arc<Env> {
     let primary = source(spec.primary.kind.clone());
     let sources = spec.relations.iter().map(|relation| (relation.clone(), source(relation.kind.clone()))).collect();
-    let (recorder, _sending) = Recorder::new(primary.client().clone(), "test", Arc::new(|| Timestamp::UNIX_EPOCH));
+    let (client, clock) = (primary.client().clone(), Arc::new(|| Timestamp::UNIX_EPOCH));
+    let (recorder, _sending) = Recorder::new(client, "test", clock, WritePermit::always());
     Arc::new(Env {
         spec,
         primary,

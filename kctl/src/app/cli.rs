@@ -9,7 +9,7 @@ use kctl_runtime::{
     reconcile::{Error, Result, ResultExt},
 };
 
-use super::{App, run};
+use super::{App, options::ManagerOptions, run};
 
 #[derive(Parser)]
 #[command(disable_help_subcommand = true)]
@@ -21,7 +21,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run the controllers against a cluster (this is also what happens without a command)
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Run the controllers against an embedded API server with a simulated kubelet: no cluster is needed
     #[cfg(feature = "dev")]
     Dev(DevOptions),
@@ -38,6 +38,8 @@ enum Command {
         #[command(flatten)]
         names: NameOptions,
         #[command(flatten)]
+        deploy: DeployOptions,
+        #[command(flatten)]
         out: OutOptions,
     },
     /// Print all manifests: definitions, role, a Deployment, and what registers the interpreters
@@ -50,6 +52,8 @@ enum Command {
         #[cfg(feature = "webhook")]
         #[command(flatten)]
         register: super::webhook::RegisterOptions,
+        #[command(flatten)]
+        deploy: DeployOptions,
         #[command(flatten)]
         out: OutOptions,
     },
@@ -70,6 +74,23 @@ struct NameOptions {
     /// The name of the service account and the roles; by default that of the app
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+}
+
+/// How the program runs in a cluster.
+#[derive(clap::Args, Clone, Copy)]
+struct DeployOptions {
+    /// For several replicas, one of which works: they contend for a Lease of the name of the roles
+    #[arg(long)]
+    leader_elect: bool,
+    /// With `/metrics`, by TLS and for those who may read it
+    #[arg(long)]
+    metrics: bool,
+}
+
+impl From<DeployOptions> for manifest::ManagerOptions {
+    fn from(options: DeployOptions) -> Self {
+        Self { leader_elect: options.leader_elect, metrics: options.metrics }
+    }
 }
 
 /// Where manifests go.
@@ -103,6 +124,8 @@ pub(super) struct RunOptions {
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(super) context: Option<String>,
+    #[command(flatten)]
+    pub(super) manager: ManagerOptions,
     /// Only objects in this namespace; can be repeated. By default those that the controllers declare
     #[arg(long, value_name = "NS")]
     pub(super) namespace: Vec<String>,
@@ -158,20 +181,26 @@ fn time(text: &str) -> Result<std::time::Duration, String> {
 pub(super) async fn main(app: App) -> Result<()> {
     let cli = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = cli.unwrap_or_else(|error| error.exit());
-    match cli.command.unwrap_or_else(|| Command::Run(RunOptions::default())) {
-        Command::Run(options) => run::run(app, options).await,
+    match cli.command.unwrap_or_else(|| Command::Run(Box::default())) {
+        Command::Run(options) => run::run(app, *options).await,
         #[cfg(feature = "dev")]
         Command::Dev(options) => super::dev::dev(app, options).await,
         Command::GenerateCrds { descriptions, out } => {
             let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
             hand_out(&manifest::crd_manifests(&app.specs(), descriptions)?, &out)
         }
-        Command::GenerateRbac { names, out } => hand_out(&manifest::rbac(&app.specs(), &names.of(&app))?, &out),
+        Command::GenerateRbac { names, deploy, out } => {
+            let names = names.of(&app);
+            let mut all = manifest::rbac(&app.specs(), &names)?;
+            all.extend(manifest::manager_rbac(&names, deploy.into())?);
+            hand_out(&all, &out)
+        }
         Command::GenerateManifests {
             image,
             names,
             #[cfg(feature = "webhook")]
             register,
+            deploy,
             out,
         } => {
             let specs = app.specs();
@@ -179,7 +208,11 @@ pub(super) async fn main(app: App) -> Result<()> {
             let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
             let mut all = manifest::crd_manifests(&specs, Descriptions::Own)?;
             all.extend(manifest::rbac(&specs, &names)?);
-            all.push(manifest::deployment(&names, &image)?);
+            all.extend(manifest::manager_rbac(&names, deploy.into())?);
+            all.push(manifest::deployment(&names, deploy.into(), &image)?);
+            if deploy.metrics {
+                all.push(manifest::metrics_service(&names)?);
+            }
             #[cfg(feature = "webhook")]
             app.webhook_manifests(&names, &register, &mut all)?;
             hand_out(&all, &out)

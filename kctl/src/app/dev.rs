@@ -157,7 +157,11 @@ impl World {
         }
         let manager = app.manager_at(own, clusters, Arc::new(move || clock.now())).await?;
         let view = manager.view();
-        tasks.spawn(manager.run(std::future::pending()));
+        tasks.spawn(async move {
+            if let Err(error) = manager.run(std::future::pending()).await {
+                tracing::error!(%error, "the controllers no longer run");
+            }
+        });
         Ok(Self { server, kubelet, client, others, view, _tasks: tasks })
     }
 

@@ -5,6 +5,7 @@ mod cli;
 mod dev;
 #[cfg(feature = "dev")]
 mod files;
+mod options;
 mod run;
 mod trigger;
 #[cfg(feature = "webhook")]
@@ -19,7 +20,7 @@ use futures::Stream;
 use k8s_openapi::jiff::Timestamp;
 use kctl_runtime::{
     key::Key,
-    manager::{Clock, Manager},
+    manager::{Clock, Manager, metrics::prometheus_client::registry::Registry},
     reconcile::{Controller, Error, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
 };
@@ -32,6 +33,7 @@ pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
 type OpenStream = Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>;
+type RegisterMetrics = Box<dyn Fn(&mut Registry) + Send + Sync>;
 type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 
 /// What a controller is made in: given to the closure of [`App::controller_with`] at each start.
@@ -64,6 +66,7 @@ pub struct App {
     streams: Vec<OpenStream>,
     /// Instead of those that the controllers declare.
     namespaces: Vec<String>,
+    metrics: Vec<RegisterMetrics>,
     #[cfg(feature = "webhook")]
     interpreters: Vec<kctl_interpreter::function::Rule>,
 }
@@ -84,6 +87,7 @@ impl App {
             triggers: Triggers::default(),
             streams: Vec::new(),
             namespaces: Vec::new(),
+            metrics: Vec::new(),
             #[cfg(feature = "webhook")]
             interpreters: Vec::new(),
         }
@@ -215,6 +219,24 @@ impl App {
         self
     }
 
+    /// Adds metrics of your own to those of `/metrics`. The closure is called at each start of `run`.
+    ///
+    /// ```
+    /// use kctl::{App, metrics::counter::Counter};
+    ///
+    /// let uploads = Counter::<u64>::default();
+    /// let app = App::new("uploader").metrics({
+    ///     let uploads = uploads.clone();
+    ///     move |registry| registry.register("uploads", "Files that were uploaded", uploads.clone())
+    /// });
+    /// uploads.inc(); // for example in a reconcile
+    /// ```
+    #[must_use]
+    pub fn metrics(mut self, register: impl Fn(&mut Registry) + Send + Sync + 'static) -> Self {
+        self.metrics.push(Box::new(register));
+        self
+    }
+
     /// A manager with all controllers, ready to run against a cluster.
     ///
     /// # Errors
@@ -237,6 +259,9 @@ impl App {
         for controller in &self.controllers {
             let add = (controller.start)(Env { app: self.name.clone() }).await?;
             add(&mut manager);
+        }
+        for register in &self.metrics {
+            manager.metrics().register(register);
         }
         self.triggers.connect(&manager);
         for open in &self.streams {

@@ -1,8 +1,9 @@
 //! `run`: the manager against a cluster, until it is told to stop.
 
-use std::{io::IsTerminal, sync::Arc};
+use std::{io::IsTerminal, path::PathBuf, sync::Arc};
 
 use kctl_runtime::{
+    manager::metrics::RequestCounter,
     reconcile::{Error, Result},
     worker::{Decision, Observer, Outcome},
 };
@@ -21,7 +22,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     if let Some(webhook) = app.webhook(&options.webhook).await? {
         if app.controllers.is_empty() {
             // Interpreters need no cluster: Karmada comes to them.
-            return Ok(webhook.serve(stopped()).await?);
+            return Ok(webhook.serve(stopped_or_ended()).await?);
         }
         let serve = async { Ok(webhook.serve(stopped()).await?) };
         tokio::try_join!(run_manager(app, options), serve)?;
@@ -31,23 +32,34 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
 }
 
 async fn run_manager(app: App, options: RunOptions) -> Result<()> {
-    let (context, config) = config(options).await?;
+    let RunOptions { kubeconfig, context, manager: options, .. } = options;
+    let (context, config) = config(kubeconfig, context).await?;
     eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
+    let namespace = config.default_namespace.clone();
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
-    let client: Client = ClientBuilder::try_from(config)?.build();
-    app.manager(client).await?.run(stopped()).await;
+    let requests = RequestCounter::new(&host(&config));
+    let client: Client = ClientBuilder::try_from(config)?.with_layer(&requests).build();
+    let manager = app.manager(client).await?;
+    requests.register(manager.metrics());
+    let manager = options.apply(&app.name, &namespace, manager).await?;
+    manager.run(stopped_or_ended()).await?;
     Ok(())
 }
 
-async fn config(options: RunOptions) -> Result<(String, Config)> {
-    let named = options.kubeconfig.is_some() || options.context.is_some();
-    let kubeconfig = match &options.kubeconfig {
+/// The host of an API server as client-go's metrics name it.
+fn host(config: &Config) -> String {
+    config.cluster_url.authority().map_or_else(|| config.cluster_url.to_string(), ToString::to_string)
+}
+
+async fn config(file: Option<PathBuf>, context: Option<String>) -> Result<(String, Config)> {
+    let named = file.is_some() || context.is_some();
+    let kubeconfig = match &file {
         Some(file) => Kubeconfig::read_from(file),
         None => Kubeconfig::read(),
     };
     match kubeconfig {
         Ok(kubeconfig) => {
-            let context = options.context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+            let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
             let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
             let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &wanted).await;
             Ok((context, config.map_err(|error| no_context(error, &kubeconfig))?))
@@ -71,7 +83,18 @@ fn no_context(error: impl std::fmt::Display, known: &Kubeconfig) -> Error {
     Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
 }
 
-/// Returns at the first Ctrl-C or SIGTERM. A second one ends the process.
+/// Returns at the first Ctrl-C or SIGTERM. A second one ends the process at once, as in controller-runtime.
+async fn stopped_or_ended() {
+    stopped().await;
+    tracing::info!("stopping: reconciles that run are finished; a second signal ends at once");
+    tokio::spawn(async {
+        stopped().await;
+        tracing::error!("ended by a second signal: the lease is not handed back, and reconciles were cut off");
+        std::process::exit(1);
+    });
+}
+
+/// Returns at a Ctrl-C or SIGTERM.
 pub(super) async fn stopped() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]

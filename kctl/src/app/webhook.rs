@@ -122,9 +122,10 @@ impl App {
         let authority = options.webhook_ca_file.as_ref().map(read).transpose()?;
         let configuration =
             Configuration { name, client, authority: authority.as_deref(), timeout_seconds: TIMEOUT_SECONDS };
+        let controllers = if self.controllers.is_empty() { Controllers::None } else { Controllers::Some };
         for manifest in all.iter_mut().filter(|manifest| manifest.object["kind"] == "Deployment") {
             let mut object = manifest.object.take();
-            serve_in(&mut object, name);
+            serve_in(&mut object, name, controllers);
             *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
         }
         let file = format!("webhook/resourceinterpreterwebhookconfiguration-{name}.yaml");
@@ -134,8 +135,15 @@ impl App {
     }
 }
 
+/// Whether the app has controllers beside its interpreters: only then does it run a manager.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Controllers {
+    None,
+    Some,
+}
+
 /// Has the container of a Deployment serve interpreters, with the certificate of a Secret, such as cert-manager writes it.
-fn serve_in(deployment: &mut Value, name: &str) {
+fn serve_in(deployment: &mut Value, name: &str, controllers: Controllers) {
     let pod = &mut deployment["spec"]["template"]["spec"];
     pod["volumes"] = json!([{ "name": "webhook-tls", "secret": { "secretName": format!("{name}-webhook-tls") } }]);
     let container = &mut pod["containers"][0];
@@ -143,9 +151,15 @@ fn serve_in(deployment: &mut Value, name: &str) {
         args.push(format!("--webhook-bind-address=0.0.0.0:{CONTAINER_PORT}").into());
         args.push(format!("--webhook-cert-dir={CERTIFICATES}").into());
     }
-    container["ports"] = json!([{ "name": "webhook", "containerPort": CONTAINER_PORT }]);
-    container["readinessProbe"] =
-        json!({ "httpGet": { "scheme": "HTTPS", "path": "/readyz", "port": CONTAINER_PORT } });
+    if let Some(ports) = container["ports"].as_array_mut() {
+        ports.push(json!({ "name": "webhook", "containerPort": CONTAINER_PORT, "protocol": "TCP" }));
+    }
+    if controllers == Controllers::None {
+        // There is no manager that the kubelet could ask.
+        for probe in ["livenessProbe", "readinessProbe"] {
+            container[probe]["httpGet"] = json!({ "scheme": "HTTPS", "path": "/readyz", "port": "webhook" });
+        }
+    }
     container["volumeMounts"] = json!([{ "name": "webhook-tls", "mountPath": CERTIFICATES, "readOnly": true }]);
 }
 
@@ -158,7 +172,7 @@ fn service(names: &RbacOptions) -> Value {
         "metadata": { "name": name, "namespace": namespace, "labels": labels },
         "spec": {
             "selector": labels,
-            "ports": [{ "name": "webhook", "port": SERVICE_PORT, "targetPort": CONTAINER_PORT }],
+            "ports": [{ "name": "webhook", "port": SERVICE_PORT, "protocol": "TCP", "targetPort": "webhook" }],
         },
     })
 }
@@ -216,7 +230,7 @@ mod tests {
 
     fn manifests(app: &App, options: &RegisterOptions) -> Result<Vec<Manifest>> {
         let names = RbacOptions { name: "web".into(), namespace: "system".into() };
-        let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"] }] } } } });
+        let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"], "ports": [] }] } } } });
         let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment)?];
         app.webhook_manifests(&names, options, &mut all)?;
         Ok(all)
@@ -234,7 +248,8 @@ mod tests {
             "namespace": "system", "name": "web", "port": 443, "path": "/interpreter-deployment",
         }});
         assert_eq!(configuration.object["webhooks"][0]["clientConfig"], expected);
-        assert_eq!(service.object["spec"]["ports"][0]["targetPort"], container["ports"][0]["containerPort"]);
+        assert_eq!(service.object["spec"]["ports"][0]["targetPort"], container["ports"][0]["name"]);
+        assert_eq!(container["readinessProbe"]["httpGet"]["port"], container["ports"][0]["name"]);
         assert_eq!(manifests(&App::new("none"), &RegisterOptions::default()).unwrap().len(), 1);
     }
 

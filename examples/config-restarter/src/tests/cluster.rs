@@ -118,7 +118,7 @@ async fn operator_works_on_a_real_api_server() {
         .await;
 
     stop.send(()).unwrap();
-    running.await.unwrap();
+    running.await.unwrap().unwrap();
     kubelet.abort();
     Api::<Namespace>::all(cluster.client).delete(&cluster.namespace, &DeleteParams::default()).await.unwrap();
 }

@@ -20,6 +20,38 @@ pub(super) fn namespace(object: &mut Value) {
     fill(part(object, "status"), "phase", "Active");
 }
 
+pub(super) fn new_event(object: &mut Value) {
+    for time in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
+        add(object, time, Value::Null);
+    }
+    part(object, "deprecatedSource");
+}
+
+pub(super) fn node(object: &mut Value) {
+    const INFO: [&str; 10] = [
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+        "machineID",
+        "operatingSystem",
+        "osImage",
+        "systemUUID",
+    ];
+    let status = part(object, "status");
+    if let Some(capacity) = status.get("capacity").cloned() {
+        add(status, "allocatable", capacity);
+    }
+    let port = part(part(status, "daemonEndpoints"), "kubeletEndpoint");
+    add(port, "Port", 0);
+    let info = part(status, "nodeInfo");
+    for name in INFO {
+        add(info, name, "");
+    }
+}
+
 pub(super) fn secret(object: &mut Value) {
     fill(object, "type", "Opaque");
     let texts = object.as_object_mut().and_then(|fields| fields.remove("stringData"));

@@ -24,6 +24,15 @@ pub(super) fn pod(object: &mut Value) {
     let status = part(object, "status");
     fill(status, "phase", "Pending");
     fill(status, "qosClass", class);
+    if let Some(address) = status.get("podIP").filter(|address| **address != "").cloned() {
+        add(status, "podIPs", json!([{ "ip": address }]));
+    }
+    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+        for container in items(status, list) {
+            part(container, "state");
+            part(container, "lastState");
+        }
+    }
 }
 
 /// A template in a field. Pods alone get requests from limits, ports of the host and links to services.
@@ -39,6 +48,9 @@ fn pod_spec(spec: &mut Value) {
     fill(spec, "schedulerName", "default-scheduler");
     add(spec, "securityContext", json!({}));
     add(spec, "terminationGracePeriodSeconds", 30);
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec["terminationGracePeriodSeconds"] = 1.into();
+    }
     // The deprecated alias follows the name, or gives it.
     let account = ["serviceAccountName", "serviceAccount"].map(|key| spec.get(key).cloned());
     if let Some(account) = account.into_iter().flatten().find(|name| name != "") {
@@ -182,7 +194,7 @@ fn admit(spec: &mut Value) {
         "" => 0,
         "system-cluster-critical" => 2_000_000_000,
         "system-node-critical" => 2_000_001_000,
-        // The class is an object of its own, which is not known here.
+        // The class is an object of its own, which is not known here: see `verbs::admission`.
         _ => return,
     };
     add(spec, "priority", priority);

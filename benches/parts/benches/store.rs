@@ -1,0 +1,137 @@
+//! What an object costs on its way into the cache and out of it: `cargo bench -p parts --bench store`.
+
+use std::sync::Arc;
+
+use divan::{Bencher, black_box, counter::ItemsCount};
+use k8s_openapi::api::core::v1::Pod;
+use kctl_runtime::{
+    key::{Key, ObjectKey},
+    object::{Kind, Stored},
+    store::{Delta, SharedStore, Store},
+};
+use tokio::runtime;
+
+const PODS: usize = 10_000;
+/// Pods that one owner has.
+const OWNED: usize = 10;
+
+fn main() {
+    divan::main();
+}
+
+/// A pod as an API server sends it: about 3 kB of JSON and as much of managedFields.
+fn pod(n: usize, version: usize) -> String {
+    let owner = n / OWNED;
+    let fields = r#""f:name":{},"f:image":{},"f:resources":{".":{},"f:requests":{".":{},"f:cpu":{}}},"#.repeat(30);
+    let env: Vec<_> = (0..30)
+        .map(|i| format!(r#"{{"name":"VARIABLE_{i}","value":"the value of variable {i}, in words"}}"#))
+        .collect();
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"web-{n}","namespace":"ns-{}","uid":"{n:036}","resourceVersion":"{version}","labels":{{"app":"web-{owner}"}},"ownerReferences":[{{"apiVersion":"apps.example.com/v1","kind":"PodSet","name":"set-{owner}","uid":"set-{owner}","controller":true}}],"managedFields":[{{"manager":"a","fieldsV1":{{{}"x":{{}}}}}}]}},"spec":{{"nodeName":"node-{}","containers":[{{"name":"web","image":"nginx","env":[{}]}}]}},"status":{{"phase":"Running","conditions":[{{"type":"Ready","status":"True"}}]}}}}"#,
+        n % 10,
+        fields,
+        n % 100,
+        env.join(",")
+    )
+}
+
+fn stored(n: usize, version: usize) -> Arc<Stored> {
+    Arc::new(Stored::accept(&Kind::of::<Pod>(), &pod(n, version)).unwrap())
+}
+
+fn by_node(pod: &Pod) -> Vec<String> {
+    pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
+}
+
+struct World {
+    runtime: runtime::Runtime,
+    shared: Arc<SharedStore>,
+    pods: Store<Pod>,
+}
+
+/// A store of 10,000 pods with an index beside those by owner and namespace.
+fn world() -> World {
+    let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let shared = Arc::new(SharedStore::default());
+    let pods: Store<Pod> = Store::new(shared.clone());
+    pods.add_index(by_node);
+    runtime.spawn(shared.clone().write());
+    runtime.block_on(async {
+        let all = (0..PODS).map(|n| stored(n, n + 1)).collect();
+        shared.acknowledged(Delta::Replace(None, all, PODS.to_string())).await;
+    });
+    World { runtime, shared, pods }
+}
+
+/// From bytes to what is kept: parsed metadata, JSON without managedFields.
+#[divan::bench]
+fn accept(bencher: Bencher<'_, '_>) {
+    let (kind, json) = (Kind::of::<Pod>(), pod(1, 1));
+    bencher.counter(divan::counter::BytesCount::of_str(&json)).bench_local(|| Stored::accept(&kind, &json).unwrap());
+}
+
+/// Updates of objects that are known, beside decoding: indexes and the way to the writer and back.
+#[divan::bench(sample_count = 20)]
+fn update(bencher: Bencher<'_, '_>) {
+    const UPDATES: usize = 1_000;
+    let world = world();
+    let mut version = PODS;
+    bencher
+        .counter(ItemsCount::new(UPDATES))
+        .with_inputs(|| {
+            version += UPDATES;
+            (0..UPDATES)
+                .map(|n| {
+                    let update = stored(n * 7 % PODS, version + n);
+                    // What its index needs is decoded once, and kept: that is decoding.
+                    update.decode::<Pod>().unwrap();
+                    update
+                })
+                .collect::<Vec<_>>()
+        })
+        .bench_local_values(|updates| {
+            world.runtime.block_on(async {
+                let last = updates.len() - 1;
+                for (n, update) in updates.into_iter().enumerate() {
+                    if n == last {
+                        world.shared.acknowledged(Delta::Apply(update)).await;
+                    } else {
+                        world.shared.push(Delta::Apply(update)).await;
+                    }
+                }
+            });
+        });
+}
+
+/// An object that was read before.
+#[divan::bench]
+fn get(bencher: Bencher<'_, '_>) {
+    let world = world();
+    let key = Key::<Pod>::namespaced("ns-3", "web-123");
+    assert!(world.pods.get(&key).is_some());
+    bencher.bench_local(|| world.pods.get(black_box(&key)));
+}
+
+/// The ten pods of one owner out of 10,000.
+#[divan::bench]
+fn owned_by(bencher: Bencher<'_, '_>) {
+    let world = world();
+    assert_eq!(world.shared.owned_by("set-7").len(), OWNED);
+    bencher.counter(ItemsCount::new(OWNED)).bench_local(|| world.shared.owned_by(black_box("set-7")));
+}
+
+/// The hundred pods of one node out of 10,000, by an index of the user's.
+#[divan::bench]
+fn by_index(bencher: Bencher<'_, '_>) {
+    let world = world();
+    let n = world.pods.by(by_node, "node-7").count();
+    bencher.counter(ItemsCount::new(n)).bench_local(|| world.pods.by(by_node, black_box("node-7")).count());
+}
+
+/// Whether an object is there at all.
+#[divan::bench]
+fn meta_of_one(bencher: Bencher<'_, '_>) {
+    let world = world();
+    let key = ObjectKey::new(Some("ns-3"), "web-123");
+    bencher.bench_local(|| world.shared.get(black_box(&key)));
+}

@@ -1,0 +1,78 @@
+//! Rules of roles and of their bindings.
+
+use serde_json::Value;
+
+use super::{Errors, entries, text};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+pub(super) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
+    for (index, rule) in entries(&object["rules"]) {
+        let at = format!("rules[{index}]");
+        let is_empty = |list: &str| entries(&rule[list]).next().is_none();
+        if is_empty("verbs") {
+            errors.required(&format!("{at}.verbs"), "verbs must contain at least one value");
+        }
+        if !is_empty("nonResourceURLs") {
+            let names = ["apiGroups", "resources", "resourceNames"];
+            let urls = &rule["nonResourceURLs"];
+            if namespaced {
+                let detail = "namespaced rules cannot apply to non-resource URLs";
+                errors.invalid(&format!("{at}.nonResourceURLs"), urls, detail);
+            } else if names.iter().any(|name| !is_empty(name)) {
+                let detail = "rules cannot apply to both regular resources and non-resource URLs";
+                errors.invalid(&format!("{at}.nonResourceURLs"), urls, detail);
+            }
+            continue;
+        }
+        if is_empty("apiGroups") {
+            errors.required(&format!("{at}.apiGroups"), "resource rules must supply at least one api group");
+        }
+        if is_empty("resources") {
+            errors.required(&format!("{at}.resources"), "resource rules must supply at least one resource");
+        }
+    }
+}
+
+pub(super) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
+    let role = &object["roleRef"];
+    if text(&role["apiGroup"]) != GROUP {
+        errors.unsupported("roleRef.apiGroup", &format!("{:?}", text(&role["apiGroup"])), &[GROUP]);
+    }
+    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    let kind = text(&role["kind"]);
+    if !kinds.contains(&kind) {
+        errors.unsupported("roleRef.kind", &format!("{kind:?}"), kinds);
+    }
+    if text(&role["name"]).is_empty() {
+        errors.required("roleRef.name", "");
+    }
+    for (index, subject) in entries(&object["subjects"]) {
+        one_subject(subject, &format!("subjects[{index}]"), namespaced, errors);
+    }
+}
+
+fn one_subject(subject: &Value, at: &str, namespaced: bool, errors: &mut Errors) {
+    if text(&subject["name"]).is_empty() {
+        errors.required(&format!("{at}.name"), "");
+    }
+    let group = text(&subject["apiGroup"]);
+    match text(&subject["kind"]) {
+        "ServiceAccount" => {
+            if !group.is_empty() {
+                errors.unsupported(&format!("{at}.apiGroup"), &format!("{group:?}"), &[""]);
+            }
+            if !namespaced && text(&subject["namespace"]).is_empty() {
+                errors.required(&format!("{at}.namespace"), "");
+            }
+        }
+        "User" | "Group" => {
+            if group != GROUP {
+                errors.unsupported(&format!("{at}.apiGroup"), &format!("{group:?}"), &[GROUP]);
+            }
+        }
+        kind => {
+            errors.unsupported(&format!("{at}.kind"), &format!("{kind:?}"), &["ServiceAccount", "User", "Group"]);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The causes of a refusal, as `k8s.io/apimachinery/pkg/util/validation/field` words them.
+
+use serde_json::Value;
+
+use crate::{
+    admit::names::{NameRule, check_label_value, check_qualified_name},
+    status::Cause,
+};
+
+/// Causes in the order in which they were found.
+#[derive(Default)]
+pub(super) struct Errors(Vec<Cause>);
+
+impl Errors {
+    pub(super) fn into_causes(self) -> Vec<Cause> {
+        self.0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn add(&mut self, reason: &'static str, field: &str, message: String) {
+        self.0.push(Cause { reason, message, field: field.into() });
+    }
+
+    pub(super) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
+        self.shown(field, &value.to_string(), detail);
+    }
+
+    /// An invalid value that Go writes otherwise than it came.
+    pub(super) fn shown(&mut self, field: &str, value: &str, detail: &str) {
+        self.add("FieldValueInvalid", field, format!("Invalid value: {value}: {detail}"));
+    }
+
+    pub(super) fn required(&mut self, field: &str, detail: &str) {
+        self.add("FieldValueRequired", field, with_detail("Required value", detail));
+    }
+
+    pub(super) fn forbidden(&mut self, field: &str, detail: &str) {
+        self.add("FieldValueForbidden", field, with_detail("Forbidden", detail));
+    }
+
+    pub(super) fn duplicate(&mut self, field: &str, value: &str) {
+        self.add("FieldValueDuplicate", field, format!("Duplicate value: {value}"));
+    }
+
+    pub(super) fn not_found(&mut self, field: &str, value: &Value) {
+        self.add("FieldValueNotFound", field, format!("Not found: {value}"));
+    }
+
+    pub(super) fn unsupported(&mut self, field: &str, value: &str, supported: &[&str]) {
+        let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
+        let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
+        self.add("FieldValueNotSupported", field, message);
+    }
+
+    pub(super) fn too_long(&mut self, field: &str, most: usize) {
+        self.add("FieldValueTooLong", field, format!("Too long: may not be more than {most} bytes"));
+    }
+
+    /// A text that has to be one of a few; nothing is said about one that is not there.
+    pub(super) fn one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
+        if value.as_str().is_some_and(|value| !supported.contains(&value)) {
+            self.unsupported(field, &value.to_string(), supported);
+        }
+    }
+
+    pub(super) fn not_negative(&mut self, field: &str, value: &Value) {
+        if value.as_i64().is_some_and(|number| number < 0) {
+            self.invalid(field, value, "must be greater than or equal to 0");
+        }
+    }
+
+    pub(super) fn in_range(&mut self, field: &str, value: &Value, least: i64, most: i64) {
+        if value.as_i64().is_some_and(|number| !(least..=most).contains(&number)) {
+            self.invalid(field, value, &format!("must be between {least} and {most}, inclusive"));
+        }
+    }
+
+    pub(super) fn name(&mut self, field: &str, value: &Value, rule: NameRule) {
+        for message in rule.check(super::text(value)) {
+            self.invalid(field, value, &message);
+        }
+    }
+
+    /// A name that has to be there.
+    pub(super) fn required_name(&mut self, field: &str, value: &Value, rule: NameRule) {
+        if super::text(value).is_empty() {
+            self.required(field, "");
+        } else {
+            self.name(field, value, rule);
+        }
+    }
+
+    pub(super) fn qualified_name(&mut self, field: &str, name: &str) {
+        for message in check_qualified_name(name) {
+            self.invalid(field, &name.into(), &message);
+        }
+    }
+
+    pub(super) fn labels(&mut self, field: &str, labels: &Value) {
+        for (key, value) in super::pairs(labels) {
+            self.qualified_name(field, key);
+            for message in check_label_value(super::text(value)) {
+                self.invalid(field, value, &message);
+            }
+        }
+    }
+
+    pub(super) fn annotations(&mut self, field: &str, annotations: &Value) {
+        for (key, _) in super::pairs(annotations) {
+            for message in check_qualified_name(&key.to_lowercase()) {
+                self.invalid(field, &key.into(), &message);
+            }
+        }
+    }
+
+    /// A count, or a share of the whole with a `%`.
+    pub(super) fn count_or_percent(&mut self, field: &str, value: &Value) {
+        if let Some(text) = value.as_str() {
+            let digits = text.strip_suffix('%').unwrap_or_default();
+            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                let detail = "a valid percent string must be a numeric string followed by an ending '%' \
+                              (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+                self.invalid(field, value, detail);
+            }
+        } else {
+            self.not_negative(field, value);
+        }
+    }
+
+    /// A share that is at most all.
+    pub(super) fn at_most_all(&mut self, field: &str, value: &Value) {
+        let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
+        if percent.is_some_and(|percent| percent > 100) {
+            self.invalid(field, value, "must not be greater than 100%");
+        }
+    }
+}
+
+fn with_detail(what: &str, detail: &str) -> String {
+    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
+}

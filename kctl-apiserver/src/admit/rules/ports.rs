@@ -1,0 +1,75 @@
+//! Rules of ports: their numbers, names and protocols.
+
+use serde_json::Value;
+
+use super::{Errors, entries, text};
+
+pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+/// The longest name of a port.
+const NAME_LEN_MAX: usize = 15;
+
+/// The ports of a container.
+pub(super) fn of_container(ports: &Value, at: &str, on_host: bool, errors: &mut Errors) {
+    let mut names = Vec::new();
+    for (index, port) in entries(ports) {
+        let at = format!("{at}[{index}]");
+        let name = text(&port["name"]);
+        if !name.is_empty() {
+            let wrong = check_name(name);
+            if wrong.is_empty() && names.contains(&name) {
+                errors.duplicate(&format!("{at}.name"), &port["name"].to_string());
+            }
+            for message in &wrong {
+                errors.invalid(&format!("{at}.name"), &port["name"], message);
+            }
+            names.push(name);
+        }
+        let (number, host) = (port["containerPort"].as_i64().unwrap_or(0), port["hostPort"].as_i64().unwrap_or(0));
+        if number == 0 {
+            errors.required(&format!("{at}.containerPort"), "");
+        } else {
+            errors.in_range(&format!("{at}.containerPort"), &port["containerPort"], 1, 65_535);
+        }
+        if host != 0 {
+            errors.in_range(&format!("{at}.hostPort"), &port["hostPort"], 1, 65_535);
+        }
+        errors.one_of(&format!("{at}.protocol"), &port["protocol"], PROTOCOLS);
+        if on_host && host != 0 && host != number {
+            let detail = "must match `containerPort` when `hostNetwork` is true";
+            errors.invalid(&format!("{at}.hostPort"), &port["hostPort"], detail);
+        }
+    }
+}
+
+/// A port by number or by name.
+pub(super) fn number_or_name(port: &Value, at: &str, errors: &mut Errors) {
+    match port {
+        Value::String(name) => {
+            for message in check_name(name) {
+                errors.invalid(at, port, &message);
+            }
+        }
+        port => errors.in_range(at, port, 1, 65_535),
+    }
+}
+
+/// What is wrong with the name of a port (`IsValidPortName`).
+fn check_name(name: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    if name.len() > NAME_LEN_MAX {
+        messages.push(format!("must be no more than {NAME_LEN_MAX} characters"));
+    }
+    if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
+        messages.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
+    }
+    if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        messages.push("must contain at least one letter (a-z)".to_owned());
+    }
+    if name.contains("--") {
+        messages.push("must not contain consecutive hyphens".to_owned());
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        messages.push("must not begin or end with a hyphen".to_owned());
+    }
+    messages
+}

@@ -1,0 +1,83 @@
+//! Rules of label selectors, and whether they select labels.
+
+use serde_json::Value;
+
+use super::{Errors, entries, text};
+use crate::selector::selects;
+
+pub(super) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
+    errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);
+    for (index, requirement) in entries(&selector["matchExpressions"]) {
+        let at = format!("{at}.matchExpressions[{index}]");
+        let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
+        match text(&requirement["operator"]) {
+            "In" | "NotIn" if !has_values => {
+                errors.required(&format!("{at}.values"), "must be specified when `operator` is 'In' or 'NotIn'");
+            }
+            "Exists" | "DoesNotExist" if has_values => {
+                errors.forbidden(
+                    &format!("{at}.values"),
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                );
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            _ => errors.invalid(&format!("{at}.operator"), &requirement["operator"], "not a valid selector operator"),
+        }
+        errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
+    }
+}
+
+/// The selector of a workload: it is there, selects something, and selects the labels of the template.
+pub(super) fn of_workload(spec: &Value, kind: &str, needed: bool, errors: &mut Errors) {
+    let (selector_at, given) = ("spec.selector", &spec["selector"]);
+    let before = errors.len();
+    if given.is_null() {
+        if needed {
+            errors.required(selector_at, "");
+        }
+    } else {
+        selector(given, selector_at, errors);
+        if is_empty(given) {
+            errors.shown(selector_at, "{}", &format!("empty selector is invalid for {kind}"));
+        }
+    }
+    let is_usable = given.is_null() || errors.len() == before;
+    let labels = &spec["template"]["metadata"]["labels"];
+    if !is_usable {
+        if !is_empty(given) {
+            errors.shown(selector_at, &shown(given), "invalid label selector");
+        }
+    } else if given.is_null() || !selects(given, labels) {
+        let at = "spec.template.metadata.labels";
+        errors.invalid(at, labels, "`selector` does not match template `labels`");
+    }
+}
+
+pub(super) fn is_empty(selector: &Value) -> bool {
+    ["matchLabels", "matchExpressions"].iter().all(|part| match &selector[*part] {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => true,
+    })
+}
+
+/// A selector with its fields in Go's order.
+pub(super) fn shown(selector: &Value) -> String {
+    let mut parts = Vec::new();
+    if selector["matchLabels"].is_object() {
+        parts.push(format!("\"matchLabels\":{}", selector["matchLabels"]));
+    }
+    let requirements: Vec<String> = entries(&selector["matchExpressions"])
+        .map(|(_, requirement)| {
+            let mut shown = format!("{{\"key\":{},\"operator\":{}", requirement["key"], requirement["operator"]);
+            if requirement["values"].is_array() {
+                shown += &format!(",\"values\":{}", requirement["values"]);
+            }
+            shown + "}"
+        })
+        .collect();
+    if !requirements.is_empty() {
+        parts.push(format!("\"matchExpressions\":[{}]", requirements.join(",")));
+    }
+    format!("{{{}}}", parts.join(","))
+}

@@ -1,0 +1,103 @@
+//! Fields that come twice in JSON: reads bytes, hands on the paths of the fields.
+
+use std::{collections::HashSet, fmt};
+
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// The paths of fields that come more than once in an object, such as `spec.containers[0].image`. None when the bytes
+/// are not JSON.
+pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let walked = Walk { path: String::new(), found: &mut found }.deserialize(&mut reader);
+    if walked.is_err() {
+        return Vec::new();
+    }
+    found
+}
+
+struct Walk<'a> {
+    path: String,
+    found: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut known = HashSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            if known.insert(key) {
+                map.next_value_seed(Walk { path, found: self.found })?;
+            } else {
+                self.found.push(path);
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        for index in 0.. {
+            let path = format!("{}[{index}]", self.path);
+            if items.next_element_seed(Walk { path, found: self.found })?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duplicates;
+
+    #[test]
+    fn fields_that_come_twice_are_named_by_their_paths() {
+        for (json, paths) in [
+            (r#"{"a":1,"b":{"c":null,"c":true}}"#, vec!["b.c"]),
+            (r#"{"a":[{"b":1.5},{"b":"x","b":-1}],"a":{}}"#, vec!["a[1].b", "a"]),
+            (r#"{"a":1,"b":1}"#, vec![]),
+            (r#"{"a":1,"a":"#, vec![]),
+        ] {
+            assert_eq!(duplicates(json.as_bytes()), paths, "{json}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Whether an object may be stored: reads it and what was there before, hands on the refusal.
+
+use serde_json::Value;
+
+use crate::{
+    admit::rules,
+    crd,
+    kinds::Resource,
+    request::Call,
+    schema::Schema,
+    status::{Cause, Refusal},
+};
+
+/// Checks an object of any kind.
+pub(super) fn validate(
+    call: &Call,
+    old: Option<&Value>,
+    object: &Value,
+    mut causes: Vec<Cause>,
+) -> Result<(), Refusal> {
+    let resource = &call.resource;
+    let cause = |error: crd::FieldError| Cause { reason: error.reason, message: error.message, field: error.field };
+    let of_metadata = crate::admit::metadata(resource, object);
+    if old.is_some() && (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "configmaps") {
+        causes.extend(of_metadata.clone());
+    }
+    if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
+        // A missing name makes rules meaningless too.
+        let known = of_metadata.into_iter().map(|cause| crd::FieldError {
+            reason: cause.reason,
+            message: cause.message,
+            field: cause.field,
+        });
+        let mut errors: Vec<crd::FieldError> = known.collect();
+        errors.extend(validated(schema, call, object));
+        if !custom.rules().is_empty() {
+            custom.rules().validate(object, old, &mut errors);
+        }
+        causes.extend(errors.into_iter().map(cause));
+    } else {
+        causes.extend(of_metadata);
+    }
+    if resource.of.resource == "customresourcedefinitions" {
+        causes.extend(crd::validate_definition(object).into_iter().map(cause));
+        if let Some(old) = old {
+            causes.extend(crd::forbidden_changes(old, object).into_iter().map(cause));
+        }
+    }
+    if resource.custom.is_none() && (call.subresource.is_empty() || resource.of.resource == "namespaces") {
+        causes.extend(rules::causes(resource, object));
+        if let Some(old) = old {
+            causes.extend(rules::forbidden_changes(resource, old, object));
+        }
+    }
+    refuse(resource, object, &causes)
+}
+
+/// What the schema of a custom kind says; of a status, only the status is judged and named.
+fn validated(schema: Schema<'_>, call: &Call, object: &Value) -> Vec<crd::FieldError> {
+    let mut errors = crd::validate(schema, object);
+    if call.subresource == "status" {
+        errors.retain(|error| error.field == "status" || error.field.starts_with("status."));
+        for error in &mut errors {
+            if let Some(short) = error.field.strip_prefix("status.") {
+                error.message =
+                    error.message.replacen(&format!(" {} in body", error.field), &format!(" {short} in body"), 1);
+            }
+        }
+    }
+    errors
+}
+
+/// What an update may not change in the metadata of an object (`ValidateObjectMetaAccessorUpdate`).
+pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
+    let (was, is) = (&old["metadata"], &new["metadata"]);
+    let mut causes = Vec::new();
+    let mut add = |reason, message: String, field: &str| {
+        causes.push(Cause { reason, message, field: format!("metadata.{field}") });
+    };
+    for field in ["uid", "deletionTimestamp"] {
+        let value = &is[field];
+        if was[field] != *value && value.as_str().is_some_and(|value| !value.is_empty()) {
+            add("FieldValueInvalid", format!("Invalid value: {value}: field is immutable"), field);
+        }
+    }
+    let names = |meta: &Value| -> Vec<String> {
+        let list = meta["finalizers"].as_array().into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let known = names(was);
+    let added: Vec<String> = names(is).into_iter().filter(|name| !known.contains(name)).collect();
+    if was["deletionTimestamp"].is_string() && !added.is_empty() {
+        let shown: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
+        let message = format!(
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            shown.join(", ")
+        );
+        add("FieldValueForbidden", message, "finalizers");
+    }
+    let judged = crate::admit::metadata(&call.resource, new);
+    let again = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
+    causes.extend(judged.into_iter().filter(|cause| again.iter().any(|field| cause.field.starts_with(field))));
+    // The kinds' own validation finds them again.
+    causes.extend(causes.clone());
+    causes
+}
+
+fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<(), Refusal> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid(&resource.of.group, resource.kind(), name, causes))
+}

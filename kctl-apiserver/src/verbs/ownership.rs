@@ -1,0 +1,46 @@
+//! What a client does not own of an object that it creates: what the server fills in after it has read it.
+
+use serde_json::Value;
+
+use crate::kinds::Resource;
+
+/// Fields by resource that belong to nobody unless the client has sent them.
+const FILLED_IN: &[(&str, &str, &[&str])] = &[
+    ("", "pods", &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"]),
+    ("", "services", &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"]),
+    ("", "namespaces", &["/spec"]),
+    ("", "nodes", &["/spec"]),
+    ("", "persistentvolumeclaims", &["/metadata/finalizers"]),
+    ("", "persistentvolumes", &["/metadata/finalizers"]),
+    ("", "events", &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"]),
+    ("events.k8s.io", "events", &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"]),
+    ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
+];
+
+/// Drops from a new object what the client did not send and the server has filled in.
+pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
+    if resource.has_status() {
+        remove(object, "/status");
+    }
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    let fields = FILLED_IN.iter().filter(|(group, name, _)| (*group, *name) == of).flat_map(|(_, _, fields)| *fields);
+    for field in fields {
+        match sent.pointer(field).cloned() {
+            // What the client sent of it is the client's.
+            Some(given) if given.is_object() => {
+                if let Some(found) = object.pointer_mut(field) {
+                    *found = given;
+                }
+            }
+            Some(_) => {}
+            None => remove(object, field),
+        }
+    }
+}
+
+fn remove(object: &mut Value, pointer: &str) {
+    let Some((parent, key)) = pointer.rsplit_once('/') else { return };
+    if let Some(Value::Object(map)) = object.pointer_mut(parent) {
+        map.remove(key);
+    }
+}

@@ -1,0 +1,108 @@
+//! Objects that are questions about access: the answer is in their status, and nothing is stored.
+
+use serde_json::{Value, json};
+
+use super::{
+    access::{self, Attributes},
+    create::Writing,
+};
+use crate::{
+    apply,
+    request::{Call, User},
+    status::{Cause, Refusal},
+    store::State,
+};
+
+/// The groups of these kinds.
+const GROUPS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
+
+/// The answer to a review; nothing when the call creates something else.
+pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option<Value>, Refusal> {
+    if !GROUPS.contains(&call.resource.of.group.as_str()) {
+        return Ok(None);
+    }
+    let mut answered = asked.clone();
+    apply::update(&Writing::of(call, state).request(), None, &mut answered);
+    if call.resource.listed.namespaced {
+        answered["metadata"]["namespace"] = call.namespace.clone().into();
+    }
+    let spec = &asked["spec"];
+    match call.resource.of.resource.as_str() {
+        "selfsubjectaccessreviews" => {
+            answered["status"] = decided(state, &call.user, spec)?;
+        }
+        "subjectaccessreviews" | "localsubjectaccessreviews" => {
+            let user = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
+            if user.name.is_empty() && user.groups.is_empty() {
+                let what = "at least one of user or group must be specified";
+                return Err(invalid("spec.user", &"".into(), what));
+            }
+            answered["status"] = decided(state, &user, spec)?;
+        }
+        "selfsubjectrulesreviews" => {
+            let namespace = text(&spec["namespace"]);
+            if namespace.is_empty() {
+                return Err(Refusal::bad_request("no namespace on request"));
+            }
+            let (resources, others) = access::rules_of(state, &call.user, namespace);
+            answered["spec"] = json!({});
+            answered["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
+        }
+        "selfsubjectreviews" => {
+            answered["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
+            answered["status"] = json!({ "userInfo": { "username": call.user.name, "groups": call.user.groups } });
+        }
+        "tokenreviews" => {
+            answered["status"] = match state.user_of_token(text(&spec["token"])) {
+                Some(user) => json!({
+                    "authenticated": true,
+                    "user": { "username": user.name, "groups": user.groups },
+                }),
+                None => json!({ "user": {}, "error": "invalid bearer token" }),
+            };
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some(answered))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The real server names no kind here.
+fn invalid(field: &str, value: &Value, what: &str) -> Refusal {
+    let message = format!("Invalid value: {value}: {what}");
+    Refusal::invalid(GROUPS[0], "", "", &[Cause { reason: "FieldValueInvalid", message, field: field.into() }])
+}
+
+fn decided(state: &State, user: &User, spec: &Value) -> Result<Value, Refusal> {
+    let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    if resource.is_object() == other.is_object() {
+        let what = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        return Err(invalid("spec.resourceAttributes", &Value::Null, what));
+    }
+    if other.is_object() {
+        let allowed = access::allows_path(state, user, text(&other["verb"]), text(&other["path"]));
+        return Ok(json!({ "allowed": allowed }));
+    }
+    let asked = Attributes {
+        verb: text(&resource["verb"]),
+        group: text(&resource["group"]),
+        resource: text(&resource["resource"]),
+        subresource: text(&resource["subresource"]),
+        namespace: text(&resource["namespace"]),
+        name: text(&resource["name"]),
+    };
+    let mut status = json!({ "allowed": access::allowed(state, user, &asked) });
+    if !access::is_admin(user)
+        && let Some(reason) = access::granted(state, user, &asked)
+    {
+        status["reason"] = reason.into();
+    }
+    Ok(status)
+}

@@ -1,0 +1,73 @@
+//! What a script costs: one call on an object of 5 KB, and the compilation that the pool saves.
+
+use divan::{Bencher, black_box};
+use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
+use serde_json::{Value, json};
+
+fn main() {
+    divan::main();
+}
+
+/// A workload like those of clusters: 5 KB as JSON.
+fn object() -> Value {
+    let container = |n: usize| {
+        json!({
+            "name": format!("container-{n}"),
+            "image": "registry.example.com/team/service:1.2.3",
+            "env": (0..8).map(|n| json!({"name": format!("VARIABLE_{n}"), "value": "a value of some length"})).collect::<Vec<_>>(),
+            "resources": {"limits": {"cpu": "500m", "memory": "512Mi"}, "requests": {"cpu": "250m", "memory": "256Mi"}},
+            "ports": [{"containerPort": 8080, "name": "http", "protocol": "TCP"}],
+        })
+    };
+    let labels: Value = (0..20).map(|n| (format!("example.io/label-{n}"), json!("value"))).collect();
+    json!({
+        "apiVersion": "example.io/v1",
+        "kind": "Widget",
+        "metadata": {"name": "demo", "namespace": "prod", "labels": labels, "generation": 3},
+        "spec": {"replicas": 3, "template": {"spec": {"containers": (0..5).map(container).collect::<Vec<_>>()}}},
+        "status": {"observedGeneration": 3, "readyReplicas": 3, "replicas": 3},
+    })
+}
+
+const CASES: [(&str, &str, &str); 4] = [
+    (
+        "InterpretHealth",
+        "InterpretHealth",
+        "function InterpretHealth(o) return o.status.readyReplicas == o.spec.replicas end",
+    ),
+    (
+        "InterpretStatus",
+        "ReflectStatus",
+        "function ReflectStatus(o) return {replicas = o.status.replicas, ready = o.status.readyReplicas} end",
+    ),
+    (
+        "InterpretReplica",
+        "GetReplicas",
+        "local kube = require('kube')
+         function GetReplicas(o) return o.spec.replicas, kube.accuratePodRequirements(o.spec.template) end",
+    ),
+    ("ReviseReplica", "ReviseReplica", "function ReviseReplica(o, n) o.spec.replicas = n return o end"),
+];
+
+#[divan::bench(args = CASES.map(|case| case.0))]
+fn call(bencher: Bencher<'_, '_>, operation: &str) {
+    let (_, function, source) = CASES.into_iter().find(|case| case.0 == operation).expect("the case is in the list");
+    let (object, pool) = (object(), Pool::new(Limits::default()));
+    let script = Script::compile(source, function).expect("the source is Lua");
+    let inputs = Inputs { desired: Some(&object), replicas: Some(5), ..Inputs::default() };
+    bencher.bench_local(|| pool.interpret(operation, &script, black_box(&inputs)).expect("the script answers"));
+}
+
+#[divan::bench]
+fn compile() -> Script {
+    Script::compile(CASES[0].2, CASES[0].1).expect("the source is Lua")
+}
+
+/// What the pool saves: a state with its library, built for one call.
+#[divan::bench]
+fn first_call(bencher: Bencher<'_, '_>) {
+    let (operation, function, source) = CASES[0];
+    let (object, script) = (object(), Script::compile(source, function).expect("the source is Lua"));
+    let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+    bencher.bench_local(|| Pool::new(Limits::default()).interpret(operation, &script, black_box(&inputs)));
+}

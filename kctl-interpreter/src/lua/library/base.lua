@@ -1,0 +1,285 @@
+-- Builds the globals of a run. `rust` holds the functions of this folder's files, `lua` the globals of the state.
+local rust, lua = ...
+local type, select, error, unpack = lua.type, lua.select, lua.error, lua.unpack
+local caught, charge, raise, number_text = rust.caught, rust.charge, rust.raise, rust.number_text
+local native_pcall, native_xpcall, native_tostring = lua.pcall, lua.xpcall, lua.tostring
+
+local base = {
+  _VERSION = "Lua 5.1",
+  _GOPHER_LUA_VERSION = "GopherLua 0.1",
+  error = error, ipairs = lua.ipairs, next = lua.next, select = select,
+  type = type, unpack = unpack, print = rust.print, tonumber = rust.tonumber,
+  -- gopher-lua's, a print for its own debugging.
+  _printregs = rust.print,
+}
+
+-- An error of C names the line that called it: here it would be one of this file.
+local function check_table(value, name)
+  if type(value) ~= "table" then
+    raise("bad argument #1 to " .. name .. " (table expected, got " .. type(value) .. ")")
+  end
+end
+
+-- Results go through `pcall` in one table: the C function has room for about twenty, and a debug build of Lua aborts
+-- the process at the next.
+local function pack(...)
+  return { n = select("#", ...), ... }
+end
+
+local function call_packed(f, ...)
+  return pack(f(...))
+end
+
+-- `caught` raises again what must end the run.
+local function finish(ok, result)
+  if ok then return true, unpack(result, 1, result.n) end
+  return false, caught(result)
+end
+
+function base.pcall(...)
+  if select("#", ...) == 0 then raise("bad argument #1 to pcall (value expected)") end
+  local f = ...
+  if type(f) ~= "function" then return false, "attempt to call a " .. type(f) .. " value" end
+  return finish(native_pcall(call_packed, ...))
+end
+
+function base.xpcall(f, handler)
+  return finish(native_xpcall(function() return call_packed(f) end, function(e) return (handler(caught(e))) end))
+end
+
+function base.assert(...)
+  local ok, message = ...
+  if ok then return ... end
+  if message == nil then message = "assertion failed!" end
+  if type(message) ~= "string" then
+    raise("bad argument #2 to assert (string expected, got " .. type(message) .. ")")
+  end
+  raise(message)
+end
+
+-- gopher-lua visits keys in the order in which they were set, and scripts that build lists from maps rely on it. The
+-- source is rewritten so that its tables come through `ordered`: `orders` has the names of their fields in order, and
+-- as keys, to know them.
+local rawset, rawget, setmetatable, next = lua.rawset, lua.rawget, lua.setmetatable, lua.next
+local orders = setmetatable({}, { __mode = "k" })
+
+local function add_name(t, name)
+  local order = orders[t]
+  if not order then
+    order = {}
+    orders[t] = order
+  end
+  if not order[name] then
+    order[name] = true
+    order[#order + 1] = name
+  end
+end
+
+local order_metatable = {
+  __newindex = function(t, key, value)
+    if key == nil then raise("table index is nil") end
+    if key ~= key then raise("table index is NaN") end
+    rawset(t, key, value)
+    if type(key) == "string" then add_name(t, key) end
+  end,
+}
+
+local function ordered(t, ...)
+  for i = 1, select("#", ...) do
+    add_name(t, (select(i, ...)))
+  end
+  return setmetatable(t, order_metatable)
+end
+
+-- First what is no name, with the elements of the list in front; then names in their order; then those without one.
+function base.pairs(...)
+  local t = ...
+  check_table(t, "pairs")
+  local order = orders[t]
+  if not order then return lua.pairs(t) end
+  local key, i, phase = nil, 0, 1
+  return function()
+    local value
+    if phase == 1 then
+      repeat key, value = next(t, key) until type(key) ~= "string"
+      if key ~= nil then return key, value end
+      phase = 2
+    end
+    while phase == 2 do
+      i = i + 1
+      local name = order[i]
+      if name == nil then
+        phase, key = 3, nil
+      else
+        value = rawget(t, name)
+        if value ~= nil then return name, value end
+      end
+    end
+    repeat key, value = next(t, key) until key == nil or (type(key) == "string" and not order[key])
+    return key, value
+  end, t, nil
+end
+
+-- Small integers, nearly all numbers there are, look the same in C and in Go.
+function base.tostring(...)
+  local v = ...
+  if type(v) == "number" and (v == 0 or v % 1 ~= 0 or v >= 1e14 or v <= -1e14) then
+    return number_text(v)
+  end
+  return native_tostring(...)
+end
+
+-- The position of the message is line 1 of a chunk of its own: so Karmada's reads.
+for _, name in lua.ipairs({
+  "collectgarbage", "dofile", "getfenv", "getmetatable", "load", "loadfile", "loadstring", "module",
+  "newproxy", "rawequal", "rawget", "rawset", "setfenv", "setmetatable",
+}) do
+  base[name] = lua.loadstring("return function() error('call function " .. name
+    .. " is not supported in karmada customized resourceinterpreter.') end", "=<string>")()
+end
+
+local table_base = {
+  concat = rust["table.concat"], getn = lua.table.getn,
+}
+
+function table_base.maxn(list)
+  check_table(list, "maxn")
+  charge(#list)
+  return lua.table.maxn(list)
+end
+
+-- Moving elements is a loop in C, which the hook does not see.
+function table_base.insert(list, ...)
+  check_table(list, "insert")
+  local n, at = select("#", ...), ...
+  if n == 0 or n > 2 then raise("wrong number of arguments to insert") end
+  if n == 1 then return lua.table.insert(list, at) end
+  if type(at) ~= "number" then raise("bad argument #2 to insert (number expected, got " .. type(at) .. ")") end
+  if at < #list then charge(#list - at) end
+  return lua.table.insert(list, ...)
+end
+
+function table_base.remove(list, ...)
+  check_table(list, "remove")
+  local at = ...
+  if at ~= nil and type(at) ~= "number" then
+    raise("bad argument #2 to remove (number expected, got " .. type(at) .. ")")
+  end
+  if at and at < #list then charge(#list - at) end
+  return lua.table.remove(list, at)
+end
+
+-- Without a function to compare, C sorts in one go: a second for half a million elements. One in Lua shows it to the
+-- hook, where that matters.
+local function less(a, b)
+  return a < b
+end
+
+function table_base.sort(list, ...)
+  check_table(list, "sort")
+  charge(#list * 20)
+  if #list > 10000 and select("#", ...) == 0 then return lua.table.sort(list, less) end
+  return lua.table.sort(list, ...)
+end
+
+local string_base = {}
+for _, name in lua.ipairs({
+  "byte", "char", "dump", "find", "format", "gsub", "len", "lower", "match", "rep", "reverse", "sub", "upper",
+}) do
+  string_base[name] = rust["string." .. name]
+end
+
+local next_match = rust["string.gmatch"]
+function string_base.gmatch(s, pattern)
+  local at = 1
+  local function step(after, ...)
+    at = after
+    return ...
+  end
+  step(next_match(s, pattern, nil))
+  return function()
+    if at then return step(next_match(s, pattern, at)) end
+  end
+end
+string_base.gfind = string_base.gmatch
+
+local math_base = {}
+for name, value in lua.pairs(lua.math) do
+  math_base[name] = value
+end
+math_base.huge = 1.7976931348623157e308
+math_base.randomseed = rust.randomseed
+
+function math_base.mod(a, b)
+  return a % b
+end
+
+function math_base.random(...)
+  local n, from, to = select("#", ...), ...
+  if n == 0 then return rust.random() end
+  if n == 1 then from, to = 1, from end
+  if type(from) ~= "number" or type(to) ~= "number" then
+    raise("bad argument #1 to random (number expected, got " .. type(type(from) == "number" and to or from) .. ")")
+  end
+  if from > to then raise("bad argument to random (interval is empty)") end
+  return from - from % 1 + lua.math.floor(rust.random() * (to - from + 1))
+end
+
+local os_base = { date = rust["os.date"], time = rust["os.time"] }
+
+local kube_base = {}
+for _, name in lua.ipairs({ "accuratePodRequirements", "getPodDependencies", "getResourceQuantity", "resourceAdd" }) do
+  kube_base[name] = rust["kube." .. name]
+end
+
+local function copy(from)
+  local to = {}
+  for name, value in lua.pairs(from) do
+    to[name] = value
+  end
+  return to
+end
+
+local function loadlib()
+  raise("loadlib is not supported")
+end
+
+local function new_package()
+  local package = { loaded = {}, preload = {}, loadlib = loadlib }
+  package.preload.kube = function() return copy(kube_base) end
+  local function preloaded(name)
+    return package.preload[name] or "no field package.preload['" .. native_tostring(name) .. "']"
+  end
+  package.loaders = { preloaded }
+  local loaders, loaded = package.loaders, package.loaded
+  local function require(name)
+    if type(name) ~= "string" then
+      raise("bad argument #1 to require (string expected, got " .. type(name) .. ")")
+    end
+    if loaded[name] then return loaded[name] end
+    local tried = ""
+    for _, loader in lua.ipairs(loaders) do
+      local found = loader(name)
+      if type(found) == "function" then
+        local module = found(name)
+        if loaded[name] == nil then loaded[name] = module == nil and true or module end
+        return loaded[name]
+      end
+      if type(found) == "string" then tried = tried .. "\n\t" .. found end
+    end
+    raise("module " .. name .. " not found:" .. tried .. ", ")
+  end
+  return package, require
+end
+
+return function()
+  local env = copy(base)
+  env._G = env
+  env.table, env.math, env.os = copy(table_base), copy(math_base), copy(os_base)
+  env.string = copy(string_base)
+  env.string.__index = env.string
+  env.package, env.require = new_package()
+  local loaded = env.package.loaded
+  loaded._G, loaded.table, loaded.string, loaded.math, loaded.os = env, env.table, env.string, env.math, env.os
+  return env, env.string
+end, ordered

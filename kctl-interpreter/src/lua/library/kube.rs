@@ -1,0 +1,91 @@
+//! The `kube` library: `require("kube")`.
+
+use mlua::{MultiValue, Value};
+
+use super::Library;
+use super::args::{Args, one};
+use crate::lua::convert;
+use crate::lua::quantity::Quantity;
+use crate::lua::repair::{Root, repair};
+use crate::native::{pod_dependencies, pod_requirements};
+
+pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
+    library.add("kube.resourceAdd", resource_add)?;
+    library.add("kube.accuratePodRequirements", accurate_pod_requirements)?;
+    library.add("kube.getPodDependencies", get_pod_dependencies)?;
+    library.add("kube.getResourceQuantity", get_resource_quantity)
+}
+
+fn quantity(args: &Args<'_>, n: usize) -> mlua::Result<Quantity> {
+    match args.value(n) {
+        Value::Nil => Ok(Quantity::ZERO),
+        Value::String(_) => {
+            let text = args.bounded_string(n)?.to_string_lossy();
+            Quantity::parse(&text).map_err(|error| args.raise(error))
+        }
+        _ => Err(args.type_error(n, "string")),
+    }
+}
+
+fn resource_add(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    let mut sum = Quantity::ZERO;
+    for n in 1..=args.values.len() {
+        sum.add(&quantity(args, n)?);
+    }
+    args.text(sum.to_string())
+}
+
+fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    if args.values.len() != 1 {
+        return Err(args.raise("getResourceQuantity only accepts one argument"));
+    }
+    let quantity = quantity(args, 1)?;
+    let number = quantity.approximate();
+    if number < 0.0 {
+        return Err(args.raise(format_args!("getResourceQuantity: {quantity} is negative")));
+    }
+    Ok(one(Value::Number(number)))
+}
+
+fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
+    let table = args.table(1)?;
+    args.budget.charge(TEMPLATE_STEPS)?;
+    let template = convert::to_json(args.lua, table, TEMPLATE_BYTES_MAX).map_err(|error| wrong(args, error))?;
+    Ok(repair(template, Root::Object, &[]))
+}
+
+fn wrong(args: &Args<'_>, error: impl std::fmt::Display) -> mlua::Error {
+    args.raise(format_args!("{}: the pod template is none: {error}", args.name))
+}
+
+/// Bytes of a pod template as JSON; etcd takes objects of 1.5 MiB.
+const TEMPLATE_BYTES_MAX: usize = 4 << 20;
+
+/// What reading a usual template costs.
+const TEMPLATE_STEPS: u64 = 5000;
+
+/// Turns an answer into a value of Lua; no answer is nil.
+fn to_lua(args: &Args<'_>, answer: Option<impl serde::Serialize>) -> mlua::Result<MultiValue> {
+    let value = serde_json::to_value(answer).map_err(|error| wrong(args, error))?;
+    Ok(one(convert::to_lua(args.lua, &value, 0)?))
+}
+
+fn accurate_pod_requirements(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    if args.values.len() != 1 {
+        return Err(args.raise("getPodRequirements only accepts one argument"));
+    }
+    let requirements = pod_requirements(&pod_template(args)?);
+    to_lua(args, requirements.map_err(|error| wrong(args, error))?)
+}
+
+fn get_pod_dependencies(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    if args.values.len() != 2 {
+        return Err(args.raise("getPodDependencies only accepts two argument"));
+    }
+    args.table(1)?;
+    let namespace =
+        if args.value(2).is_nil() { "default".to_owned() } else { args.bounded_string(2)?.to_string_lossy() };
+    let dependencies = pod_dependencies(&pod_template(args)?, &namespace);
+    let dependencies = dependencies.map_err(|error| wrong(args, error))?;
+    to_lua(args, Some(dependencies).filter(|dependencies| !dependencies.is_empty()))
+}

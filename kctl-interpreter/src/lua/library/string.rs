@@ -1,0 +1,192 @@
+//! The string library: Karmada's safe one, in which `gsub`, `rep` and `dump` only say that they are not supported.
+
+use mlua::{MultiValue, Value};
+
+use super::args::{Args, one};
+use super::pattern::{self, Anchors, Capture, Match, PatternError};
+use super::{Library, format};
+
+/// Values that one call may return: what the stack of Lua 5.1 has room for.
+const RESULTS_MAX: usize = 7000;
+
+pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
+    library.add("string.byte", byte)?;
+    library.add("string.char", char)?;
+    library.add("string.dump", unsupported)?;
+    library.add("string.find", find)?;
+    library.add("string.format", format::format)?;
+    library.add("string.gmatch", next_match)?;
+    library.add("string.gsub", unsupported)?;
+    library.add("string.len", |args| Ok(number(args.string(1)?.as_bytes().len())))?;
+    library.add("string.lower", |args| case(args, <[u8]>::make_ascii_lowercase, |c| single(c, c.to_lowercase())))?;
+    library.add("string.match", first_match)?;
+    library.add("string.rep", unsupported)?;
+    library.add("string.reverse", |args| {
+        let mut bytes = args.bounded_string(1)?.as_bytes().to_vec();
+        bytes.reverse();
+        args.text(bytes)
+    })?;
+    library.add("string.sub", sub)?;
+    library.add("string.upper", |args| case(args, <[u8]>::make_ascii_uppercase, |c| single(c, c.to_uppercase())))
+}
+
+fn unsupported(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    let name = args.name;
+    Err(args.raise(format_args!(
+        "The Lua function string.{name} is not supported: write a loop over string.find, string.sub or string.gmatch"
+    )))
+}
+
+fn number(number: usize) -> MultiValue {
+    #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
+    one(Value::Number(number as f64))
+}
+
+/// Maps as Go: a character whose other case is several characters stays.
+fn single(char: char, mut mapped: impl Iterator<Item = char>) -> char {
+    match (mapped.next(), mapped.next()) {
+        (Some(mapped), None) => mapped,
+        _ => char,
+    }
+}
+
+fn case(args: &Args<'_>, ascii: fn(&mut [u8]), unicode: fn(char) -> char) -> mlua::Result<MultiValue> {
+    let string = args.bounded_string(1)?;
+    let mut bytes = string.as_bytes().to_vec();
+    if bytes.is_ascii() {
+        ascii(&mut bytes);
+        return args.text(bytes);
+    }
+    args.text(string.to_string_lossy().chars().map(unicode).collect::<String>())
+}
+
+fn byte(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    let string = args.bounded_string(1)?;
+    let bytes = string.as_bytes();
+    let n_bytes = index(bytes.len());
+    let from = args.opt_int(2)?.unwrap_or(1);
+    let from = if from < 1 { n_bytes.saturating_add(from) } else { from - 1 };
+    let to = args.opt_int(3)?.unwrap_or(-1);
+    let to = if to < 0 { n_bytes.saturating_add(to).saturating_add(1) } else { to.min(n_bytes) };
+    let to = if args.values.len() == 2 { from.saturating_add(1) } else { to };
+    let from = if args.values.len() == 2 { from } else { from.max(0) };
+    let (Ok(from), Ok(to)) = (usize::try_from(from), usize::try_from(to)) else { return Ok(MultiValue::new()) };
+    let Some(slice) = bytes.get(from..to) else { return Ok(MultiValue::new()) };
+    if slice.len() > RESULTS_MAX {
+        return Err(args.raise("string slice too long"));
+    }
+    Ok(slice.iter().map(|byte| Value::Number(f64::from(*byte))).collect())
+}
+
+fn char(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "gopher-lua keeps the low byte")]
+    let bytes = (1..=args.values.len()).map(|n| args.int(n).map(|int| int as u8)).collect::<mlua::Result<Vec<u8>>>()?;
+    args.text(bytes)
+}
+
+fn index(n_bytes: usize) -> i64 {
+    i64::try_from(n_bytes).unwrap_or(i64::MAX)
+}
+
+/// Turns an index of Lua, from 1 or negative from the end, into an offset; one before the start is the start.
+fn start_offset(n_bytes: usize, start: i64) -> usize {
+    let offset = if start < 0 { index(n_bytes).saturating_add(start) } else { start.saturating_sub(1) };
+    usize::try_from(offset).unwrap_or(0)
+}
+
+fn sub(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    let string = args.bounded_string(1)?;
+    let bytes = string.as_bytes();
+    let start = start_offset(bytes.len(), args.int(2)?);
+    let end = args.opt_int(3)?.unwrap_or(-1);
+    let end = if end < 0 { index(bytes.len()).saturating_add(end).saturating_add(1) } else { end };
+    let end = usize::try_from(end).unwrap_or(0).min(bytes.len());
+    args.text(bytes.get(start..end).unwrap_or_default())
+}
+
+/// Searches the strings of arguments 1 and 2, which the caller has checked.
+fn search(args: &Args<'_>, start: usize, anchors: Anchors) -> mlua::Result<Option<Match>> {
+    let (subject, pattern) = (args.string(1)?, args.string(2)?);
+    let charge = |steps| args.budget.charge(steps);
+    pattern::find(&subject.as_bytes(), &pattern.as_bytes(), start, anchors, charge).map_err(|error| match error {
+        PatternError::Malformed(message) => args.raise(message),
+        PatternError::Stopped(error) => error,
+    })
+}
+
+/// Appends the captures of a match, or all of it where it has none and `whole` is set.
+fn push_captures(args: &Args<'_>, found: &Match, whole: bool, values: &mut MultiValue) -> mlua::Result<()> {
+    let string = args.string(1)?;
+    let subject = string.as_bytes();
+    let whole = (whole && found.captures.is_empty()).then_some(Capture::Span(found.start, found.end));
+    for capture in found.captures.iter().copied().chain(whole) {
+        values.push_back(match capture {
+            Capture::Span(from, to) => Value::String(args.lua.create_string(&subject[from..to])?),
+            #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
+            Capture::Position(at) | Capture::Open(at) => Value::Number((at + 1) as f64),
+        });
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
+fn span(from: usize, to: usize) -> MultiValue {
+    [Value::Number((from + 1) as f64), Value::Number(to as f64)].into_iter().collect()
+}
+
+fn find(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    let (subject, pattern) = (args.bounded_string(1)?, args.bounded_string(2)?);
+    let (subject, pattern) = (subject.as_bytes(), pattern.as_bytes());
+    if pattern.is_empty() {
+        return Ok(span(0, 0));
+    }
+    let start = start_offset(subject.len(), args.opt_int(3)?.unwrap_or(1));
+    if args.values.len() == 4 && !matches!(args.value(4), Value::Nil | Value::Boolean(false)) {
+        args.budget.charge(subject.len() as u64)?;
+        let found = find_plain(subject.get(start..).unwrap_or_default(), &pattern);
+        return found.map_or_else(|| Ok(one(Value::Nil)), |at| Ok(span(start + at, start + at + pattern.len())));
+    }
+    let Some(found) = search(args, start, Anchors::Search)? else { return Ok(one(Value::Nil)) };
+    let mut values = span(found.start, found.end);
+    push_captures(args, &found, false, &mut values)?;
+    Ok(values)
+}
+
+/// Finds bytes in bytes in linear time, with the search of `str`.
+fn find_plain(subject: &[u8], pattern: &[u8]) -> Option<usize> {
+    if let (Ok(subject), Ok(pattern)) = (std::str::from_utf8(subject), std::str::from_utf8(pattern)) {
+        return subject.find(pattern);
+    }
+    // Bytes as characters of Latin-1 keep their order and number.
+    let latin_1 = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
+    let subject = latin_1(subject);
+    let at = subject.find(&latin_1(pattern))?;
+    Some(subject[..at].chars().count())
+}
+
+fn first_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    let n_bytes = args.bounded_string(1)?.as_bytes().len();
+    args.bounded_string(2)?;
+    let start = start_offset(n_bytes, args.opt_int(3)?.unwrap_or(1));
+    let mut values = MultiValue::new();
+    if let Some(found) = search(args, start, Anchors::Search)? {
+        push_captures(args, &found, true, &mut values)?;
+    }
+    Ok(values)
+}
+
+/// One step of `gmatch`: the position from which the next step searches, and the captures. Without a position it only
+/// checks the arguments.
+fn next_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
+    let Some(at) = args.opt_int(3)? else {
+        args.bounded_string(1)?;
+        args.bounded_string(2)?;
+        return Ok(number(1));
+    };
+    let start = start_offset(usize::MAX, at);
+    let Some(found) = search(args, start, Anchors::Iterate)? else { return Ok(MultiValue::new()) };
+    let after = if found.end == found.start { found.end + 1 } else { found.end };
+    let mut values = number(after + 1);
+    push_captures(args, &found, true, &mut values)?;
+    Ok(values)
+}

@@ -1,0 +1,128 @@
+//! The limits of one run of a script, and the budget that the interpreter's hook and the library spend from.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// How much one run of a script may use. At a bound the run ends with an error that `pcall` cannot catch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time for loading the script and calling its function. Karmada allows a second.
+    pub time: Duration,
+    /// Steps of the virtual machine and of the library (a character that a pattern looks at is a step). By default
+    /// there is no limit, so that time decides; tests set one, to be the same on every machine.
+    pub steps: u64,
+    /// Bytes that Lua may hold, with the library (150 KiB) and the garbage of the run, and bytes of a result.
+    pub memory_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(1), steps: u64::MAX, memory_bytes: 16 << 20 }
+    }
+}
+
+/// Instructions of the virtual machine between two looks at the budget. One instruction can copy at most the limit
+/// of memory, a few milliseconds, so a run overshoots its time by less than a second in the worst case.
+pub(super) const HOOK_INTERVAL: u32 = 200;
+
+/// What is left of a run. A budget that was exceeded stays so until the next run: a script that catches the error
+/// meets it again at its next step.
+pub(super) struct Budget {
+    steps_left: AtomicU64,
+    deadline: Mutex<Option<Instant>>,
+    is_exceeded: AtomicBool,
+    is_out_of_memory: AtomicBool,
+    /// The line that was running when the budget was exceeded, 0 for none.
+    line: AtomicUsize,
+    /// The state of `math.random`: seeded alike for each run, so that the same object has the same answer.
+    random: AtomicU64,
+}
+
+/// The seed of each run. Any odd number would do; this is the multiplier of Knuth's MMIX generator.
+const RANDOM_SEED: u64 = 6_364_136_223_846_793_005;
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self {
+            steps_left: AtomicU64::new(u64::MAX),
+            deadline: Mutex::new(None),
+            is_exceeded: AtomicBool::new(false),
+            is_out_of_memory: AtomicBool::new(false),
+            line: AtomicUsize::new(0),
+            random: AtomicU64::new(RANDOM_SEED),
+        }
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a script blocks its thread, so the paused time of a runtime would never bound it"
+    )]
+    fn now() -> Instant {
+        Instant::now()
+    }
+
+    /// Begins a run.
+    pub(super) fn start(&self, limits: &Limits) {
+        self.steps_left.store(limits.steps, Ordering::Relaxed);
+        *self.deadline.lock() = Self::now().checked_add(limits.time);
+        self.is_exceeded.store(false, Ordering::Relaxed);
+        self.is_out_of_memory.store(false, Ordering::Relaxed);
+        self.line.store(0, Ordering::Relaxed);
+        self.random.store(RANDOM_SEED, Ordering::Relaxed);
+    }
+
+    /// Spends `steps`.
+    ///
+    /// # Errors
+    /// An error for Lua when the budget is exceeded, now or before.
+    pub(super) fn charge(&self, steps: u64) -> mlua::Result<()> {
+        let left = self.steps_left.load(Ordering::Relaxed);
+        self.steps_left.store(left.saturating_sub(steps), Ordering::Relaxed);
+        let is_late = || self.deadline.lock().is_some_and(|deadline| Self::now() >= deadline);
+        if left <= steps || self.is_exceeded() || is_late() {
+            self.is_exceeded.store(true, Ordering::Relaxed);
+            return Err(mlua::Error::runtime("context deadline exceeded"));
+        }
+        if self.is_out_of_memory() {
+            return Err(mlua::Error::MemoryError("not enough memory".to_owned()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.is_exceeded.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_out_of_memory(&self) -> bool {
+        self.is_out_of_memory.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_out_of_memory(&self) {
+        self.is_out_of_memory.store(true, Ordering::Relaxed);
+    }
+
+    /// Keeps the first line that is reported.
+    pub(super) fn set_line(&self, line: Option<usize>) {
+        let _ = self.line.compare_exchange(0, line.unwrap_or(0), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    pub(super) fn line(&self) -> Option<usize> {
+        Some(self.line.load(Ordering::Relaxed)).filter(|line| *line > 0)
+    }
+
+    pub(super) fn seed_random(&self, seed: u64) {
+        self.random.store(RANDOM_SEED ^ seed, Ordering::Relaxed);
+    }
+
+    /// Returns the next number of `math.random`, in `0.0..1.0`.
+    pub(super) fn random(&self) -> f64 {
+        let state =
+            self.random.load(Ordering::Relaxed).wrapping_mul(RANDOM_SEED).wrapping_add(1_442_695_040_888_963_407);
+        self.random.store(state, Ordering::Relaxed);
+        #[expect(clippy::cast_precision_loss, reason = "32 bits fit a double")]
+        let upper_bits = (state >> 32) as f64;
+        upper_bits / 4_294_967_296.0
+    }
+}

@@ -1,0 +1,137 @@
+//! Numbers as text and back, as gopher-lua does it: integers without a point, other numbers as Go prints them.
+
+/// The bounds of Go's `int64` as doubles; the upper one itself does not fit.
+const INT64_MIN: f64 = -9_223_372_036_854_775_808.0;
+const INT64_END: f64 = 9_223_372_036_854_775_808.0;
+
+/// Returns the number as an integer if it is one that fits 64 bits.
+pub(super) fn as_int(number: f64) -> Option<i64> {
+    #[expect(clippy::cast_possible_truncation, reason = "the range was checked, and a fraction was excluded")]
+    (number.fract() == 0.0 && (INT64_MIN..INT64_END).contains(&number)).then_some(number as i64)
+}
+
+/// Truncates to 64 bits as Go does on amd64: what does not fit becomes the smallest number.
+pub(super) fn truncate(number: f64) -> i64 {
+    as_int(number.trunc()).unwrap_or(i64::MIN)
+}
+
+/// Truncates to 32 bits as Go does on amd64: what does not fit becomes the smallest number.
+pub(super) fn truncate_32(number: f64) -> i32 {
+    as_int(number.trunc()).and_then(|int| i32::try_from(int).ok()).unwrap_or(i32::MIN)
+}
+
+/// Returns the text of `tostring`.
+pub(super) fn text(number: f64) -> String {
+    as_int(number).map_or_else(|| shortest(number), |int| int.to_string())
+}
+
+/// Returns the shortest text that reads back as the same number, as Go's `%v`: with an exponent of at least
+/// two digits below 1e-4 and from 1e6.
+pub(super) fn shortest(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let scientific = format!("{number:e}");
+    let Some((_, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) { number.to_string() } else { go_exponent(&scientific) }
+}
+
+/// Turns Rust's `1.5e-7` into Go's `1.5e-07`.
+pub(super) fn go_exponent(scientific: &str) -> String {
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific.to_owned() };
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+    format!("{digits}e{sign}{exponent:0>2}")
+}
+
+/// Reads a number as the arithmetic of Lua does: decimal or hexadecimal, spaces around it.
+pub(super) fn parse(text: &str) -> Option<f64> {
+    let text = text.trim_matches([' ', '\n', '\t']);
+    let unsigned = text.trim_start_matches(['-', '+']);
+    let (sign, prefix) = (if text.starts_with('-') { -1.0 } else { 1.0 }, unsigned.get(..2));
+    if prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case("0x")) {
+        #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
+        return i64::from_str_radix(&unsigned[2..], 16).ok().map(|int| sign * int as f64);
+    }
+    // Rust reads the words `inf` and `nan` in every spelling; a number has a digit.
+    if text.contains(|c: char| c.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+/// Reads a number as `tonumber(text, base)`: without a point only an integer of that base is one, `1e3` is not.
+pub(super) fn to_number(text: &str, base: Option<u32>) -> Option<f64> {
+    let mut text = text.trim_matches([' ', '\n', '\t']);
+    if text.contains('.') {
+        return parse(text);
+    }
+    let mut base = base;
+    if base.is_none() && text.get(..2).is_some_and(|prefix| prefix.eq_ignore_ascii_case("0x")) {
+        (base, text) = (Some(16), &text[2..]);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
+    i64::from_str_radix(text, base.unwrap_or(10)).ok().map(|int| int as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse, text, to_number, truncate_32};
+
+    #[test]
+    fn text_of_numbers_is_that_of_go() {
+        for (number, expected) in [
+            (3.0, "3"),
+            (-0.0, "0"),
+            (1.5, "1.5"),
+            (1e15, "1000000000000000"),
+            (9_007_199_254_740_992.0, "9007199254740992"),
+            (1e100, "1e+100"),
+            (1.0 / 3.0, "0.3333333333333333"),
+            (1e-7, "1e-07"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NAN, "NaN"),
+            (1e19, "1e+19"),
+            (123_456.5, "123456.5"),
+            (1_234_567.5, "1.2345675e+06"),
+        ] {
+            assert_eq!(text(number), expected);
+        }
+    }
+
+    #[test]
+    fn tonumber_reads_what_gopher_lua_reads() {
+        for (input, base, expected) in [
+            ("10", None, Some(10.0)),
+            (" 10\n", None, Some(10.0)),
+            ("0x1F", None, Some(31.0)),
+            ("1.5e3", None, Some(1500.0)),
+            ("1e3", None, None),
+            ("ff", Some(16), Some(255.0)),
+            ("", None, None),
+            ("abc", None, None),
+            ("1.2.3", None, None),
+            ("-7", None, Some(-7.0)),
+        ] {
+            assert_eq!(to_number(input, base), expected, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn arithmetic_reads_exponents_and_no_words() {
+        for (input, expected) in
+            [("1e3", Some(1000.0)), ("-0x10", Some(-16.0)), ("inf", None), ("nan", None), ("", None)]
+        {
+            assert_eq!(parse(input), expected, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_becomes_the_smallest() {
+        for (number, expected) in
+            [(2.9, 2), (-2.9, -2), (f64::NAN, i32::MIN), (3e9, i32::MIN), (2_147_483_647.0, i32::MAX)]
+        {
+            assert_eq!(truncate_32(number), expected);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The order of keys: gopher-lua visits them as they were set, Lua 5.1 as they hash.
+//!
+//! Reads a source and hands on one in which each table that it builds goes through the first argument of the chunk, with
+//! the names of its fields in order: `{a = 1, b = 2}` becomes `ordered({a = 1, b = 2}, "a", "b")`. The library keeps the
+//! order and `pairs` visits in it. Lines keep their numbers.
+
+use std::borrow::Cow;
+
+use super::tokens::{Edit, Token, apply, tokens};
+
+/// The name of the argument; no script has it by chance.
+const ORDERED: &str = "kctl_ordered";
+
+/// Names of one table that keep their order. Lua has room for 250 arguments.
+const NAMES_MAX: usize = 200;
+
+/// A table that is open: its brace, whether it is rewritten, and the names found so far.
+struct Open<'a> {
+    start: usize,
+    is_expression: bool,
+    names: Vec<&'a str>,
+}
+
+/// Rewrites the tables of a source; one whose braces do not match stays as it is.
+pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
+    let tokens: Vec<Token<'_>> = tokens(source).collect();
+    let (mut open, mut edits): (Vec<Open<'_>>, Vec<Edit>) = (Vec::new(), Vec::new());
+    for (idx, token) in tokens.iter().enumerate() {
+        let before = idx.checked_sub(1).map(|idx| tokens[idx]);
+        match token.text {
+            "{" => open.push(Open { start: token.start, is_expression: !is_call(before), names: Vec::new() }),
+            "}" => {
+                let Some(table) = open.pop() else { return Cow::Borrowed(source) };
+                // A call could go on where a table ends: `(` begins the next statement.
+                let is_last = tokens.get(idx + 1).is_none_or(|next| next.text != "(");
+                if table.is_expression && is_last {
+                    edits.push((table.start, table.start, format!("{ORDERED}(")));
+                    edits.push((token.end, token.end, closing(&table.names)));
+                }
+            }
+            _ => {
+                let is_first = before.is_some_and(|before| matches!(before.text, "{" | "," | ";"));
+                if let Some(table) = open.last_mut()
+                    && is_first
+                    && token.is_name()
+                    && is_assigned(&tokens[idx + 1..])
+                    && table.names.len() < NAMES_MAX
+                {
+                    table.names.push(token.text);
+                }
+            }
+        }
+    }
+    if edits.is_empty() || !open.is_empty() {
+        return Cow::Borrowed(source);
+    }
+    Cow::Owned(format!("local {ORDERED} = ...; {}", apply(source, edits)))
+}
+
+/// Returns whether a table behind the token is the argument of a call, as in `f{}`.
+fn is_call(before: Option<Token<'_>>) -> bool {
+    before.is_some_and(|token| match token.text {
+        ")" | "]" => true,
+        "and" | "or" | "not" | "in" | "return" => false,
+        _ => token.is_name(),
+    })
+}
+
+/// Returns whether the tokens begin with `=`, and not with `==`.
+fn is_assigned(tokens: &[Token<'_>]) -> bool {
+    match tokens {
+        [first, second, ..] => first.text == "=" && !(second.text == "=" && second.start == first.end),
+        [first] => first.text == "=",
+        [] => false,
+    }
+}
+
+fn closing(names: &[&str]) -> String {
+    let names: String = names.iter().flat_map(|name| [", \"", name, "\""]).collect();
+    format!("{names})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rewrite;
+
+    #[test]
+    fn tables_go_through_the_function_with_their_names() {
+        for (source, expected) in [
+            ("x = {}", "x = ordered({})"),
+            (
+                "x = {a = 1, b = {c = 2}; d = 3}",
+                "x = ordered({a = 1, b = ordered({c = 2}, \"c\"); d = 3}, \"a\", \"b\", \"d\")",
+            ),
+            ("return {1, a == b, ['k'] = 2}", "return ordered({1, a == b, ['k'] = 2})"),
+            ("f{} g{a = 1} t[1]{} (h){}", "f{} g{a = 1} t[1]{} (h){}"),
+            ("for k in pairs({}) do end", "for k in pairs(ordered({})) do end"),
+            ("x = {}\n(f)()", "x = {}\n(f)()"),
+            ("x = y or {}", "x = y or ordered({})"),
+            ("x = '{}' -- {}", "x = '{}' -- {}"),
+            ("x = { end", "x = { end"),
+            ("x = }", "x = }"),
+            ("", ""),
+        ] {
+            let rewritten =
+                rewrite(source).replace("local kctl_ordered = ...; ", "").replace("kctl_ordered", "ordered");
+            assert_eq!(rewritten, expected, "{source}");
+        }
+    }
+}

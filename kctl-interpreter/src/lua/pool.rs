@@ -1,0 +1,72 @@
+//! States that wait for the next run of their script.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::error::ScriptError;
+use super::interpret::{self, Inputs, Operation};
+use super::limits::Limits;
+use super::script::Script;
+use super::vm::State;
+
+/// States that wait. One holds some 200 KiB with its library; beyond this the one that waited longest is dropped.
+const IDLE_MAX: usize = 64;
+
+/// Runs scripts in states that are compiled once and used again, each only for its own script. It can be shared by
+/// threads: each run has a state for itself.
+pub struct Pool {
+    limits: Limits,
+    idle: Mutex<VecDeque<(Script, State)>>,
+}
+
+impl Pool {
+    /// Builds an empty pool whose runs have these limits.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, idle: Mutex::new(VecDeque::new()) }
+    }
+
+    /// Runs the script for the operation of that name. The value has one key a result: `replica` and `requires`,
+    /// `components`, `revised`, `retained`, `status`, `aggregatedStatus`, `healthy` or `dependencies`.
+    ///
+    /// It blocks the thread for up to [`Limits::time`]: call it where that is fine.
+    ///
+    /// # Errors
+    /// The script or the inputs are wrong; see [`ScriptError`]. No error is worth a retry with the same object.
+    pub fn interpret(&self, operation: &str, script: &Script, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
+        let Some(operation) = Operation::named(operation) else {
+            let message = "scripts have no such operation".to_owned();
+            return Err(ScriptError::WrongInput { operation: operation.to_owned(), message });
+        };
+        let state = self.take(script).map_or_else(|| State::new(script, &self.limits), Ok)?;
+        let result = interpret::interpret(&state, operation, script, inputs, &self.limits);
+        if state.reset() {
+            self.put(script, state);
+        }
+        result
+    }
+
+    fn take(&self, script: &Script) -> Option<State> {
+        let mut idle = self.idle.lock();
+        let idx = idle.iter().rposition(|(owner, _)| owner.is_same(script))?;
+        idle.remove(idx).map(|(_, state)| state)
+    }
+
+    fn put(&self, script: &Script, state: State) {
+        let dropped = {
+            let mut idle = self.idle.lock();
+            idle.push_back((script.clone(), state));
+            if idle.len() > IDLE_MAX { idle.pop_front() } else { None }
+        };
+        // Closing a state takes longer than the others should wait for the lock.
+        drop(dropped);
+    }
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let n_idle = self.idle.lock().len();
+        f.debug_struct("Pool").field("limits", &self.limits).field("n_idle", &n_idle).finish()
+    }
+}

@@ -1,0 +1,152 @@
+//! Gives empty tables their type back: Lua has one empty table, JSON has `{}` and `[]`.
+//!
+//! Reads the result of a script and the objects that went into it. An empty table at a path that was an empty object
+//! there becomes `{}`, one that was an empty list stays `[]`, and any other is removed: nobody knows what it was.
+//! The rules are those of Karmada's `luavm.ConvertLuaResultInto`, with one difference: of several empty elements of
+//! one list Karmada removes some and keeps others, as its set of paths is ordered; here all of them go.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+/// Whether a result that is empty as a whole is an object or a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Root {
+    Object,
+    List,
+}
+
+/// Repairs `result`, whose empty tables are all `[]`.
+pub(super) fn repair(mut result: Value, root: Root, references: &[&Value]) -> Value {
+    if is_empty_list(&result) {
+        return match root {
+            Root::Object => Value::Object(Map::new()),
+            Root::List => result,
+        };
+    }
+    let mut empties = Empties::default();
+    for reference in references {
+        empties.collect(reference, None);
+    }
+    empties.repair(&mut result, None);
+    result
+}
+
+fn is_empty_list(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// The paths at which the references have an empty object or list. A path has no indices: an empty list of one
+/// element stands for those of all.
+#[derive(Default)]
+struct Empties {
+    objects: HashSet<String>,
+    lists: HashSet<String>,
+}
+
+enum Verdict {
+    Keep,
+    Object,
+    Remove,
+}
+
+/// A key with those above it. It becomes text only where a table is empty: most are not.
+#[derive(Clone, Copy)]
+struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    key: &'a str,
+}
+
+/// Joins as Karmada does, with dots in keys told from dots between them.
+fn join(path: Option<&Path<'_>>) -> String {
+    let mut keys: Vec<String> = std::iter::successors(path, |path| path.parent)
+        .map(|path| path.key.replace('.', "\\.").replace(':', "\\:"))
+        .collect();
+    keys.reverse();
+    keys.join(".")
+}
+
+impl Empties {
+    fn collect(&mut self, value: &Value, path: Option<&Path<'_>>) {
+        match value {
+            Value::Object(fields) if fields.is_empty() => {
+                self.objects.insert(join(path));
+            }
+            Value::Array(values) if values.is_empty() => {
+                self.lists.insert(join(path));
+            }
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    self.collect(value, Some(&Path { parent: path, key }));
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| self.collect(value, path)),
+            _ => {}
+        }
+    }
+
+    fn verdict(&self, path: Option<&Path<'_>>) -> Verdict {
+        let path = join(path);
+        if self.objects.contains(&path) {
+            Verdict::Object
+        } else if self.lists.contains(&path) {
+            Verdict::Keep
+        } else {
+            Verdict::Remove
+        }
+    }
+
+    /// Returns whether the value stays.
+    fn repair(&self, value: &mut Value, path: Option<&Path<'_>>) -> bool {
+        if is_empty_list(value) {
+            let verdict = self.verdict(path);
+            if matches!(verdict, Verdict::Object) {
+                *value = Value::Object(Map::new());
+            }
+            return !matches!(verdict, Verdict::Remove);
+        }
+        match value {
+            Value::Object(fields) => {
+                fields.retain(|key, value| self.repair(value, Some(&Path { parent: path, key })));
+            }
+            Value::Array(values) => values.retain_mut(|value| self.repair(value, path)),
+            _ => {}
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Root, repair};
+
+    #[test]
+    fn empty_tables_become_what_they_were_in_the_references() {
+        let reference = json!({"m": {}, "l": [], "deep": [{"m": {}, "l": []}, {"m": {"x": 1}}], "a.b": {}});
+        for (name, result, root, expected) in [
+            ("object", json!({"m": [], "x": 1}), Root::Object, json!({"m": {}, "x": 1})),
+            ("list", json!({"l": []}), Root::Object, json!({"l": []})),
+            ("unknown", json!({"new": [], "x": {"y": []}}), Root::Object, json!({"x": {}})),
+            (
+                "elements share a path",
+                json!({"deep": [{}, {"l": [], "m": []}]}),
+                Root::Object,
+                json!({"deep": [{}, {"l": [], "m": {}}]}),
+            ),
+            ("dot in a key", json!({"a.b": [], "a": {"b": []}}), Root::Object, json!({"a.b": {}, "a": {}})),
+            ("elements", json!({"new": [[], [], {"x": 1}]}), Root::Object, json!({"new": [{"x": 1}]})),
+            ("empty object", json!([]), Root::Object, json!({})),
+            ("empty list", json!([]), Root::List, json!([])),
+        ] {
+            assert_eq!(repair(result, root, &[&reference]), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn without_references_every_empty_table_goes() {
+        let result: Value = json!({"a": [], "b": {"c": []}, "d": 1});
+        assert_eq!(repair(result, Root::Object, &[]), json!({"b": {}, "d": 1}));
+    }
+}

@@ -1,0 +1,55 @@
+//! A script: its source, the function that it defines, and an identity that keeps its states apart from others'.
+
+use std::sync::Arc;
+
+use super::error::ScriptError;
+use super::vm;
+
+/// Bytes of a source. etcd holds objects of 1.5 MiB, so a customization cannot bring a longer one.
+pub const SOURCE_BYTES_MAX: usize = 1 << 20;
+
+/// A script that compiles. Copies share one identity, and with it the states of a [`Pool`](super::Pool).
+#[derive(Clone, Debug)]
+pub struct Script {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    source: String,
+    function: String,
+}
+
+impl Script {
+    /// Checks that `source` compiles and keeps it with the name of the function that it should define. Whether it
+    /// defines it shows when it runs: a script may choose.
+    ///
+    /// # Errors
+    /// The source is no text of Lua 5.1, or longer than [`SOURCE_BYTES_MAX`].
+    pub fn compile(source: &str, function: &str) -> Result<Self, ScriptError> {
+        let syntax = |message: String| ScriptError::Syntax { function: function.to_owned(), line: None, message };
+        if source.len() > SOURCE_BYTES_MAX {
+            let n_bytes = source.len();
+            return Err(syntax(format!("the source has {n_bytes} bytes, shorten it to {SOURCE_BYTES_MAX}")));
+        }
+        let inner = Inner { source: source.to_owned(), function: function.to_owned() };
+        let script = Self { inner: Arc::new(inner) };
+        vm::check_syntax(&script)?;
+        Ok(script)
+    }
+
+    /// Returns the source.
+    pub fn source(&self) -> &str {
+        &self.inner.source
+    }
+
+    /// Returns the name of the function that is called.
+    pub fn function(&self) -> &str {
+        &self.inner.function
+    }
+
+    /// Returns whether both are copies of one compiled script.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}

@@ -1,0 +1,231 @@
+//! The typed results of scripts: replica requirements, components and dependencies, checked and in canonical form.
+//!
+//! Unknown fields are dropped and empty ones left out, as Karmada's types do when they are read and written.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+use super::quantity::Quantity;
+use crate::dependency;
+use crate::operation::DependentReference;
+use crate::typed::Typed;
+
+/// `ReplicaRequirements` of `work.karmada.io/v1alpha2`.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ReplicaRequirements {
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    node_claim: Option<NodeClaim>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_request: Option<BTreeMap<String, CanonicalQuantity>>,
+    #[serde(skip_serializing_if = "is_empty")]
+    namespace: Option<String>,
+    #[serde(skip_serializing_if = "is_empty")]
+    priority_class_name: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct NodeClaim {
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "node_selector")]
+    hard_node_affinity: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_selector: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "tolerations")]
+    tolerations: Option<Vec<Value>>,
+}
+
+/// `Component` of `work.karmada.io/v1alpha2`.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Component {
+    name: String,
+    replicas: i32,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    replica_requirements: Option<ComponentRequirements>,
+}
+
+/// `ComponentReplicaRequirements`: those of replicas, but for the namespace.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ComponentRequirements {
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    node_claim: Option<NodeClaim>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_request: Option<BTreeMap<String, CanonicalQuantity>>,
+    #[serde(skip_serializing_if = "is_empty")]
+    priority_class_name: Option<String>,
+}
+
+/// Reads a value as a type of Kubernetes and writes it as Karmada would.
+fn of_type<E: de::Error>(name: &'static str, value: &Value) -> Result<Value, E> {
+    Typed::from_json(name, value).map(|typed| typed.to_object()).map_err(E::custom)
+}
+
+fn node_selector<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let value = Option::<Value>::deserialize(deserializer)?;
+    value.map(|value| of_type("NodeSelector", &value)).transpose()
+}
+
+fn tolerations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Value>>, D::Error> {
+    let values = Option::<Vec<Value>>::deserialize(deserializer)?;
+    values.map(|values| values.iter().map(|value| of_type("Toleration", value)).collect()).transpose()
+}
+
+#[expect(clippy::ref_option, reason = "the signature that serde calls")]
+fn is_empty(text: &Option<String>) -> bool {
+    text.as_deref().is_none_or(str::is_empty)
+}
+
+/// A quantity that is written in canonical form, whichever way it was read.
+#[derive(Debug)]
+struct CanonicalQuantity(Quantity);
+
+impl<'de> Deserialize<'de> for CanonicalQuantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = match Value::deserialize(deserializer)? {
+            Value::Null => return Ok(Self(Quantity::ZERO)),
+            Value::String(text) => text,
+            Value::Number(number) => number.to_string(),
+            value => return Err(de::Error::custom(format_args!("{value} is no quantity: write a string or a number"))),
+        };
+        Quantity::parse(&text).map(Self).map_err(de::Error::custom)
+    }
+}
+
+impl Serialize for CanonicalQuantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// Reads an object; serde would take a list for one too, as its fields in order.
+fn object<'de, D: Deserializer<'de>, T: de::DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        value @ Value::Object(_) => T::deserialize(value).map(Some).map_err(de::Error::custom),
+        _ => Err(de::Error::custom("it is no object")),
+    }
+}
+
+/// Reads an object as `T`.
+///
+/// # Errors
+/// It is no object, or a field has the wrong type.
+pub(super) fn read<T: de::DeserializeOwned + Default>(value: Value) -> Result<T, String> {
+    object(value).map(Option::unwrap_or_default).map_err(|error| format!("json unmarshal obj failed: {error}"))
+}
+
+/// Reads a list of objects.
+///
+/// # Errors
+/// It is no list, or an element is wrong.
+pub(super) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Result<Vec<T>, String> {
+    match value {
+        Value::Array(values) => values.into_iter().map(read).collect(),
+        _ => Err("json unmarshal obj failed: it is no list".to_owned()),
+    }
+}
+
+/// Writes a value as JSON.
+///
+/// # Errors
+/// None for the types of this file; the text would be serde's.
+pub(super) fn write<T: Serialize>(value: &T) -> Result<Value, String> {
+    serde_json::to_value(value).map_err(|error| error.to_string())
+}
+
+/// Checks dependencies as Karmada's `validation.VerifyDependencies`, and puts them in their order, each once.
+/// References by label are pointers in Karmada, so equal ones all stay.
+///
+/// # Errors
+/// All that is wrong with the list, in one text.
+pub(super) fn verify_dependencies(
+    mut dependencies: Vec<DependentReference>,
+) -> Result<Vec<DependentReference>, String> {
+    for dependency in &mut dependencies {
+        if let Some(selector) = &mut dependency.label_selector {
+            *selector = of_type::<serde_json::Error>("LabelSelector", selector)
+                .map_err(|error| format!("json unmarshal obj failed: {error}"))?;
+        }
+    }
+    dependency::verify(&dependencies).map_err(|error| error.to_string())?;
+    dependencies.sort_by(|a, b| order(a).cmp(&order(b)));
+    dependencies.dedup_by(|a, b| a == b && a.label_selector.is_none());
+    Ok(dependencies)
+}
+
+fn order(dependency: &DependentReference) -> (&str, &str, &str, &str) {
+    (&dependency.api_version, &dependency.kind, &dependency.namespace, &dependency.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Component, DependentReference, ReplicaRequirements, read, read_list, verify_dependencies, write};
+
+    #[test]
+    fn requirements_are_canonical() {
+        let read = |value| read::<ReplicaRequirements>(value).and_then(|requirements| write(&requirements));
+        assert_eq!(
+            read(json!({"resourceRequest": {"cpu": "1.5", "memory": 1024}, "foo": 1, "namespace": ""})),
+            Ok(json!({"resourceRequest": {"cpu": "1500m", "memory": "1024"}}))
+        );
+        for wrong in [
+            json!({"resourceRequest": {"cpu": "x"}}),
+            json!({"nodeClaim": "x"}),
+            json!({"namespace": 1}),
+            json!([{}]),
+            json!({"nodeClaim": [{}]}),
+            json!([1]),
+        ] {
+            assert!(read(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_component_has_a_name_and_whole_replicas() {
+        let read = |value| read_list::<Component>(value).and_then(|components| write(&components));
+        assert_eq!(
+            read(json!([{"name": "a", "replicas": 2}, {}])),
+            Ok(json!([{"name": "a", "replicas": 2}, {"name": "", "replicas": 0}]))
+        );
+        for wrong in
+            [json!([{"replicas": 1.5}]), json!([{"replicas": "1"}]), json!({"name": "a"}), json!([{"name": 1}])]
+        {
+            assert!(read(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dependencies_are_checked_sorted_and_unique() {
+        let verify =
+            |value| read_list::<DependentReference>(value).and_then(verify_dependencies).and_then(|list| write(&list));
+        let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "name": name});
+        let by_label = json!({"apiVersion": "v1", "kind": "Secret", "labelSelector": {"matchLabels": {"a": "b"}}});
+        assert_eq!(verify(json!([secret("b"), secret("a"), secret("b")])), Ok(json!([secret("a"), secret("b")])));
+        assert_eq!(verify(json!([by_label, by_label])), Ok(json!([by_label, by_label])));
+        for (mistake, value) in [
+            ("missing required apiVersion", json!({"kind": "Secret", "name": "x"})),
+            ("missing required kind", json!({"apiVersion": "v1", "name": "x"})),
+            ("all empty", json!({"apiVersion": "v1", "kind": "Secret"})),
+            (
+                "operator",
+                json!({"apiVersion": "v1", "kind": "S", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}),
+            ),
+            (
+                "values",
+                json!({"apiVersion": "v1", "kind": "S", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}),
+            ),
+            (
+                "qualified name",
+                json!({"apiVersion": "v1", "kind": "S", "labelSelector": {"matchLabels": {"a b": "c"}}}),
+            ),
+        ] {
+            let error = verify(json!([value])).unwrap_err();
+            assert!(error.contains(mistake), "{error}");
+        }
+    }
+}

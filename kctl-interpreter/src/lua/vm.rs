@@ -1,0 +1,203 @@
+//! One state of Lua with one compiled script: calls a function on JSON values, within limits, and leaves nothing behind.
+
+use std::sync::Arc;
+
+use mlua::chunk::ChunkMode;
+use mlua::state::{GcIncParams, GcMode};
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value as LuaValue, VmState};
+use serde_json::Value;
+
+use super::convert::{self, EncodeError};
+use super::error::{ScriptError, split_position};
+use super::jump;
+use super::library;
+use super::limits::{Budget, HOOK_INTERVAL, Limits};
+use super::order;
+use super::script::Script;
+
+/// One value that a function returned.
+pub(super) enum Returned {
+    Bool(bool),
+    Number(f64),
+    Table(Value),
+    Other(&'static str),
+}
+
+impl Returned {
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Bool(_) => "boolean",
+            Self::Number(_) => "number",
+            Self::Table(_) => "table",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// A state that belongs to one script, so that two customizations never share one.
+pub(super) struct State {
+    lua: Lua,
+    budget: Arc<Budget>,
+    /// Returns the globals of a run.
+    fresh: Function,
+    /// Gives a table that the script builds an order of its keys.
+    ordered: Function,
+    chunk: Function,
+}
+
+/// The size, in percent of what was alive, at which the next collection begins. Lua 5.1 does not collect when memory
+/// runs out, so with its 200 a script could only use half of the limit.
+const GC_PAUSE: i32 = 120;
+
+/// Bytes of garbage that a state may keep until it is used again.
+const GARBAGE_BYTES_MAX: usize = 1 << 20;
+
+impl State {
+    /// Builds a state and compiles the script.
+    ///
+    /// # Errors
+    /// The source does not compile, or the limit of memory is too small for it.
+    pub(super) fn new(script: &Script, limits: &Limits) -> Result<Self, ScriptError> {
+        let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::default())
+            .map_err(|error| describe(&error, script, limits, None))?;
+        let budget = Arc::new(Budget::new());
+        let state = Self::build(lua, budget, script);
+        state.map_err(|error| describe(&error, script, limits, None))
+    }
+
+    fn build(lua: Lua, budget: Arc<Budget>, script: &Script) -> mlua::Result<Self> {
+        let (fresh, ordered) = library::install(&lua, &budget)?;
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(GC_PAUSE)));
+        let source = jump::rewrite(script.source());
+        // In the rare case that the source has no room for the rewriting, its tables go without an order.
+        let chunk = load(&lua, &order::rewrite(&source)).or_else(|_| load(&lua, &source))?;
+        let hook_budget = Arc::clone(&budget);
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |lua, _| {
+            let charged = hook_budget.charge(u64::from(HOOK_INTERVAL));
+            if charged.is_err() {
+                hook_budget.set_line(library::script_line(lua));
+            }
+            charged.map(|()| VmState::Continue)
+        })?;
+        Ok(Self { lua, budget, fresh, ordered, chunk })
+    }
+
+    /// Loads the script into fresh globals and calls its function; returns the first `n_results` values.
+    ///
+    /// # Errors
+    /// What the script did wrong. After an error of class timeout or memory the state should not be used again.
+    pub(super) fn call(
+        &self,
+        script: &Script,
+        limits: &Limits,
+        args: &[&Value],
+        n_results: usize,
+    ) -> Result<Vec<Returned>, ScriptError> {
+        self.budget.start(limits);
+        let values = self.run(script, limits, args).map_err(|failure| match failure {
+            Failure::Lua(error) => describe(&error, script, limits, Some(&self.budget)),
+            Failure::Script(error) => error,
+        })?;
+        let mut values = values.into_iter();
+        let results = (0..n_results)
+            .map(|_| returned(&self.lua, values.next().unwrap_or(LuaValue::Nil), limits))
+            .collect::<Result<Vec<_>, _>>();
+        results.map_err(|error| match error {
+            EncodeError::Lua(error) => describe(&error, script, limits, Some(&self.budget)),
+            EncodeError::TooLarge(_) => ScriptError::Memory {
+                function: script.function().to_owned(),
+                line: None,
+                limit_bytes: limits.memory_bytes,
+            },
+            error => ScriptError::WrongResult {
+                function: script.function().to_owned(),
+                message: format!("encode lua result to json failed: {error}"),
+            },
+        })
+    }
+
+    /// Calls the function. The limit of memory holds while the script runs: without one the conversions need not
+    /// guard each step, and are twice as fast; what they allocate counts as soon as the script starts.
+    fn run(&self, script: &Script, limits: &Limits, args: &[&Value]) -> Result<MultiValue, Failure> {
+        self.lua.set_memory_limit(0)?;
+        let (env, strings): (mlua::Table, mlua::Table) = self.fresh.call(())?;
+        // The methods of strings are those of this run: a script may replace them for itself.
+        self.lua.set_type_metatable::<mlua::LuaString>(Some(strings));
+        self.chunk.set_environment(env.clone())?;
+        let args = args.iter().map(|arg| convert::to_lua(&self.lua, arg, 0)).collect::<mlua::Result<MultiValue>>()?;
+        self.lua.set_memory_limit(limits.memory_bytes)?;
+        self.chunk.call::<()>(&self.ordered)?;
+        let name = script.function();
+        let missing =
+            |message: String| Failure::Script(ScriptError::Runtime { function: name.to_owned(), line: None, message });
+        let function = match env.raw_get::<LuaValue>(name)? {
+            LuaValue::Function(function) => function,
+            LuaValue::Nil => return Err(missing(format!("not found function {name}: define it, as a global"))),
+            value => return Err(missing(format!("{name} is not a function: {}", value.type_name()))),
+        };
+        let values = function.call(args)?;
+        self.lua.set_memory_limit(0)?;
+        Ok(values)
+    }
+
+    /// Returns whether the state can serve another run, and frees what the last one left.
+    pub(super) fn reset(&self) -> bool {
+        if self.budget.is_exceeded() || self.budget.is_out_of_memory() {
+            return false;
+        }
+        self.lua.used_memory() < GARBAGE_BYTES_MAX || self.lua.gc_collect().is_ok()
+    }
+}
+
+fn load(lua: &Lua, source: &str) -> mlua::Result<Function> {
+    lua.load(source).set_name("=<string>").set_mode(ChunkMode::Text).into_function()
+}
+
+/// Checks that the source compiles, in a state that is thrown away.
+///
+/// # Errors
+/// The source is no text of Lua 5.1.
+pub(super) fn check_syntax(script: &Script) -> Result<(), ScriptError> {
+    let checked = Lua::new_with(StdLib::NONE, LuaOptions::default())
+        .and_then(|lua| load(&lua, &jump::rewrite(script.source())).map(|_| ()));
+    checked.map_err(|error| describe(&error, script, &Limits::default(), None))
+}
+
+enum Failure {
+    Lua(mlua::Error),
+    Script(ScriptError),
+}
+
+impl From<mlua::Error> for Failure {
+    fn from(error: mlua::Error) -> Self {
+        Self::Lua(error)
+    }
+}
+
+fn returned(lua: &Lua, value: LuaValue, limits: &Limits) -> Result<Returned, EncodeError> {
+    Ok(match value {
+        LuaValue::Boolean(value) => Returned::Bool(value),
+        LuaValue::Number(value) => Returned::Number(value),
+        #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
+        LuaValue::Integer(value) => Returned::Number(value as f64),
+        LuaValue::Table(table) => Returned::Table(convert::to_json(lua, &table, limits.memory_bytes)?),
+        value => Returned::Other(value.type_name()),
+    })
+}
+
+fn describe(error: &mlua::Error, script: &Script, limits: &Limits, budget: Option<&Budget>) -> ScriptError {
+    let function = script.function().to_owned();
+    let (line, message) = split_position(&library::message(error));
+    if budget.is_some_and(Budget::is_exceeded) {
+        let line = budget.and_then(Budget::line).or(line);
+        return ScriptError::Timeout { function, line, limit: limits.time };
+    }
+    match library::root_cause(error) {
+        mlua::Error::SyntaxError { .. } => ScriptError::Syntax { function, line, message },
+        mlua::Error::MemoryError(_) => ScriptError::Memory { function, line, limit_bytes: limits.memory_bytes },
+        _ if budget.is_some_and(Budget::is_out_of_memory) => {
+            ScriptError::Memory { function, line, limit_bytes: limits.memory_bytes }
+        }
+        _ => ScriptError::Runtime { function, line, message },
+    }
+}

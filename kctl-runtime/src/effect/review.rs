@@ -1,0 +1,72 @@
+//! Asks the API server about somebody else: who sends a token, and what they may do. Neither changes anything.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use http::Method;
+use kube::Client;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::{ApiError, transport};
+
+/// Longest wait for an answer (controller-runtime, `pkg/metrics/filters`).
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Somebody, as the API server knows them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct UserInfo {
+    pub(crate) username: String,
+    pub(crate) uid: String,
+    pub(crate) groups: Vec<String>,
+    pub(crate) extra: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Review<T> {
+    status: T,
+}
+
+/// Whose token it is; nobody's when the API server does not know it.
+pub(crate) async fn token(client: &Client, token: &str) -> Result<Option<UserInfo>, ApiError> {
+    #[derive(Deserialize)]
+    struct Status {
+        #[serde(default)]
+        authenticated: bool,
+        #[serde(default)]
+        user: UserInfo,
+    }
+    let (group, kind) = ("authentication.k8s.io", "TokenReview");
+    let Status { authenticated, user } = ask(client, group, kind, json!({ "token": token })).await?;
+    Ok(authenticated.then_some(user).filter(|user| user.username != "system:anonymous"))
+}
+
+/// Whether a user may get this path of a server.
+pub(crate) async fn access(client: &Client, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
+    #[derive(Deserialize)]
+    struct Status {
+        #[serde(default)]
+        allowed: bool,
+        #[serde(default)]
+        denied: bool,
+    }
+    let spec = json!({
+        "user": user.username,
+        "uid": user.uid,
+        "groups": user.groups,
+        "extra": user.extra,
+        "nonResourceAttributes": { "path": path, "verb": "get" },
+    });
+    let Status { allowed, denied } = ask(client, "authorization.k8s.io", "SubjectAccessReview", spec).await?;
+    Ok(allowed && !denied)
+}
+
+async fn ask<T: DeserializeOwned>(client: &Client, group: &str, kind: &str, spec: Value) -> Result<T, ApiError> {
+    let operation = format!("create {kind}");
+    let review = json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec });
+    let path = format!("/apis/{group}/v1/{}s", kind.to_lowercase());
+    let sent = Some(("application/json", review.to_string().into_bytes()));
+    let answer = transport::send_within(client, &operation, Method::POST, &path, sent, ANSWER_WITHIN).await?;
+    let review: Result<Review<T>, _> = serde_json::from_str(&answer);
+    review.map(|review| review.status).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
+}

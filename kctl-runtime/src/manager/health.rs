@@ -1,0 +1,152 @@
+//! Is the process ready, and does it live? Read from what can be seen of the manager, at the moment somebody asks.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{
+    View,
+    lease::{Leadership, Standing},
+    metrics::Metrics,
+};
+use crate::source::Source;
+
+/// A leader may be so late to notice that its lease ran out (controller-runtime passes the same to client-go's check).
+const LEASE_TOLERANCE: Duration = Duration::from_secs(20);
+/// Something that has work and does none for so long is stuck.
+pub const STUCK_AFTER: Duration = Duration::from_secs(60);
+
+/// One of the things that have to be in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Its name, which is a part of a path.
+    pub name: String,
+    /// A note, or what is wrong.
+    pub result: Result<String, String>,
+}
+
+/// Answers the probes of a kubelet.
+pub struct Health {
+    view: View,
+    metrics: Metrics,
+    /// What seemed stuck when it was last asked: how far it had come, and since when.
+    suspects: Mutex<HashMap<String, (u64, Instant)>>,
+}
+
+impl Health {
+    /// The health of a manager.
+    pub fn new(view: View, metrics: Metrics) -> Self {
+        Self { view, metrics, suspects: Mutex::default() }
+    }
+
+    /// Whether this process does, or could at once do, what it is there for: its caches are full and followed, and it leads
+    /// or waits for the lease. A standby is ready: otherwise a rolling update would wait for ever.
+    pub fn ready(&self) -> Vec<Check> {
+        let sources = self.view.sources();
+        let caches = names(sources).into_iter().zip(sources);
+        let mut checks: Vec<Check> =
+            caches.map(|(name, source)| Check { name: format!("cache-{name}"), result: cache(source) }).collect();
+        if let Some(leadership) = self.view.leadership() {
+            checks.push(Check { name: "leader-election".into(), result: election(leadership) });
+        }
+        checks.push(Check { name: "ping".into(), result: Ok(String::new()) });
+        checks
+    }
+
+    /// Whether this process lives: to start it again would not help against anything that is reported by
+    /// [`ready`](Self::ready), and is the only help against these.
+    pub fn live(&self) -> Vec<Check> {
+        let mut checks = Vec::new();
+        let sources = self.view.sources();
+        for (name, source) in names(sources).into_iter().zip(sources) {
+            let (name, store) = (format!("store-{name}"), source.store());
+            let stuck = self.stuck(&name, store.backlog() > 0, store.applied());
+            checks.push((name, "deltas wait and none is taken", stuck));
+        }
+        for (spec, queue) in self.view.controllers() {
+            let stats = queue.stats();
+            let idle = stats.depth > 0 && stats.processing == 0 && self.works();
+            let name = format!("controller-{}", spec.name);
+            let stuck = self.stuck(&name, idle, self.metrics.reconciled(&spec.name));
+            checks.push((name, "keys wait and no worker takes one", stuck));
+        }
+        let mut checks: Vec<Check> = checks
+            .into_iter()
+            .map(|(name, what, stuck)| {
+                let result = stuck.map_or(Ok(String::new()), |since| Err(format!("{what}, for {} s", since.as_secs())));
+                Check { name, result }
+            })
+            .collect();
+        if let Some(leadership) = self.view.leadership() {
+            let result = leadership.check(LEASE_TOLERANCE).map(|()| String::new());
+            checks.push(Check { name: "leader-election".into(), result });
+        }
+        checks.push(Check { name: "ping".into(), result: Ok(String::new()) });
+        checks
+    }
+
+    /// Whether workers should be at work: a standby has none, and neither has a controller whose caches are not full.
+    fn works(&self) -> bool {
+        self.view.leadership().is_none_or(Leadership::is_leading)
+            && self.view.sources().iter().all(|source| source.store().is_synced())
+    }
+
+    /// How long something has been suspect without coming any further, once that is too long.
+    fn stuck(&self, name: &str, suspect: bool, progress: u64) -> Option<Duration> {
+        let mut suspects = self.suspects.lock();
+        if !suspect {
+            suspects.remove(name);
+            return None;
+        }
+        let now = Instant::now();
+        let (known, since) = suspects.entry(name.into()).or_insert((progress, now));
+        if *known != progress {
+            (*known, *since) = (progress, now);
+        }
+        Some(now.duration_since(*since)).filter(|since| *since >= STUCK_AFTER)
+    }
+}
+
+/// The kinds of sources as parts of paths. Those of one kind, in other namespaces or with other selectors, are numbered.
+fn names(sources: &[Arc<Source>]) -> Vec<String> {
+    let kind = |source: &Arc<Source>| {
+        let kind = &source.identity().kind;
+        if kind.group.is_empty() { kind.plural.clone() } else { format!("{}.{}", kind.plural, kind.group) }
+    };
+    let kinds: Vec<String> = sources.iter().map(kind).collect();
+    let numbered =
+        kinds.iter().enumerate().map(|(index, kind)| match kinds[..index].iter().filter(|k| *k == kind).count() {
+            0 => kind.clone(),
+            n_before => format!("{kind}-{}", n_before + 1),
+        });
+    numbered.collect()
+}
+
+fn cache(source: &Source) -> Result<String, String> {
+    if let Some(failure) = source.health().failure {
+        let kind = &source.identity().kind;
+        let lacks = if failure.is_forbidden() {
+            format!("; give its service account `list` and `watch` on `{}`: generate-rbac prints the role", kind.plural)
+        } else {
+            String::new()
+        };
+        return Err(format!("{failure}{lacks}"));
+    }
+    if !source.store().is_synced() {
+        return Err("the first list is not complete yet".into());
+    }
+    Ok(format!("{} objects", source.store().len()))
+}
+
+fn election(leadership: &Leadership) -> Result<String, String> {
+    if let Some(failure) = leadership.failure() {
+        return Err(failure);
+    }
+    match leadership.standing() {
+        Standing::Leading(_) => Ok("leads".into()),
+        Standing::Standby if leadership.holder().is_empty() => Ok("standby; nobody leads yet".into()),
+        Standing::Standby => Ok(format!("standby; {} leads", leadership.holder())),
+        Standing::Over(_) => Err("this process no longer leads, and ends".into()),
+    }
+}

@@ -1,0 +1,313 @@
+//! client-go's election as a pure state machine: told what the API server answered and what time it is, it says what to ask
+//! next and what that means for this process.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{ElectionConfig, Record, Request, config::JITTER};
+use crate::effect::ApiError;
+
+/// After a conflict the lease is handed back again so soon (client-go, `retry.DefaultRetry`).
+const RELEASE_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// The lease was read.
+    Found(Value),
+    /// There is no such lease.
+    Absent,
+    /// The lease was written; this is the answer.
+    Written(Value),
+    /// The request failed, or nobody knows.
+    Failed(ApiError),
+    /// The wait is over.
+    Woke,
+    /// The process stops; it hands the lease back where no write of it can still be on its way.
+    Stop {
+        /// Whether that is so.
+        release: bool,
+    },
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Send this, and give up at this time.
+    Send(Request, Instant),
+    /// Wait until then.
+    Wait(Instant),
+    /// Nothing more.
+    Done,
+}
+
+/// What it means for this process.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// The holder is another one than before; nobody is the empty name.
+    Holder(String),
+    /// This process leads, at least until then by its own clock.
+    Leading(Instant),
+    /// A leader had to read the lease before it could renew it (`leader_election_slowpath_total`).
+    SlowPath,
+    /// This process does not lead, and will not: comes exactly once, also where it never led.
+    Ended(End),
+}
+
+/// Why an election is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// It was asked to stop.
+    Stopped,
+    /// It was asked to stop, and has handed the lease back.
+    Released,
+    /// It led and could not renew the lease. Says why.
+    Lost(String),
+}
+
+/// The state between two inputs.
+#[derive(Debug)]
+pub struct Election {
+    config: Arc<ElectionConfig>,
+    chance: u64,
+    step: Step,
+    sent: Instant,
+    /// The lease as it was last read or written, which the next update replaces.
+    lease: Option<Value>,
+    /// What it says, and when this process saw the change.
+    seen: Option<(Record, Instant)>,
+    /// Whether it was not there when it was last asked for.
+    gone: bool,
+    leading: Option<Term>,
+    /// Set while the lease is handed back: when that is given up.
+    releasing: Option<Instant>,
+    failure: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    /// The lease is valid so long by this clock: counted from the moment before the request, since others may have seen
+    /// the record as early as that.
+    until: Instant,
+    /// When the renewal that is under way is given up.
+    deadline: Option<Instant>,
+}
+
+impl Election {
+    /// A candidate that asks for the lease now.
+    pub fn new(config: Arc<ElectionConfig>, now: Instant) -> Self {
+        let deadline = now + config.request_timeout();
+        Self {
+            chance: config.seed,
+            config,
+            step: Step::Send(Request::Get, deadline),
+            sent: now,
+            lease: None,
+            seen: None,
+            gone: false,
+            leading: None,
+            releasing: None,
+            failure: None,
+        }
+    }
+
+    /// What to do now.
+    pub fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// What failed last, until something succeeds.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Takes an input. `now` is this process's clock; `wall` is what people read, and is written only.
+    pub fn on(&mut self, input: Input, now: Instant, wall: Timestamp) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if self.step == Step::Done {
+            return effects;
+        }
+        match input {
+            Input::Stop { release } => self.stop(release, now, &mut effects),
+            Input::Woke => self.attempt(now, wall, &mut effects),
+            Input::Found(lease) => self.found(lease, now, wall, &mut effects),
+            Input::Absent if self.releasing.is_some() => self.end(End::Stopped, &mut effects),
+            Input::Absent if self.is_held(now) => {
+                // Deleted under a leader, who is at work and will make it again. When it was renewed last nobody saw, so its
+                // time counts from here.
+                if let Some((_, at)) = self.seen.as_mut().filter(|_| !self.gone) {
+                    *at = now;
+                }
+                self.gone = true;
+                self.again(now, &mut effects);
+            }
+            Input::Absent => {
+                let created = Record::held(&self.config, &Record::default(), wall);
+                let first = Record { lease_transitions: Some(0), ..created };
+                self.send(Request::Create(first.create(&self.config)), now);
+            }
+            Input::Written(lease) => self.written(lease, now, &mut effects),
+            Input::Failed(error) => self.failed(&error, now, &mut effects),
+        }
+        effects
+    }
+
+    /// `tryAcquireOrRenew`: a leader whose lease is valid renews without reading it.
+    fn attempt(&mut self, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
+        if self.releasing.is_some() {
+            return self.send(Request::Get, now);
+        }
+        let renewal = now + self.config.renew_deadline;
+        let Some(term) = &mut self.leading else { return self.send(Request::Get, now) };
+        let deadline = *term.deadline.get_or_insert(renewal.min(term.until));
+        if now >= deadline {
+            return self.lose(effects);
+        }
+        match (&self.lease, &self.seen) {
+            (Some(lease), Some((record, _))) => {
+                let next = Record::held(&self.config, record, wall).update(&self.config, lease);
+                self.send(Request::Update(next), now);
+            }
+            _ => self.send(Request::Get, now),
+        }
+    }
+
+    fn found(&mut self, lease: Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
+        let record = Record::read(&lease);
+        self.gone = false;
+        self.observe(record.clone(), now, effects);
+        let mine = record.holder() == self.config.identity;
+        if self.releasing.is_some() {
+            if !mine {
+                // Somebody else's by now: it stays untouched.
+                return self.end(End::Stopped, effects);
+            }
+            let next = Record::released(&record, wall).update(&self.config, &lease);
+            return self.send(Request::Update(next), now);
+        }
+        if self.leading.is_some() && !mine && !record.holder().is_empty() {
+            let holder = record.holder();
+            return self.end(End::Lost(format!("the lease is held by {holder}")), effects);
+        }
+        if self.is_held(now) {
+            return self.again(now, effects);
+        }
+        if self.leading.is_some() {
+            effects.push(Effect::SlowPath);
+        }
+        let next = Record::held(&self.config, &record, wall).update(&self.config, &lease);
+        self.lease = Some(lease);
+        self.send(Request::Update(next), now);
+    }
+
+    fn written(&mut self, lease: Value, now: Instant, effects: &mut Vec<Effect>) {
+        self.failure = None;
+        self.observe(Record::read(&lease), now, effects);
+        self.lease = Some(lease);
+        if self.releasing.is_some() {
+            return self.end(End::Released, effects);
+        }
+        let until = self.sent + self.config.lease_duration;
+        self.leading = Some(Term { until, deadline: None });
+        effects.push(Effect::Leading(until));
+        self.step = Step::Wait(now + self.config.retry_period);
+    }
+
+    fn failed(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
+        self.failure = Some(error.to_string());
+        let updating = matches!(self.step, Step::Send(Request::Update(_), _));
+        let conflict = updating && error.is_conflict();
+        if let Some(deadline) = self.releasing {
+            if now >= deadline {
+                return self.end(End::Stopped, effects);
+            }
+            let wait = if conflict { RELEASE_AGAIN_AFTER } else { self.config.retry_period };
+            self.step = Step::Wait((now + wait).min(deadline));
+            return;
+        }
+        // A renewal without reading that failed is tried again with reading, whatever it failed for.
+        let fast = self.leading.is_some() && updating && self.lease.is_some();
+        if fast && self.leading.is_some_and(|term| term.deadline.is_none_or(|deadline| now < deadline)) {
+            self.lease = None;
+            return self.send(Request::Get, now);
+        }
+        self.again(now, effects);
+    }
+
+    /// Whether the lease was somebody else's when it was last seen, and has not run out since (`isLeaseValid`).
+    fn is_held(&self, now: Instant) -> bool {
+        self.seen.as_ref().is_some_and(|(record, at)| {
+            let others = !record.holder().is_empty() && record.holder() != self.config.identity;
+            others && *at + record.duration() > now
+        })
+    }
+
+    /// The next try.
+    fn again(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let period = self.config.retry_period;
+        let Some(term) = self.leading else {
+            let jittered = period + period.mul_f64(JITTER * self.chance());
+            self.step = Step::Wait(now + jittered);
+            return;
+        };
+        let deadline = term.deadline.unwrap_or(term.until);
+        if now >= deadline {
+            return self.lose(effects);
+        }
+        self.step = Step::Wait((now + period).min(deadline));
+    }
+
+    fn stop(&mut self, release: bool, now: Instant, effects: &mut Vec<Effect>) {
+        if self.leading.is_none() || !release || !self.config.release_on_stop {
+            return self.end(End::Stopped, effects);
+        }
+        self.releasing = Some(now + self.config.renew_deadline);
+        self.send(Request::Get, now);
+    }
+
+    fn lose(&mut self, effects: &mut Vec<Effect>) {
+        let within = self.config.renew_deadline;
+        let cause = self.failure.take().unwrap_or_else(|| "no answer".into());
+        self.end(End::Lost(format!("the lease was not renewed within {within:?}: {cause}")), effects);
+    }
+
+    fn end(&mut self, end: End, effects: &mut Vec<Effect>) {
+        self.leading = None;
+        self.step = Step::Done;
+        effects.push(Effect::Ended(end));
+    }
+
+    fn send(&mut self, request: Request, now: Instant) {
+        let term = self.leading.and_then(|term| term.deadline);
+        let latest = now + self.config.request_timeout();
+        let deadline = [term, self.releasing].into_iter().flatten().fold(latest, Instant::min);
+        self.sent = now;
+        self.step = Step::Send(request, deadline);
+    }
+
+    /// Only a change counts, and when it was seen: the times in the record are those of another clock.
+    fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
+        let known = self.seen.as_ref().map(|(record, _)| record);
+        if known == Some(&record) {
+            return;
+        }
+        if known.map(Record::holder) != Some(record.holder()) {
+            effects.push(Effect::Holder(record.holder().into()));
+        }
+        self.seen = Some((record, now));
+    }
+
+    /// The next number from 0 to 1 of the seed (splitmix64).
+    fn chance(&mut self) -> f64 {
+        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.chance;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        let top = u32::try_from(mixed >> 32).unwrap_or(u32::MAX);
+        f64::from(top) / f64::from(u32::MAX)
+    }
+}

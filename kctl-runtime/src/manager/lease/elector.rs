@@ -1,0 +1,177 @@
+//! Performs what the election asks for: requests about one Lease, waits, and news to the rest of the process.
+
+use std::sync::Arc;
+
+use http::Method;
+use kube::Client;
+use serde_json::Value;
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, sleep_until, timeout_at},
+};
+
+use super::{
+    Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, Request, Standing, Step, handback,
+};
+use crate::{
+    effect::{ApiError, Permission, transport},
+    manager::Clock,
+};
+
+/// Contends for a lease, and keeps it.
+pub struct Elector {
+    client: Client,
+    clock: Clock,
+    config: Arc<ElectionConfig>,
+    standing: watch::Sender<Standing>,
+    permission: watch::Sender<Permission>,
+    holder: watch::Sender<String>,
+    failure: watch::Sender<Option<String>>,
+    slow_renewals: watch::Sender<u64>,
+}
+
+impl Elector {
+    /// An elector that has not started. `clock` is what people read in the Lease.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself.
+    pub fn new(client: Client, config: ElectionConfig, clock: Clock) -> Result<Self, ElectionError> {
+        config.check()?;
+        Ok(Self {
+            client,
+            clock,
+            config: Arc::new(config),
+            standing: watch::Sender::new(Standing::Standby),
+            permission: watch::Sender::new(Permission::None),
+            holder: watch::Sender::default(),
+            failure: watch::Sender::default(),
+            slow_renewals: watch::Sender::default(),
+        })
+    }
+
+    /// What the rest of the process sees of it.
+    pub fn leadership(&self) -> Leadership {
+        Leadership {
+            standing: self.standing.subscribe(),
+            permission: self.permission.subscribe(),
+            holder: self.holder.subscribe(),
+            failure: self.failure.subscribe(),
+            slow_renewals: self.slow_renewals.subscribe(),
+            config: self.config.clone(),
+        }
+    }
+
+    /// Runs until the lease is lost or `stop` is ready, which says whether the lease can be handed back: it must not be
+    /// while a write of this process may be on its way.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the lease as it is: it runs out by itself, and writes are
+    /// permitted no longer than that.
+    pub async fn run(self, stop: impl Future<Output = bool> + Send) -> End {
+        let mut election = Election::new(self.config.clone(), Instant::now());
+        let mut stop = std::pin::pin!(stop);
+        let mut stopping = false;
+        let handed_back = Arc::new(Notify::new());
+        let mut notice = std::pin::pin!(handback::notice(self.client.clone(), &self.config, handed_back.clone()));
+        loop {
+            let input = tokio::select! {
+                biased;
+                release = &mut stop, if !stopping => {
+                    stopping = true;
+                    // From here on nothing is written, whatever the lease says.
+                    self.permission.send_replace(Permission::Never);
+                    Input::Stop { release }
+                }
+                input = self.perform(election.step().clone(), &handed_back) => input,
+                () = &mut notice => unreachable!("a watch goes on for ever"),
+            };
+            let effects = election.on(input, Instant::now(), (self.clock)());
+            self.failure.send_if_modified(|known| {
+                let news = election.failure().map(ToOwned::to_owned);
+                let changed = *known != news;
+                *known = news;
+                changed
+            });
+            for effect in effects {
+                if let Some(end) = self.tell(effect) {
+                    return end;
+                }
+            }
+        }
+    }
+
+    async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
+        match step {
+            Step::Wait(until) if *self.standing.borrow() == Standing::Standby => {
+                let _timed = timeout_at(until, handed_back.notified()).await;
+                Input::Woke
+            }
+            Step::Wait(until) => {
+                sleep_until(until).await;
+                Input::Woke
+            }
+            Step::Send(request, deadline) => match timeout_at(deadline, self.send(request)).await {
+                Ok(input) => input,
+                Err(_elapsed) => {
+                    let operation = format!("renew the lease {}/{}", self.config.namespace, self.config.name);
+                    Input::Failed(ApiError::Unanswered { operation, cause: "nothing in time".into() })
+                }
+            },
+            // An election that is done has said so, and nobody asks again.
+            Step::Done => std::future::pending().await,
+        }
+    }
+
+    async fn send(&self, request: Request) -> Input {
+        let ElectionConfig { namespace, name, .. } = &*self.config;
+        let all = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", transport::escape(namespace));
+        let one = format!("{all}/{}", transport::escape(name));
+        let (verb, method, path, body, written) = match request {
+            Request::Get => ("get", Method::GET, one, None, false),
+            Request::Create(lease) => ("create", Method::POST, all, Some(lease), true),
+            Request::Update(lease) => ("update", Method::PUT, one, Some(lease), true),
+        };
+        let operation = format!("{verb} the lease {namespace}/{name}");
+        let body = body.map(|lease| ("application/json", lease.to_string().into_bytes()));
+        let answer = transport::send(&self.client, &operation, method, &path, body).await;
+        let lease = answer.and_then(|answer| {
+            let unreadable = |cause: serde_json::Error| ApiError::Unreadable { operation, cause: cause.to_string() };
+            serde_json::from_str::<Value>(&answer).map_err(unreadable)
+        });
+        match lease {
+            Ok(lease) if written => Input::Written(lease),
+            Ok(lease) => Input::Found(lease),
+            Err(error) if error.is_not_found() && !written => Input::Absent,
+            Err(error) => Input::Failed(error),
+        }
+    }
+
+    /// Tells the rest of the process, and returns the end when it has come.
+    fn tell(&self, effect: Effect) -> Option<End> {
+        let ElectionConfig { namespace, name, identity, .. } = &*self.config;
+        match effect {
+            Effect::Holder(holder) => {
+                let lease = format_args!("{namespace}/{name}");
+                if holder.is_empty() {
+                    tracing::info!(%lease, "nobody leads");
+                } else {
+                    tracing::info!(%lease, holder, "the leader is another one than before");
+                }
+                self.holder.send_replace(holder);
+            }
+            Effect::Leading(until) => {
+                if self.standing.send_replace(Standing::Leading(until)) == Standing::Standby {
+                    tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "this process leads");
+                }
+                self.permission.send_replace(Permission::Until(until));
+            }
+            Effect::SlowPath => self.slow_renewals.send_modify(|count| *count += 1),
+            Effect::Ended(end) => {
+                self.permission.send_replace(Permission::Never);
+                self.standing.send_replace(Standing::Over(end.clone()));
+                return Some(end);
+            }
+        }
+        None
+    }
+}

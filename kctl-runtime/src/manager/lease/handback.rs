@@ -1,0 +1,46 @@
+//! Notices that a lease was handed back, so that a candidate need not wait for its next try: reads the Lease by a watch of
+//! its own, and wakes the candidate.
+
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::sync::Notify;
+
+use super::{ElectionConfig, Record};
+use crate::{
+    object::Kind,
+    source::{Identity, Source},
+    store::{Change, Handler, SharedStore},
+};
+
+/// Wakes `handed_back` whenever the lease has become nobody's. Without the permission to list and watch leases it does
+/// nothing, and candidates find out by their tries.
+pub(super) async fn notice(client: Client, config: &ElectionConfig, handed_back: Arc<Notify>) {
+    let kind = Kind {
+        group: "coordination.k8s.io".into(),
+        version: "v1".into(),
+        kind: "Lease".into(),
+        plural: "leases".into(),
+    };
+    let identity = Identity {
+        namespaces: vec![config.namespace.clone()],
+        fields: format!("metadata.name={}", config.name),
+        ..Identity::all(kind)
+    };
+    let source = Source::new(client, identity, Arc::new(SharedStore::of_scopes(1)));
+    let store = source.store().clone();
+    let handler: Handler = Arc::new(move |change, _initial| {
+        let nobody = match change {
+            // Who held it may be at work still.
+            Change::Deleted { .. } => false,
+            Change::Added(lease) | Change::Updated { new: lease, .. } => {
+                serde_json::from_str(lease.json()).is_ok_and(|lease| Record::read(&lease).holder().is_empty())
+            }
+        };
+        if nobody {
+            handed_back.notify_one();
+        }
+    });
+    let subscribe = async { drop(store.subscribe(handler).await) };
+    tokio::join!(store.clone().write(), subscribe, source.run());
+}

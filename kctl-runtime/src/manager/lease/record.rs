@@ -1,0 +1,121 @@
+//! What a Lease says about the election: read from the object, and written into it without touching what else it has.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::ElectionConfig;
+
+/// The election's part of a Lease's spec. Texts of times are kept as they are: they are compared, never calculated with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Record {
+    /// Who holds it; nobody when empty.
+    pub holder_identity: Option<String>,
+    /// How long it is valid after its last change.
+    pub lease_duration_seconds: Option<u64>,
+    /// When the holder got it, by the holder's clock.
+    pub acquire_time: Option<String>,
+    /// When it was last renewed, by the holder's clock.
+    pub renew_time: Option<String>,
+    /// How often the holder changed.
+    pub lease_transitions: Option<u64>,
+}
+
+impl Record {
+    /// Reads the record of a Lease. What a field of another type would say is taken for nothing.
+    pub(super) fn read(lease: &Value) -> Self {
+        lease.get("spec").and_then(|spec| Self::deserialize(spec).ok()).unwrap_or_default()
+    }
+
+    /// The holder; empty when there is none.
+    pub fn holder(&self) -> &str {
+        self.holder_identity.as_deref().unwrap_or_default()
+    }
+
+    /// The duration of the record itself, not of this process's configuration (client-go, `isLeaseValid`).
+    pub fn duration(&self) -> Duration {
+        Duration::from_secs(self.lease_duration_seconds.unwrap_or_default())
+    }
+
+    /// The record of a holder that takes or renews the lease now. `before` is what it says until now.
+    pub(super) fn held(config: &ElectionConfig, before: &Self, now: Timestamp) -> Self {
+        let now = micro(now);
+        let renewed = before.holder() == config.identity;
+        let acquire_time = before.acquire_time.clone().filter(|_| renewed).unwrap_or_else(|| now.clone());
+        let transitions = before.lease_transitions.unwrap_or_default();
+        Self {
+            holder_identity: Some(config.identity.clone()),
+            lease_duration_seconds: Some(config.lease_duration.as_secs()),
+            acquire_time: Some(acquire_time),
+            renew_time: Some(now),
+            lease_transitions: Some(if renewed { transitions } else { transitions + 1 }),
+        }
+    }
+
+    /// The record of a lease that its holder hands back: it runs out a second from now, and the next candidate need not
+    /// even wait for that (client-go, `release`).
+    pub(super) fn released(before: &Self, now: Timestamp) -> Self {
+        let now = micro(now);
+        Self {
+            holder_identity: Some(String::new()),
+            lease_duration_seconds: Some(1),
+            acquire_time: Some(now.clone()),
+            renew_time: Some(now),
+            lease_transitions: before.lease_transitions,
+        }
+    }
+
+    /// A new Lease with this record.
+    pub(super) fn create(&self, config: &ElectionConfig) -> Value {
+        let mut lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": { "name": config.name, "namespace": config.namespace },
+        });
+        self.put(config, &mut lease);
+        lease
+    }
+
+    /// A Lease as it was read, with this record instead of its own.
+    pub(super) fn update(&self, config: &ElectionConfig, lease: &Value) -> Value {
+        let mut lease = lease.clone();
+        self.put(config, &mut lease);
+        lease
+    }
+
+    fn put(&self, config: &ElectionConfig, lease: &mut Value) {
+        // A record is five plain fields.
+        let fields = serde_json::to_value(self).unwrap_or_default();
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            object_at(lease, &["spec"]).insert(name.clone(), value.clone());
+        }
+        if !config.labels.is_empty() {
+            let labels = object_at(lease, &["metadata", "labels"]);
+            labels.extend(config.labels.iter().map(|(name, value)| (name.clone(), value.clone().into())));
+        }
+    }
+}
+
+/// The object at a path, which is made where there is none: labels of a Lease may be missing or null.
+fn object_at<'a>(mut value: &'a mut Value, path: &[&str]) -> &'a mut serde_json::Map<String, Value> {
+    for part in path {
+        if !value.is_object() {
+            *value = json!({});
+        }
+        value = &mut value[*part];
+    }
+    if !value.is_object() {
+        *value = json!({});
+    }
+    // It has just been made one.
+    let Value::Object(fields) = value else { unreachable!("it is an object") };
+    fields
+}
+
+/// As `MicroTime` has it: the API server accepts six digits.
+fn micro(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}

@@ -1,0 +1,233 @@
+//! From start to end: caches fill before the lease is there, workers start with it; at the end workers finish, events are
+//! sent, and the lease is handed back.
+
+use std::{future::pending, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{oneshot, watch},
+    task::{JoinError, JoinSet},
+    time::timeout,
+};
+
+use super::{
+    Manager, Page, Registered,
+    health::Health,
+    lease::{End, Leadership},
+    metrics::Scrape,
+    serve::{self, Guard, Server},
+};
+use crate::{handler, key::ObjectKey, queue::WorkQueue, reconcile::Env, store::Subscription};
+
+/// Events that wait when all work is done are sent within this time, or dropped.
+const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+
+/// Why a manager ended other than by being told to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManagerError {
+    /// It led and does so no longer: the process must end, because another one works now.
+    #[error("leader election lost: {0}")]
+    LeaseLost(String),
+    /// Reconciles went on for longer than the process could wait.
+    #[error(
+        "reconciles of {controllers} still ran {period:?} after the stop; `--graceful-shutdown-timeout` gives them longer"
+    )]
+    NotDrained {
+        /// How long it was waited.
+        period: Duration,
+        /// The names of their controllers.
+        controllers: String,
+    },
+    /// A part of the loop ended, which never ends by itself.
+    #[error("a part of the control loop ended: {0}")]
+    Ended(String),
+}
+
+/// What runs beside the workers.
+struct Running {
+    /// Sources and stores: none of them ends by itself.
+    caches: JoinSet<()>,
+    election: JoinSet<End>,
+    /// Stops the election; says whether the lease may be handed back.
+    resign: Option<oneshot::Sender<bool>>,
+    workers: JoinSet<()>,
+    recorders: JoinSet<()>,
+    /// What nobody waits for: streams of triggers, which may end by themselves, and servers.
+    _background: JoinSet<()>,
+}
+
+impl Manager {
+    /// Runs until `shutdown` is ready; then no new work starts, reconciles that run are finished within the graceful timeout,
+    /// events are sent, the lease is handed back, and it returns.
+    ///
+    /// # Errors
+    /// When it ends for another reason, or reconciles were cut off at the end of the graceful timeout. The process should
+    /// end then: after a lost lease another one works.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts off all that runs, and leaves the lease to run out.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ManagerError> {
+        let (graceful, stopping) = (self.graceful_timeout, self.stopping.clone());
+        let queues: Vec<_> = self.controllers.iter().map(|c| (c.env.spec.name.clone(), c.queue.clone())).collect();
+        self.metrics.register(|registry| registry.register_collector(Box::new(Scrape(self.view()))));
+        let mut running = self.start();
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            error = running.fails() => return Err(error),
+        }
+        stopping.send_replace(true);
+        for (_, queue) in &queues {
+            queue.shut_down();
+        }
+        let drained = running.drain(graceful, &queues).await;
+        if matches!(drained, Err(ManagerError::LeaseLost(_))) {
+            return drained;
+        }
+        // What still runs now is cut off; a write of it may be on its way, so the lease has to run out by itself.
+        running.workers.shutdown().await;
+        let _late = timeout(FLUSH_WITHIN, async { while running.recorders.join_next().await.is_some() {} }).await;
+        if let Some(resign) = running.resign.take() {
+            let _ended = resign.send(drained.is_ok());
+            while running.election.join_next().await.is_some() {}
+        }
+        drained
+    }
+
+    fn start(mut self) -> Running {
+        let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
+        let mut caches = JoinSet::new();
+        for source in self.sources.into_values() {
+            caches.spawn(source.store().clone().write());
+            caches.spawn(async move { source.run().await });
+        }
+        let leadership = self.elector.as_ref().map(super::lease::Elector::leadership);
+        let mut workers = JoinSet::new();
+        for controller in self.controllers {
+            workers.spawn(work(controller, self.stopping.subscribe(), leadership.clone()));
+        }
+        let recorders = self.recorders.into_iter().collect();
+        let mut background: JoinSet<()> = self.background.into_iter().collect();
+        for (listener, page) in servers {
+            let metrics = || serve::metrics(self.metrics.clone());
+            let server = match page {
+                Page::Health => Server::open(serve::health(Arc::new(Health::new(view.clone(), self.metrics.clone())))),
+                Page::Metrics => Server::open(metrics()),
+                Page::SecureMetrics(tls) => {
+                    let acceptor = tls.acceptor.clone();
+                    background.spawn(tls.refresh());
+                    let guard = Some(Arc::new(Guard::new(self.client.clone())));
+                    Server { pages: metrics(), guard, tls: Some(acceptor) }
+                }
+            };
+            background.spawn(server.serve(listener));
+        }
+        let (mut election, mut resign) = (JoinSet::new(), None);
+        if let Some(elector) = self.elector {
+            let (sender, stop) = oneshot::channel();
+            resign = Some(sender);
+            // A manager that is dropped takes its election along.
+            election.spawn(elector.run(async { stop.await.unwrap_or(false) }));
+        }
+        Running { caches, election, resign, workers, recorders, _background: background }
+    }
+}
+
+impl Running {
+    /// Returns when something is over that should not be.
+    async fn fails(&mut self) -> ManagerError {
+        tokio::select! {
+            biased;
+            Some(end) = self.election.join_next() => lost(end),
+            Some(end) = self.caches.join_next() => ended(end),
+            else => pending().await,
+        }
+    }
+
+    /// Waits for reconciles that run. A controller whose workers have not started has none.
+    async fn drain(
+        &mut self,
+        graceful: Option<Duration>,
+        queues: &[(String, WorkQueue<ObjectKey>)],
+    ) -> Result<(), ManagerError> {
+        let Self { workers, election, .. } = self;
+        let limit = async {
+            match graceful {
+                Some(period) => tokio::time::sleep(period).await,
+                None => pending().await,
+            }
+        };
+        let done = async { while workers.join_next().await.is_some() {} };
+        tokio::select! {
+            biased;
+            () = done => Ok(()),
+            Some(end) = election.join_next() => Err(lost(end)),
+            () = limit => {
+                let busy = queues.iter().filter(|(_, queue)| queue.processing() > 0).map(|(name, _)| name.as_str());
+                let controllers = busy.collect::<Vec<_>>().join(", ");
+                Err(ManagerError::NotDrained { period: graceful.unwrap_or_default(), controllers })
+            }
+        }
+    }
+}
+
+fn lost(end: Result<End, JoinError>) -> ManagerError {
+    match end {
+        Ok(End::Lost(cause)) => ManagerError::LeaseLost(cause),
+        Ok(End::Stopped | End::Released) => ManagerError::LeaseLost("it was stopped".into()),
+        Err(error) => ManagerError::LeaseLost(error.to_string()),
+    }
+}
+
+fn ended(end: Result<(), JoinError>) -> ManagerError {
+    ManagerError::Ended(end.err().map_or_else(|| "a cache".into(), |error| error.to_string()))
+}
+
+/// Handlers first, then the initial objects through them, then leadership, then workers: none starts on half a cache, and a
+/// candidate has its keys ready when it begins to lead.
+async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leadership: Option<Leadership>) {
+    let Registered { env, queue, workers } = controller;
+    let ready = async {
+        for subscription in subscribe(&env, &queue).await {
+            subscription.delivered().await;
+        }
+        match &leadership {
+            Some(leadership) => leadership.led().await,
+            None => true,
+        }
+    };
+    let starts = tokio::select! {
+        biased;
+        _stopping = stopping.wait_for(|stopping| *stopping) => false,
+        ready = ready => ready,
+    };
+    if starts {
+        tokio::select! {
+            () = workers => {}
+            () = resync(&env, &queue) => {}
+        }
+    }
+}
+
+async fn subscribe(env: &Env, queue: &WorkQueue<ObjectKey>) -> Vec<Subscription> {
+    let primaries = env.primary.store().clone();
+    let mut delivered = Vec::new();
+    let own = std::iter::once((&env.spec.primary, &env.primary));
+    let related = env.sources.iter().map(|(relation, source)| (relation, source));
+    for (index, (relation, source)) in own.chain(related).enumerate() {
+        let handler = handler::for_relation(index, relation, &env.spec.primary, primaries.clone(), queue.clone());
+        delivered.push(source.store().subscribe(handler).await);
+    }
+    delivered
+}
+
+/// Queues every object once a period, behind all that changed.
+async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
+    let Some(period) = env.spec.resync else { return pending().await };
+    loop {
+        tokio::time::sleep(period).await;
+        for object in env.primary.store().all() {
+            queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
+        }
+    }
+}

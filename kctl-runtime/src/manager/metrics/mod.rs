@@ -1,0 +1,242 @@
+//! Metrics under the names and labels of controller-runtime and client-go, so that existing dashboards work: durations and
+//! counts as they happen, everything else when somebody asks.
+//!
+//! Labels are what is declared: controllers, kinds, HTTP methods. No name of an object is ever one.
+
+mod process;
+mod requests;
+mod scrape;
+mod text;
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+pub use prometheus_client;
+use prometheus_client::{
+    metrics::{
+        counter::Counter,
+        family::Family,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+
+pub use requests::{CountRequests, RequestCounter};
+pub use text::Format;
+
+use crate::{
+    queue::QueueObserver,
+    worker::{Outcome, Report},
+};
+
+pub(crate) use scrape::Scrape;
+
+/// What a reconcile can come to, as `controller_runtime_reconcile_total` says it. `requeue` is there for dashboards: nothing
+/// here asks for it. `conflict` is kctl's own: the object had changed meanwhile, which is no error.
+const RESULTS: [&str; 5] = ["success", "error", "requeue", "requeue_after", "conflict"];
+
+/// Seconds that a reconcile takes (controller-runtime, `pkg/internal/controller/metrics/metrics.go`).
+const RECONCILE_SECONDS: [f64; 40] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
+];
+
+type Labels = Vec<(&'static str, String)>;
+
+/// The metrics of one manager. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Metrics {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    registry: Mutex<Registry>,
+    /// Registries of users, which are written out after it.
+    others: Mutex<Vec<Arc<Mutex<Registry>>>>,
+    reconciles: Family<Labels, Counter>,
+    errors: Family<Labels, Counter>,
+    terminal_errors: Family<Labels, Counter>,
+    panics: Family<Labels, Counter>,
+    timeouts: Family<Labels, Counter>,
+    reconcile_seconds: Family<Labels, Histogram>,
+    queue_seconds: Family<Labels, Histogram>,
+    work_seconds: Family<Labels, Histogram>,
+}
+
+fn queue_buckets() -> Histogram {
+    // From 10 ns to 1000 s (controller-runtime, `pkg/internal/metrics/workqueue.go`).
+    Histogram::new(exponential_buckets(10e-9, 10.0, 12))
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        let shared = Self {
+            registry: Mutex::default(),
+            others: Mutex::default(),
+            reconciles: Family::default(),
+            errors: Family::default(),
+            terminal_errors: Family::default(),
+            panics: Family::default(),
+            timeouts: Family::default(),
+            reconcile_seconds: Family::new_with_constructor(|| Histogram::new(RECONCILE_SECONDS)),
+            queue_seconds: Family::new_with_constructor(queue_buckets),
+            work_seconds: Family::new_with_constructor(queue_buckets),
+        };
+        shared.register();
+        shared
+    }
+}
+
+impl Shared {
+    /// Counters are registered without `_total`, which is added when they are written.
+    fn register(&self) {
+        let mut registry = self.registry.lock();
+        let counters = [
+            ("controller_runtime_reconcile", "Total number of reconciliations per controller", &self.reconciles),
+            (
+                "controller_runtime_reconcile_errors",
+                "Total number of reconciliation errors per controller",
+                &self.errors,
+            ),
+            (
+                "controller_runtime_terminal_reconcile_errors",
+                "Total number of reconciliation errors per controller that are not tried again",
+                &self.terminal_errors,
+            ),
+            (
+                "controller_runtime_reconcile_panics",
+                "Total number of panics in reconciles per controller",
+                &self.panics,
+            ),
+            (
+                "controller_runtime_reconcile_timeouts",
+                "Total number of reconciles per controller that took longer than their timeout",
+                &self.timeouts,
+            ),
+        ];
+        for (name, help, family) in counters {
+            registry.register(name, help, family.clone());
+        }
+        let histograms = [
+            (
+                "controller_runtime_reconcile_time_seconds",
+                "Length of time per reconciliation per controller",
+                &self.reconcile_seconds,
+            ),
+            (
+                "workqueue_queue_duration_seconds",
+                "How long in seconds an item stays in the work queue before being requested",
+                &self.queue_seconds,
+            ),
+            (
+                "workqueue_work_duration_seconds",
+                "How long in seconds processing an item from the work queue takes",
+                &self.work_seconds,
+            ),
+        ];
+        for (name, help, family) in histograms {
+            registry.register(name, help, family.clone());
+        }
+        registry.register_collector(Box::new(process::Process));
+    }
+}
+
+impl Metrics {
+    /// Adds metrics to the manager's own.
+    pub fn register(&self, add: impl FnOnce(&mut Registry)) {
+        add(&mut self.shared.registry.lock());
+    }
+
+    /// Writes out another registry after this one. Names must not meet.
+    pub fn include(&self, registry: Arc<Mutex<Registry>>) {
+        self.shared.others.lock().push(registry);
+    }
+
+    /// All metrics as text.
+    pub fn text(&self, format: Format) -> String {
+        let others = self.shared.others.lock().clone();
+        let mut text = String::new();
+        // Writing to a string does not fail; a collector that does ends the text there.
+        let _own = prometheus_client::encoding::text::encode_registry(&mut text, &self.shared.registry.lock());
+        for registry in others {
+            let _others = prometheus_client::encoding::text::encode_registry(&mut text, &registry.lock());
+        }
+        format.finish(text)
+    }
+
+    /// Begins to count for a controller: its series are there from the start, at 0.
+    pub(crate) fn declare(&self, controller: &str) {
+        let labels = || vec![("controller", controller.to_owned())];
+        let Shared { reconciles, errors, terminal_errors, panics, timeouts, reconcile_seconds, .. } = &*self.shared;
+        for result in RESULTS {
+            drop(reconciles.get_or_create(&vec![("controller", controller.into()), ("result", result.into())]));
+        }
+        for family in [errors, terminal_errors, panics, timeouts] {
+            drop(family.get_or_create(&labels()));
+        }
+        drop(reconcile_seconds.get_or_create(&labels()));
+    }
+
+    /// Counts a reconcile.
+    pub(crate) fn count(&self, report: &Report) {
+        let of = || vec![("controller", report.controller.clone())];
+        let shared = &*self.shared;
+        let result = match &report.outcome {
+            Outcome::Done(action) if action.requeue_after().is_some() => "requeue_after",
+            Outcome::Done(_) | Outcome::Vanished => "success",
+            Outcome::Failed { conflict: true, .. } => "conflict",
+            Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut => "error",
+        };
+        shared
+            .reconciles
+            .get_or_create(&vec![("controller", report.controller.clone()), ("result", result.into())])
+            .inc();
+        if result == "error" {
+            shared.errors.get_or_create(&of()).inc();
+        }
+        let special = match &report.outcome {
+            Outcome::Failed { terminal: true, .. } => Some(&shared.terminal_errors),
+            Outcome::Panicked(_) => Some(&shared.panics),
+            Outcome::TimedOut => Some(&shared.timeouts),
+            Outcome::Failed { .. } | Outcome::Done(_) | Outcome::Vanished => None,
+        };
+        if let Some(family) = special {
+            family.get_or_create(&of()).inc();
+        }
+        shared.reconcile_seconds.get_or_create(&of()).observe(report.took.as_secs_f64());
+    }
+
+    /// Reconciles of a controller since the start, whatever they came to.
+    pub(crate) fn reconciled(&self, controller: &str) -> u64 {
+        let of = |result: &str| vec![("controller", controller.to_owned()), ("result", result.to_owned())];
+        RESULTS.iter().map(|result| self.shared.reconciles.get_or_create(&of(result)).get()).sum()
+    }
+
+    /// What the queue of a controller tells its durations to.
+    pub(crate) fn of_queue(&self, controller: &str) -> Arc<dyn QueueObserver> {
+        let labels = queue_labels(controller);
+        let waited = self.shared.queue_seconds.get_or_create_owned(&labels);
+        let worked = self.shared.work_seconds.get_or_create_owned(&labels);
+        Arc::new(QueueTimes { waited, worked })
+    }
+}
+
+/// client-go's label and controller-runtime's.
+fn queue_labels(controller: &str) -> Labels {
+    vec![("name", controller.into()), ("controller", controller.into())]
+}
+
+struct QueueTimes {
+    waited: Histogram,
+    worked: Histogram,
+}
+
+impl QueueObserver for QueueTimes {
+    fn waited(&self, wait: Duration) {
+        self.waited.observe(wait.as_secs_f64());
+    }
+
+    fn worked(&self, work: Duration) {
+        self.worked.observe(work.as_secs_f64());
+    }
+}

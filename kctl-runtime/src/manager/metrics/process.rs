@@ -1,0 +1,56 @@
+//! The process itself, under the names of Prometheus' client libraries; from `/proc`, so on Linux only.
+
+use std::{fmt, fs};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, NoLabelSet},
+    metrics::MetricType,
+};
+
+/// Clock ticks a second in `/proc`: a constant of the kernel's interface on every architecture that Rust runs on.
+const TICKS: f64 = 100.0;
+
+/// CPU, memory and open files.
+#[derive(Debug)]
+pub(super) struct Process;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return Ok(()) };
+        // The name of the program may contain anything, also blanks and parentheses.
+        let fields: Vec<f64> = stat
+            .rsplit(')')
+            .next()
+            .into_iter()
+            .flat_map(str::split_whitespace)
+            .map(|field| field.parse().unwrap_or(0.0))
+            .collect();
+        let field = |number: usize| fields.get(number - 3).copied().unwrap_or_default();
+        let cpu = encoder.encode_descriptor(
+            "process_cpu_seconds",
+            "Total user and system CPU time spent in seconds",
+            None,
+            MetricType::Counter,
+        );
+        cpu?.encode_counter::<NoLabelSet, f64, f64>(&((field(14) + field(15)) / TICKS), None)?;
+        let mut gauge = |name: &str, help: &str, value: f64| {
+            encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+        };
+        gauge("process_virtual_memory_bytes", "Virtual memory size in bytes", field(23))?;
+        if let Some(resident) = resident() {
+            gauge("process_resident_memory_bytes", "Resident memory size in bytes", resident)?;
+        }
+        if let Ok(files) = fs::read_dir("/proc/self/fd") {
+            let n_open = u32::try_from(files.count()).unwrap_or(u32::MAX);
+            gauge("process_open_fds", "Number of open file descriptors", n_open.into())?;
+        }
+        Ok(())
+    }
+}
+
+fn resident() -> Option<f64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<f64>().ok().map(|kilobytes| kilobytes * 1024.0)
+}

@@ -1,0 +1,229 @@
+//! What can be seen of a running manager, as metrics: read when somebody asks, kept nowhere.
+
+use std::fmt;
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeGaugeValue, NoLabelSet},
+    metrics::MetricType,
+};
+
+use super::{Labels, queue_labels};
+use crate::{
+    effect::{EVENTS_MAX, RecorderView},
+    manager::View,
+    queue::QueueStats,
+    source::Source,
+    store::{DELTAS_MAX, TOMBSTONES_MAX},
+};
+
+/// The digits of a resource version that a float holds (component-base, `informer_store_resource_version`).
+const VERSION_MODULUS: u64 = 1_000_000_000_000_000;
+
+/// A running manager.
+pub(crate) struct Scrape(pub(crate) View);
+
+impl fmt::Debug for Scrape {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Scrape")
+    }
+}
+
+/// One family of samples.
+fn family<V: EncodeGaugeValue>(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help): (&str, &str),
+    samples: impl IntoIterator<Item = (Labels, V)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in samples {
+        metric.encode_family(&labels)?.encode_gauge(&value)?;
+    }
+    Ok(())
+}
+
+/// One family of counts; its name is without `_total`.
+fn counts(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help): (&str, &str),
+    samples: impl IntoIterator<Item = (Labels, u64)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in samples {
+        metric.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, u64>(&value, None)?;
+    }
+    Ok(())
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        self.controllers(&mut encoder)?;
+        self.queues(&mut encoder)?;
+        self.caches(&mut encoder)?;
+        self.bounds(&mut encoder)?;
+        self.election(&mut encoder)?;
+        let build = ("kctl_build_info", "The version of kctl; always 1");
+        family(&mut encoder, build, [(vec![("version", env!("CARGO_PKG_VERSION").into())], 1_u64)])
+    }
+}
+
+impl Scrape {
+    fn controllers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let of = |name: &str| vec![("controller", name.to_owned())];
+        let all = self.0.controllers();
+        family(
+            encoder,
+            ("controller_runtime_active_workers", "Number of currently used workers per controller"),
+            all.iter().map(|(spec, queue)| (of(&spec.name), queue.processing())),
+        )?;
+        family(
+            encoder,
+            ("controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"),
+            all.iter().map(|(spec, _)| (of(&spec.name), spec.concurrency)),
+        )?;
+        family(
+            encoder,
+            ("kctl_failing_keys", "Keys whose last reconcile failed, per controller"),
+            all.iter().map(|(spec, queue)| (of(&spec.name), queue.failing().len())),
+        )
+    }
+
+    fn queues(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let stats: Vec<(&str, QueueStats)> =
+            self.0.controllers().iter().map(|(spec, queue)| (spec.name.as_str(), queue.stats())).collect();
+        let depths = stats.iter().flat_map(|(name, stats)| {
+            let of = |priority: i32| {
+                let mut labels = queue_labels(name);
+                labels.push(("priority", priority.to_string()));
+                labels
+            };
+            let usual = (!stats.depth_by_priority.iter().any(|(priority, _)| *priority == 0)).then(|| (of(0), 0));
+            usual
+                .into_iter()
+                .chain(stats.depth_by_priority.iter().map(move |(priority, depth)| (of(*priority), *depth)))
+        });
+        family(encoder, ("workqueue_depth", "Current depth of the work queue by priority"), depths)?;
+        let gauge = |of: fn(&QueueStats) -> f64| stats.iter().map(move |(name, stats)| (queue_labels(name), of(stats)));
+        let count = |of: fn(&QueueStats) -> u64| stats.iter().map(move |(name, stats)| (queue_labels(name), of(stats)));
+        counts(encoder, ("workqueue_adds", "Total number of adds handled by the work queue"), count(|of| of.adds))?;
+        counts(
+            encoder,
+            ("workqueue_retries", "Total number of retries handled by the work queue"),
+            count(|of| of.retries),
+        )?;
+        family(
+            encoder,
+            ("workqueue_unfinished_work_seconds", "Seconds of work that is in progress and was not yet observed"),
+            gauge(|of| of.unfinished_work.as_secs_f64()),
+        )?;
+        family(
+            encoder,
+            (
+                "workqueue_longest_running_processor_seconds",
+                "Seconds that the longest running reconcile has been running",
+            ),
+            gauge(|of| of.longest_running.as_secs_f64()),
+        )?;
+        family(
+            encoder,
+            ("kctl_workqueue_oldest_waiting_seconds", "Seconds that the oldest ready key has been waiting"),
+            gauge(|of| of.oldest_waiting.as_secs_f64()),
+        )?;
+        family(
+            encoder,
+            ("kctl_workqueue_delayed", "Keys that wait for a time"),
+            stats.iter().map(|(name, stats)| (queue_labels(name), stats.delayed)),
+        )
+    }
+
+    fn caches(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let sources = self.0.sources();
+        let each = |of: fn(&Source) -> u64| sources.iter().map(move |source| (kind(source), of(source)));
+        family(
+            encoder,
+            ("kctl_cache_objects", "Objects in a cache"),
+            sources.iter().map(|source| (kind(source), source.store().len())),
+        )?;
+        family(
+            encoder,
+            ("kctl_cache_synced", "Whether a cache has got its first complete list"),
+            each(|source| source.store().is_synced().into()),
+        )?;
+        family(
+            encoder,
+            ("kctl_source_failing", "Whether the list or the watch of a kind fails now"),
+            each(|source| source.health().failure.is_some().into()),
+        )?;
+        counts(
+            encoder,
+            ("kctl_source_undecodable", "Objects that could not be decoded; their last good state stays"),
+            each(|source| source.health().undecodable),
+        )?;
+        family(
+            encoder,
+            ("informer_queued_items", "Number of items that wait to be taken into the cache"),
+            sources.iter().map(|source| (kind(source), source.store().backlog())),
+        )?;
+        family(
+            encoder,
+            ("informer_store_resource_version", "The 15 least significant digits of the cache's resource version"),
+            each(|source| source.store().revision() % VERSION_MODULUS),
+        )
+    }
+
+    /// Every bound of the loop, and how near it is: of several buffers of one kind the fullest counts.
+    fn bounds(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let fullest = |of: fn(&Source) -> usize| self.0.sources().iter().map(|source| of(source)).max().unwrap_or(0);
+        let events = self.0.recorders().iter().map(RecorderView::waiting).max().unwrap_or(0);
+        let bounds = [
+            ("store_deltas", fullest(|source| source.store().backlog()), DELTAS_MAX),
+            ("store_tombstones", fullest(|source| source.store().tombstones()), TOMBSTONES_MAX),
+            ("events", events, EVENTS_MAX),
+        ];
+        let of = |bound: &str| vec![("bound", bound.to_owned())];
+        family(
+            encoder,
+            ("kctl_bound_used", "How much of a bound of the control loop is used"),
+            bounds.iter().map(|(name, used, _)| (of(name), *used)),
+        )?;
+        family(
+            encoder,
+            ("kctl_bound_limit", "A bound of the control loop"),
+            bounds.iter().map(|(name, _, limit)| (of(name), *limit)),
+        )?;
+        let dropped = self.0.recorders().iter().map(RecorderView::dropped).sum::<u64>();
+        counts(
+            encoder,
+            ("kctl_events_dropped", "Events that were dropped because too many waited"),
+            [(vec![], dropped)],
+        )
+    }
+
+    fn election(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(leadership) = self.0.leadership() else { return Ok(()) };
+        let of = || vec![("name", leadership.config().name.clone())];
+        let help = "Whether this process leads: 1 is the leader, 0 a candidate";
+        family(encoder, ("leader_election_master_status", help), [(of(), u32::from(leadership.is_leading()))])?;
+        let help = "Renewals of a leader that had to read the lease before";
+        counts(encoder, ("leader_election_slowpath", help), [(of(), leadership.slow_renewals())])
+    }
+}
+
+/// The labels of an informer in component-base; the name is what tells two of one kind apart.
+fn kind(source: &Source) -> Labels {
+    let identity = source.identity();
+    let parts = [
+        ("cluster=", identity.cluster.clone()),
+        ("namespaces=", identity.namespaces.join(",")),
+        ("labels=", identity.labels.clone()),
+        ("fields=", identity.fields.clone()),
+    ];
+    let parts = parts.iter().filter(|(_, value)| !value.is_empty());
+    let name = parts.map(|(part, value)| format!("{part}{value}")).collect::<Vec<_>>().join(";");
+    vec![
+        ("name", name),
+        ("group", identity.kind.group.clone()),
+        ("version", identity.kind.version.clone()),
+        ("resource", identity.kind.plural.clone()),
+    ]
+}

@@ -1,0 +1,145 @@
+//! The two text formats of metrics, and which of them a scraper wants.
+
+use std::borrow::Cow;
+
+/// A format of `/metrics`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Prometheus' text format 0.0.4.
+    Prometheus,
+    /// The `OpenMetrics` format 1.0.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The format that an `Accept` header prefers. Without one, or with `*/*`, it is Prometheus' own, as in Go's client
+    /// library: people and old tools read it.
+    ///
+    /// ```
+    /// use kctl_runtime::manager::metrics::Format;
+    /// assert_eq!(Format::accepted("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.4"), Format::OpenMetrics);
+    /// assert_eq!(Format::accepted("*/*"), Format::Prometheus);
+    /// ```
+    pub fn accepted(accept: &str) -> Self {
+        let (mut open, mut plain) = (0.0, 0.0);
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let parameters: Vec<_> = parts.filter_map(|part| part.split_once('=')).collect();
+            let parameter = |name: &str| parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+            let quality: f64 = parameter("q").map_or(1.0, |q| q.parse().unwrap_or(0.0));
+            let known = parameter("version").is_none_or(|version| ["1.0.0", "0.0.1"].contains(&version));
+            match media.as_str() {
+                "application/openmetrics-text" if known => open = quality.max(open),
+                "text/plain" | "text/*" | "*/*" => plain = quality.max(plain),
+                _ => {}
+            }
+        }
+        if open > 0.0 && open >= plain { Self::OpenMetrics } else { Self::Prometheus }
+    }
+
+    /// The content type of an answer.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    /// Makes a whole text of what registries wrote, which is `OpenMetrics` without its end.
+    pub(super) fn finish(self, mut open: String) -> String {
+        match self {
+            Self::OpenMetrics => {
+                open += "# EOF\n";
+                open
+            }
+            Self::Prometheus => plain(&open),
+        }
+    }
+}
+
+/// In 0.0.4 a counter's family has the name of its samples, and there are neither units nor exemplars.
+fn plain(open: &str) -> String {
+    let mut text = String::with_capacity(open.len());
+    let mut lines = open.lines().peekable();
+    while let Some(line) = lines.next() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("UNIT" | "EOF"), ..) => {}
+            (Some("#"), Some("HELP"), Some(name), help) => {
+                let is_counter = lines.peek().is_some_and(|next| **next == format!("# TYPE {name} counter"));
+                let total = if is_counter { "_total" } else { "" };
+                text += &format!("# HELP {name}{total} {}\n", help.unwrap_or_default());
+            }
+            (Some("#"), Some("TYPE"), Some(name), Some("counter")) => text += &format!("# TYPE {name}_total counter\n"),
+            (Some("#"), Some("TYPE"), Some(name), Some("unknown")) => text += &format!("# TYPE {name} untyped\n"),
+            (Some("#"), ..) => text += &format!("{line}\n"),
+            _ => text += &format!("{}\n", with_bound_as_in_go(without_exemplar(line))),
+        }
+    }
+    text
+}
+
+/// Go writes whole numbers without a fraction, and dashboards ask for `le="5"`.
+fn with_bound_as_in_go(sample: &str) -> Cow<'_, str> {
+    let parts = sample.split_once("{le=\"").and_then(|(name, rest)| Some((name, rest.split_once(".0\"")?)));
+    match parts {
+        Some((name, (bound, rest))) if !bound.contains('"') => format!("{name}{{le=\"{bound}\"{rest}").into(),
+        _ => sample.into(),
+    }
+}
+
+/// A sample without its exemplar. A value of a label may contain the mark of one, so only what is outside of quotes counts.
+fn without_exemplar(sample: &str) -> &str {
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, letter) in sample.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = quoted,
+            '"' => quoted = !quoted,
+            '#' if !quoted => return sample[..at].trim_end(),
+            _ => {}
+        }
+    }
+    sample
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_what_the_scraper_prefers() {
+        let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+            application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,\
+            text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+        let cases = [
+            ("", Format::Prometheus),
+            ("*/*", Format::Prometheus),
+            ("text/html, */*;q=0.1", Format::Prometheus),
+            ("application/openmetrics-text", Format::OpenMetrics),
+            ("application/openmetrics-text;version=2.0.0", Format::Prometheus),
+            ("application/openmetrics-text;q=0.2, text/plain;q=0.9", Format::Prometheus),
+            ("application/openmetrics-text;q=0", Format::Prometheus),
+            ("Application/OpenMetrics-Text; version=1.0.0", Format::OpenMetrics),
+            (prometheus, Format::OpenMetrics),
+        ];
+        for (accept, format) in cases {
+            assert_eq!(Format::accepted(accept), format, "{accept}");
+        }
+    }
+
+    #[test]
+    fn the_old_format_is_as_go_writes_it_without_units_and_exemplars() {
+        let open = "# HELP jobs Jobs.\n# TYPE jobs counter\njobs_total{a=\"x # {y}\"} 1 # {id=\"7\"} 1.0\njobs_total{a=\" # {\"} 2\n\
+            # HELP wait_seconds Waits.\n# TYPE wait_seconds gauge\n# UNIT wait_seconds seconds\nwait_seconds 0.5\n\
+            # HELP took Times.\n# TYPE took histogram\ntook_bucket{le=\"0.5\",a=\"1.0\"} 0\ntook_bucket{le=\"5.0\",a=\"1.0\"} 1\n\
+            # HELP other Of no type.\n# TYPE other unknown\nother 1\n";
+        let old = "# HELP jobs_total Jobs.\n# TYPE jobs_total counter\njobs_total{a=\"x # {y}\"} 1\njobs_total{a=\" # {\"} 2\n\
+            # HELP wait_seconds Waits.\n# TYPE wait_seconds gauge\nwait_seconds 0.5\n\
+            # HELP took Times.\n# TYPE took histogram\ntook_bucket{le=\"0.5\",a=\"1.0\"} 0\ntook_bucket{le=\"5\",a=\"1.0\"} 1\n\
+            # HELP other Of no type.\n# TYPE other untyped\nother 1\n";
+        assert_eq!(Format::Prometheus.finish(open.into()), old);
+        assert_eq!(Format::OpenMetrics.finish(open.into()), format!("{open}# EOF\n"));
+    }
+}

@@ -1,0 +1,52 @@
+//! Addresses as flags have them: `:8081`, `127.0.0.1:8080`, `0` for none.
+
+use std::{io, net::SocketAddr};
+
+use tokio::net::TcpListener;
+
+/// Why an address cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("{flag}={address}: {problem}")]
+pub struct BindError {
+    flag: &'static str,
+    address: String,
+    problem: String,
+    source: Option<io::Error>,
+}
+
+/// Listens on the address of a flag; `0` and nothing mean that nobody listens. An address without a host is every one of
+/// this machine.
+///
+/// # Errors
+/// When the address is none, or somebody else has it: names the flag and the address.
+pub async fn bind(flag: &'static str, address: &str) -> Result<Option<TcpListener>, BindError> {
+    if ["", "0"].contains(&address) {
+        return Ok(None);
+    }
+    let failed = |problem: String, source| BindError { flag, address: address.into(), problem, source };
+    let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    let Some(port) = port else {
+        return Err(failed("not an address; write for example `:8080`, or `0` for none".into(), None));
+    };
+    let listener = if address.starts_with(':') {
+        match TcpListener::bind(SocketAddr::new([0_u16; 8].into(), port)).await {
+            // A machine without IPv6.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(97) => {
+                TcpListener::bind(SocketAddr::new([0_u8; 4].into(), port)).await
+            }
+            other => other,
+        }
+    } else {
+        TcpListener::bind(address).await
+    };
+    listener.map(Some).map_err(|error| {
+        let problem = match error.kind() {
+            io::ErrorKind::AddrInUse => format!("port {port} is in use; stop what uses it, or choose another one"),
+            io::ErrorKind::PermissionDenied => {
+                format!("this process may not listen on port {port}; choose one above 1023")
+            }
+            _ => "this machine cannot listen there".into(),
+        };
+        failed(problem, Some(error))
+    })
+}

@@ -1,0 +1,229 @@
+//! Who may read: the API server says whose token it is and whether they may get the path, as it does for its own `/metrics`.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
+
+use http::{Request, StatusCode, header};
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{Page, text};
+use crate::effect::{ApiError, UserInfo, access, token};
+
+/// A known token is not asked about again for so long (controller-runtime, `pkg/metrics/filters`, as the next two).
+const KNOWN_FOR: Duration = Duration::from_secs(60);
+/// So long what was allowed stays allowed.
+const ALLOWED_FOR: Duration = Duration::from_secs(300);
+/// So long what was denied stays denied.
+const DENIED_FOR: Duration = Duration::from_secs(30);
+/// Answers that are remembered; beyond it all are forgotten, and asked for again.
+const ANSWERS_MAX: usize = 1_000;
+
+/// Admits requests with a token whose owner may get the path.
+pub(crate) struct Guard {
+    client: Client,
+    hasher: RandomState,
+    /// By a keyed hash: a token is not kept.
+    users: Mutex<Answers<u64, UserInfo>>,
+    allowed: Mutex<Answers<(String, String), bool>>,
+}
+
+/// Answers with the time until which they count.
+struct Answers<K, V>(HashMap<K, (V, Instant)>);
+
+impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
+    fn get(&self, key: &K) -> Option<V> {
+        self.0.get(key).filter(|(_, until)| Instant::now() < *until).map(|(answer, _)| answer.clone())
+    }
+
+    fn put(&mut self, key: K, answer: V, lasts: Duration) {
+        let now = Instant::now();
+        if self.0.len() >= ANSWERS_MAX {
+            self.0.retain(|_, (_, until)| now < *until);
+        }
+        if self.0.len() >= ANSWERS_MAX {
+            self.0.clear();
+        }
+        self.0.insert(key, (answer, now + lasts));
+    }
+}
+
+impl Guard {
+    pub(crate) fn new(client: Client) -> Self {
+        let (users, allowed) = (Mutex::new(Answers(HashMap::new())), Mutex::new(Answers(HashMap::new())));
+        Self { client, hasher: RandomState::new(), users, allowed }
+    }
+
+    /// Lets a request pass, or says what to answer instead.
+    pub(crate) async fn admit(&self, request: &Request<()>) -> Result<(), Page> {
+        let bearer = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let bearer = bearer.and_then(|value| value.split_once(' '));
+        let secret = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { return Err(unauthorized()) };
+        let user = self.user(secret).await.map_err(|error| unknown(&error))?;
+        let Some(user) = user else { return Err(unauthorized()) };
+        let path = request.uri().path();
+        if self.allows(&user, path).await.map_err(|error| unknown(&error))? {
+            return Ok(());
+        }
+        let who = &user.username;
+        let help = "a ClusterRole with this path in `nonResourceURLs` allows it";
+        Err(text(StatusCode::FORBIDDEN, format!("{who} may not get {path}; {help}\n")))
+    }
+
+    async fn user(&self, secret: &str) -> Result<Option<UserInfo>, ApiError> {
+        let key = self.hasher.hash_one(secret);
+        let known = self.users.lock().get(&key);
+        if known.is_some() {
+            return Ok(known);
+        }
+        let user = token(&self.client, secret).await?;
+        if let Some(user) = &user {
+            self.users.lock().put(key, user.clone(), KNOWN_FOR);
+        }
+        Ok(user)
+    }
+
+    async fn allows(&self, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
+        // Two users of one name have the same rights but for their groups, which belong to the question.
+        let key = (format!("{}\n{}", user.username, user.groups.join("\n")), path.to_owned());
+        let known = self.allowed.lock().get(&key);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let allowed = access(&self.client, user, path).await?;
+        self.allowed.lock().put(key, allowed, if allowed { ALLOWED_FOR } else { DENIED_FOR });
+        Ok(allowed)
+    }
+}
+
+fn unauthorized() -> Page {
+    let mut page = text(StatusCode::UNAUTHORIZED, "send the token of a service account: `Authorization: Bearer …`\n");
+    page.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    page
+}
+
+fn unknown(error: &ApiError) -> Page {
+    tracing::warn!(%error, "a reader of metrics could not be checked");
+    text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http::Response;
+    use http_body_util::BodyExt;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// An API server that knows three tokens, and what was asked of it.
+    fn cluster() -> (Client, Arc<Mutex<Vec<String>>>) {
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = asked.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let noted = noted.clone();
+            async move {
+                let path = request.uri().path().to_owned();
+                let body = request.into_body().collect().await?.to_bytes();
+                let spec = serde_json::from_slice::<Value>(&body)?["spec"].clone();
+                let status = if path == "/apis/authentication.k8s.io/v1/tokenreviews" {
+                    noted.lock().push(format!("whose is {}", spec["token"].as_str().unwrap_or_default()));
+                    match spec["token"].as_str() {
+                        Some("good") => {
+                            json!({ "authenticated": true, "user": { "username": "prometheus", "groups": ["monitoring"] } })
+                        }
+                        Some("idle") => json!({ "authenticated": true, "user": { "username": "idle" } }),
+                        Some("anonymous") => {
+                            json!({ "authenticated": true, "user": { "username": "system:anonymous" } })
+                        }
+                        Some("broken") => return Err("the connection broke".into()),
+                        _ => json!({ "error": "no" }),
+                    }
+                } else {
+                    assert_eq!(path, "/apis/authorization.k8s.io/v1/subjectaccessreviews");
+                    assert_eq!(spec["nonResourceAttributes"], json!({ "path": "/metrics", "verb": "get" }));
+                    noted.lock().push(format!("may {}", spec["user"].as_str().unwrap_or_default()));
+                    json!({ "allowed": spec["groups"] == json!(["monitoring"]) })
+                };
+                let answer = json!({ "status": status }).to_string();
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Response::new(Body::from(answer.into_bytes())))
+            }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    /// The status with which a request is answered; 200 is that it passes.
+    async fn status(guard: &Guard, authorization: Option<&str>) -> u16 {
+        let mut request = Request::builder().uri("/metrics");
+        if let Some(value) = authorization {
+            request = request.header("authorization", value);
+        }
+        guard.admit(&request.body(()).unwrap()).await.map_or_else(|page| page.status().as_u16(), |()| 200)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_known_and_allowed_token_passes() {
+        let guard = Guard::new(cluster().0);
+        let cases = [
+            (None, 401),
+            (Some("Bearer"), 401),
+            (Some("Bearer "), 401),
+            (Some("Basic good"), 401),
+            (Some("Bearer unknown"), 401),
+            (Some("Bearer anonymous"), 401),
+            (Some("Bearer idle"), 403),
+            (Some("Bearer broken"), 500),
+            (Some("Bearer good"), 200),
+            (Some("bearer good"), 200),
+        ];
+        for (authorization, wanted) in cases {
+            assert_eq!(status(&guard, authorization).await, wanted, "{authorization:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_are_remembered_for_as_long_as_controller_runtime_does() {
+        let (client, asked) = cluster();
+        let guard = Guard::new(client);
+        let mut passed = Duration::ZERO;
+        let at = [
+            (0, vec!["whose is good", "may prometheus", "whose is idle", "may idle"]),
+            (29, vec![]),
+            (31, vec!["may idle"]),
+            (59, vec![]),
+            (61, vec!["whose is good", "whose is idle", "may idle"]),
+            (299, vec!["whose is good", "whose is idle", "may idle"]),
+            (301, vec!["may prometheus"]),
+        ];
+        for (second, wanted) in at {
+            let until = Duration::from_secs(second);
+            tokio::time::sleep(until.saturating_sub(passed)).await;
+            passed = until;
+            assert_eq!(status(&guard, Some("Bearer good")).await, 200);
+            assert_eq!(status(&guard, Some("Bearer idle")).await, 403);
+            assert_eq!(std::mem::take(&mut *asked.lock()), wanted, "after {second} s");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn remembered_answers_are_bounded() {
+        let mut answers = Answers(HashMap::new());
+        answers.put(0, 0, DENIED_FOR);
+        for n in 1..ANSWERS_MAX {
+            answers.put(n, n, KNOWN_FOR);
+        }
+        assert_eq!(answers.0.len(), ANSWERS_MAX);
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        answers.put(ANSWERS_MAX, 1, KNOWN_FOR);
+        assert_eq!((answers.0.len(), answers.get(&0)), (ANSWERS_MAX, None), "the old one made place");
+        answers.put(ANSWERS_MAX + 1, 2, KNOWN_FOR);
+        assert_eq!((answers.0.len(), answers.get(&(ANSWERS_MAX + 1))), (1, Some(2)), "none was old");
+    }
+}

@@ -1,0 +1,138 @@
+//! Small HTTP servers beside the loop: health and metrics. Each answers GET alone, from what it can see of the manager.
+
+mod address;
+mod guard;
+mod pages;
+mod tls;
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use http::{Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+
+pub use address::{BindError, bind};
+pub(crate) use guard::Guard;
+pub(crate) use pages::{health, metrics};
+pub(crate) use tls::Tls;
+pub use tls::{Certificate, TlsError};
+
+/// Connections at a time; more wait to be accepted.
+const CONNECTIONS_MAX: usize = 64;
+/// A client has this long for the head of a request (controller-runtime, `internal/httpserver`).
+const HEAD_WITHIN: Duration = Duration::from_secs(32);
+/// Longest head of a request.
+const HEAD_LEN_MAX: usize = 64 << 10;
+/// A client has this long for its half of the TLS handshake.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// A connection ends after this time; scrapers and kubelets open a new one.
+const CONNECTION_MAX: Duration = Duration::from_secs(3_600);
+/// After a failed accept (too many open files) the next one waits.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// An answer.
+pub(crate) type Page = Response<String>;
+
+/// Answers requests without bodies.
+pub(crate) type Pages = Arc<dyn Fn(&Request<()>) -> Page + Send + Sync>;
+
+/// A page of plain text.
+pub(crate) fn text(status: StatusCode, body: impl Into<String>) -> Page {
+    let mut page = Response::new(body.into());
+    *page.status_mut() = status;
+    let headers = page.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    page
+}
+
+/// What is served on one listener, and to whom.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) pages: Pages,
+    /// Without it, everybody is admitted.
+    pub(crate) guard: Option<Arc<Guard>>,
+    /// Without it, plain HTTP.
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+impl Server {
+    /// Pages for everybody, by plain HTTP.
+    pub(crate) fn open(pages: Pages) -> Self {
+        Self { pages, guard: None, tls: None }
+    }
+
+    /// Serves until it is dropped.
+    pub(crate) async fn serve(self, listener: TcpListener) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut connections = JoinSet::new();
+        loop {
+            // The semaphore is never closed.
+            let Ok(place) = places.clone().acquire_owned().await else { return };
+            while connections.try_join_next().is_some() {}
+            let socket = match listener.accept().await {
+                Ok((socket, _peer)) => socket,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+                    continue;
+                }
+            };
+            let server = self.clone();
+            connections.spawn(async move {
+                // A client that keeps its connection open keeps others out at the bound.
+                let _over = timeout(CONNECTION_MAX, server.connection(socket)).await;
+                drop(place);
+            });
+        }
+    }
+
+    async fn connection(self, socket: TcpStream) {
+        let Some(tls) = self.tls.clone() else { return self.speak(socket).await };
+        if let Ok(Ok(stream)) = timeout(HANDSHAKE_WITHIN, tls.accept(socket)).await {
+            self.speak(stream).await;
+        }
+    }
+
+    async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            let server = self.clone();
+            async move { Ok::<_, Infallible>(server.answer(&request.map(|_body| ())).await) }
+        });
+        let mut server = auto::Builder::new(TokioExecutor::new());
+        server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD_LEN_MAX);
+        // A client that goes away in the middle is no event.
+        let _closed = server.serve_connection(TokioIo::new(stream), service).await;
+    }
+
+    async fn answer(&self, request: &Request<()>) -> Page {
+        match &self.guard {
+            Some(guard) => match guard.admit(request).await {
+                Ok(()) => answer(&self.pages, request),
+                Err(refused) => refused,
+            },
+            None => answer(&self.pages, request),
+        }
+    }
+}
+
+fn answer(pages: &Pages, request: &Request<()>) -> Page {
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        let mut page = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here\n");
+        page.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("GET, HEAD"));
+        return page;
+    }
+    pages(request)
+}

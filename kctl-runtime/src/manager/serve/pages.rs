@@ -1,0 +1,83 @@
+//! The pages of the health and the metrics server.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Request, StatusCode, header};
+
+use super::{Page, Pages, text};
+use crate::manager::{
+    health::{Check, Health},
+    metrics::{Format, Metrics},
+};
+
+/// `/healthz`, `/livez` and `/readyz`, with one page for each check below them, `?verbose` and `?exclude=NAME`.
+pub(crate) fn health(health: Arc<Health>) -> Pages {
+    Arc::new(move |request| {
+        let path = request.uri().path().trim_end_matches('/');
+        let (root, one) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
+        let checks = match root {
+            "healthz" | "livez" => health.live(),
+            "readyz" => health.ready(),
+            _ => return text(StatusCode::NOT_FOUND, "there are /healthz, /livez and /readyz\n"),
+        };
+        if one.is_empty() {
+            all(root, &checks, request.uri().query().unwrap_or_default())
+        } else {
+            single(one, &checks)
+        }
+    })
+}
+
+fn single(name: &str, checks: &[Check]) -> Page {
+    match checks.iter().find(|check| check.name == name) {
+        Some(Check { result: Ok(_), .. }) => text(StatusCode::OK, "ok"),
+        Some(Check { result: Err(reason), .. }) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{reason}\n")),
+        None => text(StatusCode::NOT_FOUND, format!("there is no check of this name; there are {}\n", names(checks))),
+    }
+}
+
+fn names(checks: &[Check]) -> String {
+    checks.iter().map(|check| check.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// As Kubernetes' own components write it (apiserver, `server/healthz`), with the reasons: this server says them to its own
+/// cluster only.
+fn all(root: &str, checks: &[Check], query: &str) -> Page {
+    let mut options = query.split('&');
+    let excluded: Vec<_> = options.clone().filter_map(|option| option.strip_prefix("exclude=")).collect();
+    let verbose = options.any(|option| option == "verbose" || option.starts_with("verbose="));
+    let mut body = String::new();
+    let mut failed = false;
+    for Check { name, result } in checks {
+        body += &match result {
+            _ if excluded.contains(&name.as_str()) => format!("[+]{name} excluded: ok\n"),
+            Ok(note) if note.is_empty() => format!("[+]{name} ok\n"),
+            Ok(note) => format!("[+]{name} ok: {note}\n"),
+            Err(reason) => {
+                failed = true;
+                format!("[-]{name} failed: {reason}\n")
+            }
+        };
+    }
+    for name in excluded.iter().filter(|name| !checks.iter().any(|check| check.name == **name)) {
+        body += &format!("warn: no check of the name {name:?} to exclude; there are {}\n", names(checks));
+    }
+    if failed {
+        return text(StatusCode::INTERNAL_SERVER_ERROR, format!("{body}{root} check failed\n"));
+    }
+    if verbose { text(StatusCode::OK, format!("{body}{root} check passed\n")) } else { text(StatusCode::OK, "ok") }
+}
+
+/// `/metrics`, in the format that the scraper prefers.
+pub(crate) fn metrics(metrics: Metrics) -> Pages {
+    Arc::new(move |request: &Request<()>| {
+        if request.uri().path() != "/metrics" {
+            return text(StatusCode::NOT_FOUND, "there is /metrics\n");
+        }
+        let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+        let format = Format::accepted(accept);
+        let mut page = text(StatusCode::OK, metrics.text(format));
+        page.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+        page
+    })
+}

@@ -1,0 +1,229 @@
+//! The certificate of a server: from files, which are read again when they change, or made for this start.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::RwLock;
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        ServerConfig,
+        crypto::ring,
+        pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject},
+        server::{ClientHello, ResolvesServerCert},
+        sign::CertifiedKey,
+    },
+};
+
+/// Files are looked at so often (controller-runtime, `pkg/certwatcher`). Mounted secrets change by a symbolic link, which
+/// not every way of watching files notices.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Where a certificate comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Certificate {
+    /// Made for this start, signed by itself: the connection is secret, and the client knows no one.
+    SelfSigned,
+    /// PEM files, for example of a mounted secret. They are read again within 10 s after a change.
+    Files {
+        /// The certificate, followed by those that lead to its authority.
+        certificate: PathBuf,
+        /// Its key.
+        key: PathBuf,
+    },
+}
+
+/// Why a server has no certificate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("the certificate of the metrics server: {}: {source}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is not what it should be, or the key is not that of the certificate.
+    #[error("the certificate of the metrics server: {}: {problem}", file.display())]
+    Content {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A certificate could not be made.
+    #[error("the certificate of the metrics server could not be made: {0}")]
+    Made(String),
+}
+
+/// Hands out the newest certificate.
+#[derive(Debug)]
+struct Newest(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Newest {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.read().clone())
+    }
+}
+
+/// TLS of a server, and what keeps its certificate fresh: a future that has to be run.
+pub(crate) struct Tls {
+    pub(crate) acceptor: TlsAcceptor,
+    certificate: Certificate,
+    newest: Arc<Newest>,
+    read: (Vec<u8>, Vec<u8>),
+}
+
+impl Tls {
+    pub(crate) fn new(certificate: Certificate) -> Result<Self, TlsError> {
+        let (read, key) = match &certificate {
+            Certificate::SelfSigned => ((Vec::new(), Vec::new()), self_signed()?),
+            Certificate::Files { certificate, key } => {
+                let read = (bytes(certificate)?, bytes(key)?);
+                let parsed = parse(certificate, key, &read)?;
+                (read, parsed)
+            }
+        };
+        let newest = Arc::new(Newest(RwLock::new(Arc::new(key))));
+        let made = |error: tokio_rustls::rustls::Error| TlsError::Made(error.to_string());
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(made)?
+            .with_no_client_auth()
+            .with_cert_resolver(newest.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate, newest, read })
+    }
+
+    /// Reads the files again and again. A file that cannot be used changes nothing: the last good certificate stays.
+    pub(crate) async fn refresh(mut self) {
+        let Certificate::Files { certificate, key } = self.certificate else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let fresh = bytes(&certificate).and_then(|chain| Ok((chain, bytes(&key)?)));
+            let changed = fresh.and_then(|fresh| {
+                if fresh == self.read {
+                    return Ok(None);
+                }
+                Ok(Some((parse(&certificate, &key, &fresh)?, fresh)))
+            });
+            match changed {
+                Ok(None) => {}
+                Ok(Some((parsed, fresh))) => {
+                    *self.newest.0.write() = Arc::new(parsed);
+                    self.read = fresh;
+                    tracing::info!(file = %certificate.display(), "the certificate of the metrics server is a new one");
+                }
+                Err(error) => tracing::warn!(%error, "the certificate of the metrics server stays the old one"),
+            }
+        }
+    }
+}
+
+fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(file).map_err(|source| TlsError::File { file: file.into(), source })
+}
+
+fn parse(file: &Path, key_file: &Path, (chain, key): &(Vec<u8>, Vec<u8>)) -> Result<CertifiedKey, TlsError> {
+    let wrong = |file: &Path, problem: String| TlsError::Content { file: file.into(), problem };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
+    let chain = chain.map_err(|error| wrong(file, error.to_string()))?;
+    if chain.is_empty() {
+        return Err(wrong(file, "there is no certificate in it".into()));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| wrong(key_file, error.to_string()))?;
+    let provider = ring::default_provider();
+    CertifiedKey::from_der(chain, key, &provider).map_err(|error| wrong(key_file, error.to_string()))
+}
+
+fn self_signed() -> Result<CertifiedKey, TlsError> {
+    let made = |error: &dyn std::fmt::Display| TlsError::Made(error.to_string());
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    let rcgen::CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(names).map_err(|error| made(&error))?;
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+    CertifiedKey::from_der(vec![cert.der().clone()], key, &ring::default_provider()).map_err(|error| made(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with a certificate, which is removed at the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("kctl-tls-{test}-{}", std::process::id()));
+            std::fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn file(&self, name: &str) -> PathBuf {
+            self.0.join(name)
+        }
+
+        /// Writes a new certificate and returns it.
+        fn renew(&self) -> CertificateDer<'static> {
+            let made = rcgen::generate_simple_self_signed(vec!["metrics".to_owned()]).unwrap();
+            std::fs::write(self.file("tls.crt"), made.cert.pem()).unwrap();
+            std::fs::write(self.file("tls.key"), made.signing_key.serialize_pem()).unwrap();
+            made.cert.der().clone()
+        }
+
+        fn certificate(&self) -> Certificate {
+            Certificate::Files { certificate: self.file("tls.crt"), key: self.file("tls.key") }
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _gone = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_certificate_that_is_replaced_is_used_within_ten_seconds() {
+        let folder = Folder::new("replaced");
+        let first = folder.renew();
+        let tls = Tls::new(folder.certificate()).unwrap();
+        let newest = tls.newest.clone();
+        let used = || newest.0.read().cert[0].clone();
+        tokio::spawn(tls.refresh());
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        assert_eq!(used(), first);
+        let second = folder.renew();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(used(), second);
+        std::fs::write(folder.file("tls.crt"), "half a certif").unwrap();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(used(), second, "the last good one stays");
+        let third = folder.renew();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(used(), third);
+    }
+
+    #[test]
+    fn a_certificate_that_cannot_be_used_is_named_with_its_file() {
+        let folder = Folder::new("unusable");
+        let error =
+            |certificate: Certificate| Tls::new(certificate).err().map(|error| error.to_string()).unwrap_or_default();
+        let missing = error(folder.certificate());
+        assert!(missing.contains("tls.crt: No such file"), "{missing}");
+        folder.renew();
+        let key = std::fs::read(folder.file("tls.key")).unwrap();
+        folder.renew();
+        std::fs::write(folder.file("tls.key"), key).unwrap();
+        let foreign = error(folder.certificate());
+        assert!(foreign.contains("tls.key: "), "the key is that of another one: {foreign}");
+        std::fs::write(folder.file("tls.crt"), "nothing").unwrap();
+        let empty = error(folder.certificate());
+        assert!(empty.contains("tls.crt: there is no certificate in it"), "{empty}");
+    }
+}

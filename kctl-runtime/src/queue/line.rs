@@ -1,0 +1,106 @@
+//! Values by number, for numbers that mostly come in rising order and are mostly removed at the front: then each step costs
+//! the same however long the line is, and less than in a tree.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Gaps are closed when there are more than this and than values.
+const GAPS_MAX: usize = 32;
+
+pub(super) struct Line<T> {
+    /// By number; `None` is a gap. Invariant: the first is no gap.
+    row: VecDeque<(u64, Option<T>)>,
+    /// What came after a higher number.
+    late: BTreeMap<u64, T>,
+    n_gaps: usize,
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self { row: VecDeque::new(), late: BTreeMap::new(), n_gaps: 0 }
+    }
+}
+
+impl<T> Line<T> {
+    pub(super) fn len(&self) -> usize {
+        self.row.len() - self.n_gaps + self.late.len()
+    }
+
+    /// No two values have one number at a time.
+    pub(super) fn insert(&mut self, number: u64, value: T) {
+        if self.row.back().is_none_or(|(last, _)| *last < number) {
+            self.row.push_back((number, Some(value)));
+        } else if let Ok(gap) = self.row.binary_search_by_key(&number, |(number, _)| *number) {
+            debug_assert!(self.row[gap].1.is_none(), "a number has one value");
+            self.row[gap].1 = Some(value);
+            self.n_gaps -= 1;
+        } else {
+            self.late.insert(number, value);
+        }
+    }
+
+    /// The value of the lowest number.
+    pub(super) fn first(&self) -> Option<&T> {
+        let front = self.row.front().and_then(|(number, value)| Some((*number, value.as_ref()?)));
+        let late = self.late.first_key_value().map(|(number, value)| (*number, value));
+        match (front, late) {
+            (Some(front), Some(late)) => Some(if front.0 < late.0 { front.1 } else { late.1 }),
+            (front, late) => front.or(late).map(|(_, value)| value),
+        }
+    }
+
+    pub(super) fn remove(&mut self, number: u64) -> Option<T> {
+        if self.row.front().is_some_and(|(first, _)| *first == number) {
+            let (_, value) = self.row.pop_front()?;
+            self.trim();
+            return value;
+        }
+        let found = self.row.binary_search_by_key(&number, |(number, _)| *number);
+        if let Ok(idx) = found
+            && let Some(value) = self.row[idx].1.take()
+        {
+            self.n_gaps += 1;
+            if self.n_gaps > GAPS_MAX.max(self.row.len() / 2) {
+                self.row.retain(|(_, value)| value.is_some());
+                self.n_gaps = 0;
+            }
+            return Some(value);
+        }
+        self.late.remove(&number)
+    }
+
+    fn trim(&mut self) {
+        while self.row.front().is_some_and(|(_, value)| value.is_none()) {
+            self.row.pop_front();
+            self.n_gaps -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Against a tree: `(true, n)` inserts `n`, `(false, n)` removes it; every other step removes the first.
+        #[test]
+        fn a_line_is_a_map_by_number(steps in prop::collection::vec((any::<bool>(), 0_u64..300), 0..600)) {
+            let (mut line, mut model) = (Line::default(), BTreeMap::new());
+            for (inserts, number) in steps {
+                if inserts && !model.contains_key(&number) {
+                    line.insert(number, number);
+                    model.insert(number, number);
+                } else if !inserts {
+                    let number = if number % 2 == 0 { line.first().copied().unwrap_or(number) } else { number };
+                    prop_assert_eq!(line.remove(number), model.remove(&number));
+                }
+                prop_assert_eq!(line.len(), model.len());
+                prop_assert_eq!(line.first(), model.first_key_value().map(|(_, value)| value));
+                prop_assert!(line.row.len() <= 2 * model.len() + 2 * GAPS_MAX, "gaps are bounded");
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Flags of the manager, named as controller-runtime's scaffolds and Kubernetes' own components name them.
+
+use std::{path::PathBuf, time::Duration};
+
+use k8s_openapi::jiff::SignedDuration;
+use kctl_runtime::{
+    manager::{
+        Manager,
+        lease::{ElectionConfig, identity},
+        serve::{Certificate, bind},
+    },
+    reconcile::{Result, ResultExt},
+};
+
+/// How the manager runs.
+#[derive(clap::Args, Default)]
+pub(super) struct ManagerOptions {
+    /// Work only while holding a lease: of several replicas one works, and another one takes over when it goes
+    #[arg(long, help_heading = "Leader election")]
+    leader_elect: bool,
+    /// The name of the Lease [default: the name of the app]
+    #[arg(long, value_name = "NAME", help_heading = "Leader election")]
+    leader_election_id: Option<String>,
+    /// The namespace of the Lease [default: that of the service account or of the kubeconfig's context]
+    #[arg(long, value_name = "NS", help_heading = "Leader election")]
+    leader_election_namespace: Option<String>,
+    /// The name of this replica in the Lease [default: the host and a random part]
+    #[arg(long, value_name = "NAME", help_heading = "Leader election")]
+    leader_election_identity: Option<String>,
+    /// So long the others wait after the last sign of life of a leader [default: 15s]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
+    leader_elect_lease_duration: Option<Duration>,
+    /// So long a leader tries to renew the lease before it gives up [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
+    leader_elect_renew_deadline: Option<Duration>,
+    /// Between two tries to get or to renew the lease [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
+    leader_elect_retry_period: Option<Duration>,
+    /// Answer `/metrics` here, for example on 127.0.0.1:8080; 0 is nowhere [default: 0]
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_bind_address: Option<String>,
+    /// Answer `/metrics` by TLS, and only to those whom the cluster allows it [default: unless the address is loopback]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    metrics_secure: Option<bool>,
+    /// The folder of the certificate of `/metrics`; without it one is made at each start
+    #[arg(long, value_name = "DIR")]
+    metrics_cert_path: Option<PathBuf>,
+    /// The file of the certificate in that folder [default: tls.crt]
+    #[arg(long, value_name = "FILE", requires = "metrics_cert_path")]
+    metrics_cert_name: Option<String>,
+    /// The file of the key in that folder [default: tls.key]
+    #[arg(long, value_name = "FILE", requires = "metrics_cert_path")]
+    metrics_cert_key: Option<String>,
+    /// Answer `/healthz`, `/livez` and `/readyz` here, for example on :8081; 0 is nowhere [default: 0]
+    #[arg(long, value_name = "ADDRESS")]
+    health_probe_bind_address: Option<String>,
+    /// So long reconciles may go on after SIGTERM; a negative time waits for ever [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = signed_time, allow_hyphen_values = true)]
+    graceful_shutdown_timeout: Option<SignedDuration>,
+}
+
+impl ManagerOptions {
+    /// The manager as these options want it. `namespace` is where the program runs.
+    pub(super) async fn apply(self, app: &str, namespace: &str, mut manager: Manager) -> Result<Manager> {
+        let metrics = self.metrics_bind_address.as_deref().unwrap_or_default();
+        if let Some(listener) = bind("--metrics-bind-address", metrics).await? {
+            let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+            manager = if self.metrics_secure.unwrap_or(!local) {
+                manager.serve_metrics_securely(listener, self.certificate())?
+            } else {
+                manager.serve_metrics(listener)
+            };
+        }
+        let health = self.health_probe_bind_address.as_deref().unwrap_or_default();
+        if let Some(listener) = bind("--health-probe-bind-address", health).await? {
+            manager = manager.serve_health(listener);
+        }
+        if let Some(timeout) = self.graceful_shutdown_timeout {
+            manager = manager.graceful_timeout(timeout.try_into().ok());
+        }
+        if self.leader_elect {
+            manager = manager.elect(self.election(app, namespace)).context("see --help")?;
+        }
+        Ok(manager)
+    }
+
+    fn certificate(&self) -> Certificate {
+        let Some(folder) = &self.metrics_cert_path else { return Certificate::SelfSigned };
+        let file = |name: &Option<String>, usual: &str| folder.join(name.as_deref().unwrap_or(usual));
+        Certificate::Files {
+            certificate: file(&self.metrics_cert_name, "tls.crt"),
+            key: file(&self.metrics_cert_key, "tls.key"),
+        }
+    }
+
+    fn election(self, app: &str, namespace: &str) -> ElectionConfig {
+        let identity = self.leader_election_identity.unwrap_or_else(identity);
+        let name = self.leader_election_id.unwrap_or_else(|| app.into());
+        let namespace = self.leader_election_namespace.unwrap_or_else(|| namespace.into());
+        let mut config = ElectionConfig::new(&name, &namespace, &identity);
+        let set = |time: &mut Duration, wanted: Option<Duration>| *time = wanted.unwrap_or(*time);
+        set(&mut config.lease_duration, self.leader_elect_lease_duration);
+        set(&mut config.renew_deadline, self.leader_elect_renew_deadline);
+        set(&mut config.retry_period, self.leader_elect_retry_period);
+        config
+    }
+}
+
+/// Reads `15s`, `1m30s`, `500ms`; a bare number is seconds.
+fn signed_time(text: &str) -> Result<SignedDuration, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(SignedDuration::from_secs(seconds));
+    }
+    text.parse().map_err(|_| format!("`{text}` is not a time: write for example `15s`"))
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let negative = |_| format!("`{text}` is less than nothing: write for example `15s`");
+    signed_time(text).and_then(|time| time.try_into().map_err(negative))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    fn parse(flags: &[&str]) -> Result<ManagerOptions, String> {
+        let command = ManagerOptions::augment_args(clap::Command::new("run"));
+        let matches = command.try_get_matches_from([&["run"], flags].concat()).map_err(|error| error.to_string())?;
+        ManagerOptions::from_arg_matches(&matches).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn without_flags_the_lease_is_the_apps_with_the_times_of_client_go() {
+        let config = parse(&["--leader-elect"]).unwrap().election("podset", "here");
+        assert_eq!((config.name.as_str(), config.namespace.as_str()), ("podset", "here"));
+        let times = (config.lease_duration, config.renew_deadline, config.retry_period);
+        assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(10), Duration::from_secs(2)));
+        assert_ne!(config.identity, parse(&[]).unwrap().election("podset", "here").identity);
+    }
+
+    #[test]
+    fn flags_say_whose_lease_it_is_and_how_long_it_lasts() {
+        let flags = [
+            "--leader-elect",
+            "--leader-election-id=other",
+            "--leader-election-namespace=there",
+            "--leader-election-identity=me",
+            "--leader-elect-lease-duration=1m",
+            "--leader-elect-renew-deadline=40",
+            "--leader-elect-retry-period=1500ms",
+        ];
+        let config = parse(&flags).unwrap().election("podset", "here");
+        assert_eq!((config.name, config.namespace, config.identity), ("other".into(), "there".into(), "me".into()));
+        let times = (config.lease_duration, config.renew_deadline, config.retry_period);
+        assert_eq!(times, (Duration::from_secs(60), Duration::from_secs(40), Duration::from_millis(1_500)));
+    }
+
+    #[test]
+    fn the_certificate_of_metrics_is_made_unless_a_folder_is_named() {
+        let of = |flags: &[&str]| parse(flags).unwrap().certificate();
+        assert_eq!(of(&[]), Certificate::SelfSigned);
+        let usual = Certificate::Files { certificate: "/certs/tls.crt".into(), key: "/certs/tls.key".into() };
+        assert_eq!(of(&["--metrics-cert-path=/certs"]), usual);
+        let named = Certificate::Files { certificate: "/certs/a.pem".into(), key: "/certs/b.pem".into() };
+        let flags = ["--metrics-cert-path=/certs", "--metrics-cert-name=a.pem", "--metrics-cert-key=b.pem"];
+        assert_eq!(of(&flags), named);
+        assert!(parse(&["--metrics-cert-name=a.pem"]).is_err(), "it would be read from nowhere");
+        let secure = |flags: &[&str]| parse(flags).unwrap().metrics_secure;
+        assert_eq!(
+            (secure(&[]), secure(&["--metrics-secure"]), secure(&["--metrics-secure=false"])),
+            (None, Some(true), Some(false))
+        );
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let cases = [("30s", Ok(30)), ("90", Ok(90)), ("1m30s", Ok(90)), ("-1s", Err(())), ("soon", Err(()))];
+        for (text, seconds) in cases {
+            let read = time(text).map(|time| time.as_secs());
+            assert_eq!(read.as_ref().map_err(|_| ()).copied(), seconds, "{read:?}");
+        }
+        let options = parse(&["--graceful-shutdown-timeout", "-1s"]).unwrap();
+        assert_eq!(options.graceful_shutdown_timeout, Some(SignedDuration::from_secs(-1)));
+    }
+}

@@ -1,0 +1,182 @@
+//! Where the embedded server answers otherwise on purpose: each place with its answer and the reason.
+
+use serde_json::Value;
+
+/// A part of an answer that differs.
+pub(crate) struct Difference {
+    /// The name of the case.
+    pub(crate) case: &'static str,
+    /// A pointer into the answers of the case: the index of the step, then `body` and so on.
+    pub(crate) at: &'static str,
+    /// What the embedded server says there, as JSON; empty for nothing.
+    pub(crate) ours: &'static str,
+    /// Why this is better, or no worse.
+    pub(crate) why: &'static str,
+}
+
+const PARSER: &str = "the words of another parser, for bodies that no client sends";
+const DECODER: &str = "one decoder, and so one wording, for all bodies";
+const REFUSED: &str = "what is refused need not be warned about";
+const SCALE: &str = "the wrong type is told once";
+const TWICE: &str = "the last of two fields counts, as in JSON elsewhere; the warning is the same";
+
+pub(crate) const DIFFERENCES: &[Difference] = &[
+    Difference {
+        case: "applies that are not objects",
+        at: "/1/body/message",
+        ours: r#""error decoding YAML: error converting YAML to JSON: yaml: line 1 column 1: unclosed bracket '{'""#,
+        why: PARSER,
+    },
+    Difference {
+        case: "bodies that are not objects",
+        at: "/6/body/message",
+        ours: r#""the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: trailing characters at line 1 column 27 ({\"metadata\":{\"name\":\"a\"}} x)""#,
+        why: PARSER,
+    },
+    Difference {
+        case: "bodies that are not objects",
+        at: "/7/body/message",
+        ours: r#""the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: expected ident at line 1 column 2 (6e6f74206a736f6e20617420616c6c2c20616e64206c6f6e676572207468 ...)""#,
+        why: PARSER,
+    },
+    Difference {
+        case: "bodies of other types",
+        at: "/3/body/message",
+        ours: r#""the object provided is unrecognized (must be of type ConfigMap): yaml: line 1 column 5: mapping values are not allowed in this context (613a20623a2063)""#,
+        why: PARSER,
+    },
+    Difference { case: "the version", at: "/0/body/~1compiler", ours: r#""rustc""#, why: "it is true" },
+    Difference {
+        case: "versions that are not there",
+        at: "/4",
+        ours: r#"{
+            "code": 405,
+            "body": {
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 405,
+                "reason": "MethodNotAllowed", "details": {},
+                "message": "the server does not allow this method on the requested resource"
+            }
+        }"#,
+        why: "documents are only read; a client that posts to one is told so",
+    },
+    Difference {
+        case: "schemas",
+        at: "/0/body/~1components~1schemas~1io.k8s.api.core.v1.ConfigMap~1properties~1data",
+        ours: r#"{ "additionalProperties": { "type": "string" }, "type": "object" }"#,
+        why: "descriptions and zero values would make the schemas many times larger, and no client acts on them",
+    },
+    Difference { case: "widgets that are not widgets", at: "/2/warning", ours: "", why: REFUSED },
+    Difference { case: "patches of widgets", at: "/5/warning", ours: "", why: REFUSED },
+    Difference {
+        case: "required and typed fields of widgets",
+        at: "/2/body/details/causes",
+        ours: r#"[
+            {
+                "field": "spec",
+                "message": "Invalid value: \"array\": spec in body must be of type object: \"array\"",
+                "reason": "FieldValueTypeInvalid"
+            },
+            {
+                "field": "<nil>",
+                "message": "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+                "reason": "FieldValueInvalid"
+            }
+        ]"#,
+        why: SCALE,
+    },
+    Difference {
+        case: "required and typed fields of widgets",
+        at: "/2/body/message",
+        ours: r#""Widget.RUN.example.com \"a\" is invalid: [spec: Invalid value: \"array\": spec in body must be of type object: \"array\", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]""#,
+        why: SCALE,
+    },
+    Difference {
+        case: "widgets are discovered",
+        at: "/0/body/resources/0/storageVersionHash",
+        ours: "",
+        why: "it tells the servers of a cluster whether they agree, and there is one server",
+    },
+    Difference {
+        case: "versions are discovered",
+        at: "/1/body/resources/0/storageVersionHash",
+        ours: "",
+        why: "it tells the servers of a cluster whether they agree, and there is one server",
+    },
+    Difference { case: "fields that come twice", at: "/0/body/data", ours: r#"{ "c": "d" }"#, why: TWICE },
+    Difference {
+        case: "fields that come twice",
+        at: "/0/body/metadata/managedFields/0/fieldsV1",
+        ours: r#"{ "f:data": { ".": {}, "f:c": {} } }"#,
+        why: TWICE,
+    },
+    Difference {
+        case: "an update creates more kinds that allow it",
+        at: "/1/body/spec/limits",
+        ours: "[]",
+        why: "an empty list that a client has sent is answered as it was sent",
+    },
+    Difference {
+        case: "merge patches that are not patches",
+        at: "/8/body/details/causes/0/message",
+        ours: r#""Invalid value: BODY: converting (v1.Secret) to (core.ConfigMap): unknown conversion""#,
+        why: "the kind is judged before the fields",
+    },
+    Difference {
+        case: "merge patches that are not patches",
+        at: "/8/body/message",
+        ours: r#"" \"\" is invalid: patch: Invalid value: BODY: converting (v1.Secret) to (core.ConfigMap): unknown conversion""#,
+        why: "the kind is judged before the fields",
+    },
+    Difference {
+        case: "strategic patches that fail",
+        at: "/2/body/details/causes/0/message",
+        ours: r#""Invalid value: \"map[spec:map[containers:map[image:j]]]\": json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container""#,
+        why: DECODER,
+    },
+    Difference {
+        case: "strategic patches that fail",
+        at: "/2/body/message",
+        ours: r#"" \"\" is invalid: patch: Invalid value: \"map[spec:map[containers:map[image:j]]]\": json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container""#,
+        why: DECODER,
+    },
+    Difference {
+        case: "strategic patches that fail",
+        at: "/5/body/details/causes/0/message",
+        ours: r#""Invalid value: \"map[spec:7]\": json: cannot unmarshal number into Go struct field Pod.spec of type v1.PodSpec""#,
+        why: DECODER,
+    },
+    Difference {
+        case: "strategic patches that fail",
+        at: "/5/body/message",
+        ours: r#"" \"\" is invalid: patch: Invalid value: \"map[spec:7]\": json: cannot unmarshal number into Go struct field Pod.spec of type v1.PodSpec""#,
+        why: DECODER,
+    },
+];
+
+/// The answers that the embedded server is expected to give.
+pub(crate) fn apply(case: &str, recorded: &[Value]) -> Vec<Value> {
+    let mut answers = Value::Array(recorded.to_vec());
+    for difference in DIFFERENCES.iter().filter(|difference| difference.case == case) {
+        let Difference { at, ours, why, .. } = difference;
+        assert!(!why.is_empty(), "{case} {at}: a difference has a reason");
+        let (parent, key) = at.rsplit_once('/').expect("a pointer begins with a slash");
+        let parent = answers.pointer_mut(parent).unwrap_or_else(|| panic!("{case}: nothing is at {at}"));
+        let key = &key.replace("~1", "/");
+        let recorded = parent.get(key).or_else(|| parent.get(key.parse::<usize>().ok()?)).cloned().unwrap_or_default();
+        let ours = if ours.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_str(ours).unwrap_or_else(|error| panic!("{case} {at}: {error}"))
+        };
+        assert_ne!(recorded, ours, "{case} {at}: this is no longer a difference");
+        match parent {
+            Value::Array(items) => items[key.parse::<usize>().expect("an index")] = ours,
+            Value::Object(map) if ours.is_null() => drop(map.remove(key.as_str())),
+            parent => parent[key] = ours,
+        }
+    }
+    match answers {
+        Value::Array(answers) => answers,
+        _ => Vec::new(),
+    }
+}

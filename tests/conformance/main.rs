@@ -1,0 +1,140 @@
+//! Differential tests of the embedded API server: sends requests, compares the answers with those of the real one.
+//!
+//! `cargo test -p kctl-tests --test conformance` compares with `recorded/` and needs no cluster. With `KUBECONFIG`
+//! the requests go to that server too, whose answers must still be the recorded ones; with `RECORD=1` they become
+//! the recorded ones. `CASE=text` picks the cases whose names contain the text.
+
+mod case;
+mod differences;
+mod normal;
+mod recorded;
+mod run;
+mod server;
+
+use std::{collections::BTreeMap, env, path::Path};
+
+use serde_json::Value;
+
+use self::{case::Topic, differences::DIFFERENCES, server::Server};
+
+/// Cases that are on their way to a real server at a time.
+const AT_A_TIME_MAX: usize = 8;
+
+macro_rules! topics {
+    ($($topic:ident),* $(,)?) => {
+        const TOPICS: &[&str] = &[$(stringify!($topic)),*];
+
+        mod answers_as_the_real_server {
+            $(#[test] fn $topic() { super::check(stringify!($topic)); })*
+        }
+    };
+}
+
+topics! {
+    apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lifecycles, lists_and_pages,
+    namespaces, options, patch, selectors, services_and_storage, subresources, tables, update, validation_config,
+    validation_workloads, versions, watch,
+}
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance"))
+}
+
+fn check(topic: &str) {
+    let topic = Topic::read(topic, &env::var("CASE").unwrap_or_default());
+    let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
+    if !kubeconfig.is_empty() {
+        let answers = ask_real(&topic, &kubeconfig);
+        if env::var("RECORD").is_ok_and(|value| value == "1") {
+            recorded::write(&topic, &answers);
+        }
+        let recorded = recorded::read(&topic.name);
+        report(&topic, &answers, |case| recorded.get(case).cloned(), "the real server no longer answers as recorded");
+    }
+    let recorded = recorded::read(&topic.name);
+    let expected = |case: &str| recorded.get(case).map(|answers| differences::apply(case, answers));
+    report(&topic, &ask_embedded(&topic), expected, "the embedded server answers otherwise than the real one");
+}
+
+fn ask_embedded(topic: &Topic) -> BTreeMap<String, Vec<Value>> {
+    // Its clock is tokio's, so timeouts of watches pass in no time.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let mut answers = BTreeMap::new();
+        for case in &topic.cases {
+            let server = Server::embedded();
+            let variables = run::prepare(&server, topic, "embedded").await;
+            answers.insert(case.name.clone(), run::ask(&server, case, variables).await);
+        }
+        answers
+    })
+}
+
+fn ask_real(topic: &Topic, kubeconfig: &str) -> BTreeMap<String, Vec<Value>> {
+    use futures::StreamExt;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let server = &Server::real(kubeconfig).await;
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+        let run = format!("{}{:x}", topic.name.replace('_', ""), since % 0x1000_0000);
+        let variables = &run::prepare(server, topic, &run).await;
+        let cases = futures::stream::iter(topic.cases.iter().enumerate()).map(|(index, case)| async move {
+            let variables = variables.clone().in_namespace(server, &format!("conf-{index}")).await;
+            let answers = run::ask(server, case, variables.clone()).await;
+            variables.clean_up(server).await;
+            (case.name.clone(), answers)
+        });
+        let answers = cases.buffer_unordered(AT_A_TIME_MAX).collect().await;
+        run::clean_up(server, topic, variables).await;
+        answers
+    })
+}
+
+fn report(
+    topic: &Topic,
+    answers: &BTreeMap<String, Vec<Value>>,
+    expected: impl Fn(&str) -> Option<Vec<Value>>,
+    what: &str,
+) {
+    let mut failures = Vec::new();
+    for case in &topic.cases {
+        let Some(expected) = expected(&case.name) else {
+            failures.push(format!("{}: it is not recorded; run with KUBECONFIG and RECORD=1", case.name));
+            continue;
+        };
+        let mut found = Vec::new();
+        normal::compare(&Value::Array(expected), &answers[&case.name].clone().into(), "", &mut found);
+        if !found.is_empty() {
+            failures.push(format!("{}:\n    {}", case.name, found.join("\n    ")));
+        }
+    }
+    assert!(failures.is_empty(), "{what} in {} cases of {}:\n  {}", failures.len(), topic.name, failures.join("\n  "));
+}
+
+#[test]
+fn every_file_of_cases_is_a_topic_and_every_recording_belongs_to_a_case() {
+    let mut names = Vec::new();
+    let mut files: Vec<String> = std::fs::read_dir(folder().join("cases"))
+        .unwrap()
+        .map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    files.sort();
+    let mut topics: Vec<String> = TOPICS.iter().map(ToString::to_string).collect();
+    topics.sort();
+    assert_eq!(files, topics);
+    for topic in &topics {
+        let cases: Vec<String> = Topic::read(topic, "").cases.into_iter().map(|case| case.name).collect();
+        let recorded: Vec<String> = recorded::read(topic).into_keys().collect();
+        let mut sorted = cases.clone();
+        sorted.sort();
+        assert_eq!(sorted, recorded, "{topic}");
+        names.extend(cases);
+    }
+    let n_names = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), n_names, "two cases have one name");
+    for difference in DIFFERENCES {
+        assert!(names.iter().any(|name| name == difference.case), "there is no case {:?}", difference.case);
+    }
+}

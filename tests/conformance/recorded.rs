@@ -1,0 +1,32 @@
+//! The answers of the real server, kept as files: one a topic, one line an answer.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::case::Topic;
+
+/// The recorded answers by case.
+pub(crate) fn read(topic: &str) -> BTreeMap<String, Vec<Value>> {
+    let file = crate::folder().join(format!("recorded/{topic}.json"));
+    match std::fs::read(&file) {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
+        Err(error) => panic!("{}: {error}", file.display()),
+    }
+}
+
+/// Replaces the answers of these cases, and forgets cases that are no more.
+pub(crate) fn write(topic: &Topic, answers: &BTreeMap<String, Vec<Value>>) {
+    let mut all = read(&topic.name);
+    all.extend(answers.clone());
+    let known: Vec<String> = Topic::read(&topic.name, "").cases.into_iter().map(|case| case.name).collect();
+    all.retain(|case, _| known.contains(case));
+    let cases = all.iter().map(|(case, answers)| {
+        let answers: Vec<String> = answers.iter().map(|answer| format!("    {answer}")).collect();
+        format!("  {}: [\n{}\n  ]", Value::from(case.as_str()), answers.join(",\n"))
+    });
+    let text = format!("{{\n{}\n}}\n", cases.collect::<Vec<_>>().join(",\n"));
+    let file = crate::folder().join(format!("recorded/{}.json", topic.name));
+    std::fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}

@@ -1,0 +1,177 @@
+//! Asks a server: sends the steps of a case in order, hands back the answers in a form that can be compared.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use http::{Request, header};
+use serde_json::{Value, json};
+
+use crate::{
+    case::{Case, Step, Topic},
+    normal::Normal,
+    server::Server,
+};
+
+/// How often a step is asked until it has the wanted status.
+const ATTEMPTS_MAX: usize = 600;
+const PAUSE: Duration = Duration::from_millis(100);
+/// Headers that clients act on.
+const HEADERS: &[header::HeaderName] = &[header::CONTENT_TYPE, header::RETRY_AFTER, header::WARNING];
+
+/// What stands for `$name` in requests.
+#[derive(Clone, Default)]
+pub(crate) struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    fn set(&mut self, name: &str, value: String) {
+        self.0.insert(name.into(), value);
+    }
+
+    fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    fn fill(&self, text: &str) -> String {
+        // Backwards, so that a name is tried before another one that it begins with.
+        self.0.iter().rev().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${name}"), value))
+    }
+
+    /// The same in another, new namespace.
+    pub(crate) async fn in_namespace(mut self, server: &Server, name: &str) -> Self {
+        let name = format!("{name}-{}", self.get("RUN"));
+        let body = json!({ "metadata": { "name": name } }).to_string();
+        let request = Request::post("/api/v1/namespaces").body(body.into_bytes()).expect("the request is whole");
+        let (code, _, answer) = server.send(request).await;
+        assert_eq!(code, 201, "{}", String::from_utf8_lossy(&answer));
+        self.set("NS", name);
+        self
+    }
+
+    pub(crate) async fn clean_up(&self, server: &Server) {
+        let request = Request::delete(format!("/api/v1/namespaces/{}", self.get("NS"))).body(Vec::new());
+        server.send(request.expect("the request is whole")).await;
+    }
+}
+
+/// Asks what the cases of a topic build on.
+pub(crate) async fn prepare(server: &Server, topic: &Topic, run: &str) -> Variables {
+    let mut variables = Variables::default();
+    variables.set("RUN", run.into());
+    variables.set("GROUP", format!("{run}.example.com"));
+    let mut variables = variables.in_namespace(server, "setup").await;
+    for step in &topic.setup {
+        let answer = answer(server, step, &mut variables, &mut Normal::default()).await;
+        let code = answer["code"].as_u64().unwrap_or_default();
+        assert!(code < 300, "the setup of {} fails: {}: {answer}", topic.name, step.request);
+    }
+    variables
+}
+
+/// Deletes what the setup of a topic has created outside of namespaces.
+pub(crate) async fn clean_up(server: &Server, topic: &Topic, variables: &Variables) {
+    variables.clean_up(server).await;
+    for step in &topic.setup {
+        let (method, path, _) = step.request();
+        let name = variables.fill(step.body["metadata"]["name"].as_str().unwrap_or_default());
+        if method == "POST" && !name.is_empty() {
+            let request = Request::delete(format!("{}/{name}", variables.fill(&path))).body(Vec::new());
+            server.send(request.expect("the request is whole")).await;
+        }
+    }
+}
+
+/// The answers to the steps of a case.
+pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) -> Vec<Value> {
+    let mut normal = Normal::new(variables.get("NS"), variables.get("RUN"));
+    let mut answers = Vec::new();
+    let mut held = BTreeSet::new();
+    for step in &case.steps {
+        let answer = answer(server, step, &mut variables, &mut normal).await;
+        held.extend(held_object(step, &variables, &answer));
+        answers.push(answer);
+    }
+    // What a case leaves with finalizers would keep its namespace for ever.
+    for path in held {
+        let request = Request::patch(path).header(header::CONTENT_TYPE, "application/merge-patch+json");
+        let request = request.body(br#"{"metadata":{"finalizers":null}}"#.to_vec());
+        server.send(request.expect("the request is whole")).await;
+    }
+    answers
+}
+
+/// The path of an object that a step has made with finalizers.
+fn held_object(step: &Step, variables: &Variables, answer: &Value) -> Option<String> {
+    let meta = &answer["body"]["metadata"];
+    let (method, path, _) = step.request();
+    let holds = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+    let name = step.body["metadata"]["name"].as_str().filter(|_| holds && method == "POST")?;
+    let path = variables.fill(&path);
+    Some(format!("{}/{}", path.split('?').next().unwrap_or(&path), variables.fill(name)))
+}
+
+async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Value {
+    for attempt in 1.. {
+        let (code, headers, bytes) = server.send(request(step, variables)).await;
+        if step.until.is_some_and(|wanted| wanted != code) {
+            assert!(attempt < ATTEMPTS_MAX, "{} is answered {code} for ever", step.request);
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        }
+        let body = parsed(&bytes, step.is_watch());
+        for (name, pointer) in &step.save {
+            let value = body.pointer(pointer).unwrap_or_else(|| panic!("{}: no {pointer} in {body}", step.request));
+            variables.set(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        }
+        let mut answer = json!({ "code": code });
+        for name in HEADERS {
+            let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+            let expected = name == header::CONTENT_TYPE && values == ["application/json"];
+            if !values.is_empty() && !expected {
+                answer[name.as_str()] = values.join("; ").into();
+            }
+        }
+        answer["body"] = match step.only.as_slice() {
+            [] => body,
+            parts => {
+                let of_part = |part: &String| (part.clone(), body.pointer(part).cloned().unwrap_or_default());
+                Value::Object(parts.iter().map(of_part).collect())
+            }
+        };
+        return normal.of(answer);
+    }
+    unreachable!("the last attempt fails")
+}
+
+/// JSON, the events of a watch as a list, or else text.
+fn parsed(bytes: &[u8], watches: bool) -> Value {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+    match (serde_json::from_str::<Value>(&text), lines) {
+        (Ok(value), _) if !watches || value["type"].is_null() => value,
+        (_, Ok(events)) => Value::Array(events),
+        _ => Value::String(text),
+    }
+}
+
+fn request(step: &Step, variables: &Variables) -> Request<Vec<u8>> {
+    let (method, path, media_type) = step.request();
+    let body = match &step.body {
+        Value::Null => String::new(),
+        Value::String(text) => variables.fill(text),
+        value => variables.fill(&value.to_string()),
+    };
+    let mut request = Request::builder().method(method).uri(variables.fill(&path)).header("user-agent", "conformance");
+    let given = |name: &str| step.headers.keys().any(|key| key.eq_ignore_ascii_case(name));
+    if !given("content-type") && !body.is_empty() {
+        request = request.header(header::CONTENT_TYPE, media_type);
+    }
+    if !given("accept") {
+        request = request.header(header::ACCEPT, "application/json");
+    }
+    for (name, value) in &step.headers {
+        request = request.header(name, variables.fill(value));
+    }
+    request.body(body.into_bytes()).unwrap_or_else(|error| panic!("{}: {error}", step.request))
+}

@@ -1,0 +1,58 @@
+//! The two servers behind one function: a request in, status, headers and body out.
+
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt;
+use kctl_apiserver::{ApiServer, InProcess};
+use kube::client::Body;
+use tower::ServiceExt;
+
+/// How long an answer may take.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// A server that is asked.
+pub(crate) enum Server {
+    Embedded(InProcess),
+    Real(kube::Client),
+}
+
+impl Server {
+    /// A new embedded server with its controllers running.
+    pub(crate) fn embedded() -> Self {
+        let server = ApiServer::new();
+        tokio::spawn(server.controllers());
+        Self::Embedded(server.service())
+    }
+
+    pub(crate) async fn real(kubeconfig: &str) -> Self {
+        let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("KUBECONFIG names a kubeconfig file");
+        let options = kube::config::KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let mut config = config.expect("the kubeconfig is whole");
+        // Refusals are answers.
+        config.default_retry = false;
+        Self::Real(kube::Client::try_from(config).expect("TLS is set up"))
+    }
+
+    /// The answer to a request, which has to come in time.
+    pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> (u16, HeaderMap, Vec<u8>) {
+        let what = format!("{} {}", request.method(), request.uri());
+        let answer = tokio::time::timeout(PATIENCE, self.answer(request.map(Body::from))).await;
+        answer.unwrap_or_else(|_| panic!("{what} is not answered"))
+    }
+
+    async fn answer(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
+        match self {
+            Self::Embedded(server) => {
+                let response = server.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+                let (head, body) = response.into_parts();
+                let bytes = body.collect().await.unwrap_or_else(|never| match never {}).to_bytes();
+                (head.status.as_u16(), head.headers, bytes.to_vec())
+            }
+            Self::Real(client) => {
+                let (head, body) = client.send(request).await.expect("the real server answers").into_parts();
+                let bytes = body.collect().await.expect("the answer is whole").to_bytes();
+                (head.status.as_u16(), head.headers, bytes.to_vec())
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A server with candidates for one lease, each with a connection of its own.
+
+use kctl::{
+    Json,
+    apiserver::ApiServer,
+    k8s::api::coordination::v1::Lease,
+    kube::{
+        Api, Client,
+        api::{Patch, PatchParams, PostParams},
+    },
+    prelude::*,
+};
+use kctl_runtime::manager::lease::{ElectionConfig, Elector, End, Leadership};
+use kctl_tests::Faults;
+use tokio::{
+    sync::oneshot,
+    task::JoinHandle,
+    time::{Duration, sleep},
+};
+
+/// Where the candidates meet.
+pub(crate) struct Contest {
+    pub(crate) server: ApiServer,
+    pub(crate) client: Client,
+}
+
+/// One of them.
+pub(crate) struct Candidate {
+    pub(crate) faults: Faults,
+    pub(crate) leadership: Leadership,
+    stop: oneshot::Sender<bool>,
+    pub(crate) running: JoinHandle<End>,
+}
+
+pub(crate) fn config(identity: &str) -> ElectionConfig {
+    let mut config = ElectionConfig::new("podset", "default", identity);
+    config.seed = 7;
+    config
+}
+
+impl Contest {
+    pub(crate) fn new() -> Self {
+        let server = ApiServer::new();
+        let client = Client::new(server.service(), "default");
+        Self { server, client }
+    }
+
+    pub(crate) fn leases(&self) -> Api<Lease> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// The lease as it is.
+    pub(crate) async fn lease(&self) -> Lease {
+        self.leases().get("podset").await.unwrap()
+    }
+
+    /// The holder, the duration and the transitions that the lease names.
+    pub(crate) async fn held(&self) -> (String, i32, i32) {
+        let spec = self.lease().await.spec.unwrap_or_default();
+        let holder = spec.holder_identity.unwrap_or_default();
+        (holder, spec.lease_duration_seconds.unwrap_or(0), spec.lease_transitions.unwrap_or(0))
+    }
+
+    /// A lease that somebody else has made.
+    pub(crate) async fn create(&self, spec: Json) {
+        let lease = kctl::json!({ "metadata": { "name": "podset" }, "spec": spec });
+        let lease = kctl::from_json(lease).unwrap();
+        self.leases().create(&PostParams::default(), &lease).await.unwrap();
+    }
+
+    /// Changes the lease in somebody else's name.
+    pub(crate) async fn change(&self, change: Json) {
+        self.leases().patch("podset", &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
+    }
+
+    /// Starts a candidate.
+    pub(crate) fn start(&self, config: ElectionConfig) -> Candidate {
+        let faults = Faults::default();
+        let (client, server) = (faults.client(&self.server), self.server.clone());
+        let elector = Elector::new(client, config, Arc::new(move || server.now())).unwrap();
+        let leadership = elector.leadership();
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async { stopped.await.unwrap_or(false) };
+        let running = tokio::spawn(elector.run(stopped));
+        Candidate { faults, leadership, stop, running }
+    }
+
+    /// Requests about the lease, other than those of its watch, that were answered since the server began, in order: the verb
+    /// and the status.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let requests = self.server.requests();
+        let about = requests.iter().filter(|request| request.resource == "leases");
+        let about = about.filter(|request| !["list", "watch"].contains(&request.verb));
+        about.map(|request| format!("{} {}", request.verb, request.code)).collect()
+    }
+}
+
+impl Candidate {
+    /// Stops it; `release` says that no write is on its way.
+    pub(crate) async fn stop(self, release: bool) -> End {
+        self.stop.send(release).unwrap();
+        self.running.await.unwrap()
+    }
+}
+
+pub(crate) async fn seconds(n: u64) {
+    sleep(Duration::from_secs(n)).await;
+}

@@ -1,0 +1,386 @@
+//! Behaviours of client-go's leader election (`tools/leaderelection`), one a test.
+
+use kctl::{json, kube::api::DeleteParams, prelude::*};
+use kctl_runtime::{
+    effect::ApiError,
+    manager::lease::{Effect, Election, ElectionConfig, ElectionError, End, Input, Standing},
+};
+use kctl_tests::Fault;
+use tokio::time::Instant;
+
+use crate::contest::{Contest, config, seconds};
+
+fn about_leases(asked: &kctl_tests::Asked) -> bool {
+    asked.path.contains("/leases")
+}
+
+fn writes_leases(asked: &kctl_tests::Asked) -> bool {
+    about_leases(asked) && asked.method != "GET"
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_lease_a_candidate_creates_it_and_leads() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    assert!(candidate.leadership.led().await);
+    assert_eq!(contest.held().await, ("a".into(), 15, 0));
+    assert_eq!(candidate.leadership.holder(), "a");
+    assert!(candidate.leadership.is_leading());
+}
+
+/// How many seconds a candidate leaves alone the lease of somebody who is gone, whatever the times in it say.
+async fn seconds_until_taken(duration: u64, renew_time: &str) -> u64 {
+    let contest = Contest::new();
+    let spec = json!({
+        "holderIdentity": "gone", "leaseDurationSeconds": duration, "leaseTransitions": 4,
+        "acquireTime": renew_time, "renewTime": renew_time,
+    });
+    contest.create(spec).await;
+    let candidate = contest.start(config("a"));
+    let mut passed = 0;
+    while !candidate.leadership.is_leading() {
+        assert_eq!(candidate.leadership.standing(), Standing::Standby);
+        seconds(1).await;
+        passed += 1;
+    }
+    assert_eq!(contest.held().await, ("a".into(), 15, 5), "the holder changed once more");
+    passed
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_taken_when_it_has_not_changed_for_its_own_duration() {
+    for duration in [5, 15, 40] {
+        let passed = seconds_until_taken(duration, "2026-01-01T00:00:00.000000Z").await;
+        // A try comes every 2 s and up to 1.2 times that later.
+        assert!((duration..=duration + 5).contains(&passed), "{duration} s: taken after {passed} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_of_other_clocks_do_not_count() {
+    for time in ["1999-01-01T00:00:00.000000Z", "2199-01-01T00:00:00.000000Z"] {
+        let passed = seconds_until_taken(15, time).await;
+        assert!((15..=20).contains(&passed), "{time}: taken after {passed} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_changes_is_not_taken() {
+    let contest = Contest::new();
+    contest.create(json!({ "holderIdentity": "other", "leaseDurationSeconds": 15 })).await;
+    let candidate = contest.start(config("a"));
+    for n in 0..20 {
+        seconds(9).await;
+        // The other's clock stands still but for a microsecond: only that something changes counts.
+        let time = format!("2001-01-01T00:00:00.{n:06}Z");
+        contest.change(json!({ "spec": { "renewTime": time } })).await;
+    }
+    assert_eq!(candidate.leadership.standing(), Standing::Standby);
+    assert_eq!(candidate.leadership.holder(), "other");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_nobody_holds_is_taken_at_once() {
+    for holder in [json!(""), json!(null)] {
+        let contest = Contest::new();
+        contest.create(json!({ "leaseDurationSeconds": 15, "leaseTransitions": 2 })).await;
+        if holder.is_string() {
+            contest.change(json!({ "spec": { "holderIdentity": "x" } })).await;
+            contest.change(json!({ "spec": { "holderIdentity": null } })).await;
+        }
+        let begun = Instant::now();
+        let candidate = contest.start(config("a"));
+        assert!(candidate.leadership.led().await);
+        assert_eq!(begun.elapsed(), Duration::ZERO, "{holder}");
+        assert_eq!(contest.held().await, ("a".into(), 15, 3));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_renews_without_reading() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    seconds(7).await;
+    assert_eq!(contest.requests(), ["get 404", "create 201", "update 200", "update 200", "update 200"]);
+    assert_eq!(contest.held().await, ("a".into(), 15, 0));
+    assert_eq!(candidate.leadership.slow_renewals(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_conflict_a_leader_reads_and_renews() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    seconds(1).await;
+    contest.change(json!({ "metadata": { "annotations": { "seen-by": "somebody" } } })).await;
+    seconds(2).await;
+    let requests = contest.requests();
+    assert_eq!(requests[2..], ["patch 200", "update 409", "get 200", "update 200"]);
+    assert!(candidate.leadership.is_leading());
+    assert_eq!(candidate.leadership.slow_renewals(), 1);
+    let lease = contest.lease().await;
+    assert_eq!(lease.metadata.annotations.unwrap_or_default()["seen-by"], "somebody", "what others wrote stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_away_for_less_than_the_renew_deadline_costs_nothing() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    seconds(1).await;
+    for fault in [Fault::Break, Fault::Refuse(500), Fault::LoseAnswer] {
+        candidate.faults.add(fault, about_leases);
+        seconds(9).await;
+        assert!(candidate.leadership.failure().is_some(), "{fault:?}");
+        assert!(candidate.leadership.is_leading(), "{fault:?}");
+        candidate.faults.clear();
+        seconds(5).await;
+        assert_eq!(candidate.leadership.failure(), None);
+    }
+    assert_eq!(contest.held().await, ("a".into(), 15, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_within_the_deadline_has_lost() {
+    for fault in [Fault::Break, Fault::Refuse(403), Fault::Delay(Duration::from_secs(60))] {
+        let contest = Contest::new();
+        let candidate = contest.start(config("a"));
+        seconds(1).await;
+        let begun = Instant::now();
+        candidate.faults.add(fault, about_leases);
+        let end = candidate.running.await.unwrap();
+        let End::Lost(cause) = &end else { panic!("{fault:?}: {end:?}") };
+        assert!(cause.starts_with("the lease was not renewed within 10s: "), "{cause}");
+        assert!(cause.contains("default/podset"), "{cause}");
+        // The next renewal would have been a second later, and had 10 s.
+        assert_eq!(begun.elapsed().as_secs(), 11, "{fault:?}");
+        assert_eq!(candidate.leadership.standing(), Standing::Over(end));
+        assert!(!candidate.leadership.is_leading() && !candidate.leadership.led().await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_sees_another_holder_stops_at_once() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    seconds(1).await;
+    contest.change(json!({ "spec": { "holderIdentity": "b" } })).await;
+    let begun = Instant::now();
+    let end = candidate.running.await.unwrap();
+    assert_eq!(end, End::Lost("the lease is held by b".into()));
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert_eq!(contest.held().await.0, "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_deleted_stays_with_its_leader() {
+    let contest = Contest::new();
+    let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
+    // Their tries are shifted against each other: the candidate is often the first to see that the lease is gone.
+    for n in 0..20 {
+        tokio::time::sleep(Duration::from_millis(1_000 + n * 170)).await;
+        contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
+        seconds(3).await;
+        assert_eq!(contest.held().await, ("a".into(), 15, 0));
+        assert_eq!((leader.leadership.is_leading(), standby.leadership.is_leading()), (true, false));
+    }
+    leader.running.abort();
+    contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
+    seconds(14).await;
+    assert!(!standby.leadership.is_leading(), "the leader's time is not over");
+    // It is seen to be gone within 4.4 s, and taken as much after its end.
+    seconds(11).await;
+    assert!(standby.leadership.is_leading());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stops_hands_the_lease_back() {
+    let contest = Contest::new();
+    let (first, second) = (contest.start(config("a")), contest.start(config("b")));
+    seconds(5).await;
+    assert_eq!((first.leadership.is_leading(), second.leadership.is_leading()), (true, false));
+    let begun = Instant::now();
+    assert_eq!(first.stop(true).await, End::Released);
+    assert!(second.leadership.led().await);
+    assert!(begun.elapsed() < Duration::from_millis(100), "the watch tells it, not its next try");
+    assert_eq!(contest.held().await, ("b".into(), 15, 1));
+    assert_eq!(second.stop(true).await, End::Released);
+    assert_eq!(contest.held().await, (String::new(), 1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_permission_to_watch_a_lease_that_was_handed_back_is_taken_at_the_next_try() {
+    let contest = Contest::new();
+    let (first, second) = (contest.start(config("a")), contest.start(config("b")));
+    second.faults.add(Fault::Refuse(403), |asked| asked.reads("leases"));
+    second.faults.cut_watches();
+    seconds(5).await;
+    assert_eq!(first.stop(true).await, End::Released);
+    let begun = Instant::now();
+    assert!(second.leadership.led().await);
+    assert!(begun.elapsed() < Duration::from_millis(4_401), "a try comes after 2 s to 4.4 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_handed_back_again_after_a_conflict() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    seconds(1).await;
+    candidate.faults.add(Fault::Refuse(409), writes_leases);
+    let faults = candidate.faults.clone();
+    let (end, ()) = tokio::join!(candidate.stop(true), async {
+        seconds(1).await;
+        faults.clear();
+    });
+    assert_eq!(end, End::Released);
+    assert_eq!(contest.held().await.0, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn handing_back_is_given_up_after_the_renew_deadline() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    seconds(1).await;
+    candidate.faults.add(Fault::Break, about_leases);
+    let begun = Instant::now();
+    assert_eq!(candidate.stop(true).await, End::Stopped);
+    assert_eq!(begun.elapsed().as_secs(), 10);
+    assert_eq!(contest.held().await.0, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_somebody_elses_by_now_is_not_handed_back() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    seconds(1).await;
+    contest.change(json!({ "spec": { "holderIdentity": "b" } })).await;
+    assert_eq!(candidate.stop(true).await, End::Stopped);
+    assert_eq!(contest.held().await, ("b".into(), 15, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_not_handed_back_where_that_is_off_or_a_write_may_be_on_its_way() {
+    for (release_on_stop, release) in [(false, true), (true, false)] {
+        let contest = Contest::new();
+        let candidate = contest.start(ElectionConfig { release_on_stop, ..config("a") });
+        seconds(1).await;
+        assert_eq!(candidate.stop(release).await, End::Stopped);
+        assert_eq!(contest.held().await.0, "a");
+    }
+}
+
+#[test]
+fn times_and_names_that_contradict_each_other_are_refused() {
+    let times = |lease, renew, retry| {
+        let mut config = config("a");
+        config.lease_duration = Duration::from_millis(lease);
+        config.renew_deadline = Duration::from_millis(renew);
+        config.retry_period = Duration::from_millis(retry);
+        config.check().map_err(|error| error.to_string())
+    };
+    let no = |text: &str| Err(format!("leader election: {text}"));
+    assert_eq!(times(15_000, 10_000, 2_000), Ok(()));
+    assert_eq!(times(11_000, 10_000, 8_333), Ok(()));
+    let renew = "--leader-elect-renew-deadline";
+    let lease = format!("--leader-elect-lease-duration (10s) has to be longer than {renew} (10s)");
+    assert_eq!(times(10_000, 10_000, 2_000), no(&lease));
+    let period = format!("{renew} (12s) has to be longer than 1.2 times --leader-elect-retry-period (12s)");
+    assert_eq!(times(15_000, 12_000, 10_000), no(&period));
+    let whole = "--leader-elect-lease-duration (15.5s) has to be whole seconds, and one at least";
+    assert_eq!(times(15_500, 10_000, 2_000), no(whole));
+    assert_eq!(times(15_000, 10_000, 0), no("--leader-elect-retry-period has to be longer than nothing"));
+    for (name, namespace, identity) in [("", "b", "c"), ("a", "", "c"), ("a", "b", ""), (&"a".repeat(254), "b", "c")] {
+        let refused = ElectionConfig::new(name, namespace, identity).check();
+        assert!(matches!(refused, Err(ElectionError::Name { .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn the_end_is_told_once_also_to_one_that_never_led() {
+    let (now, wall) = (Instant::now(), kctl::k8s::jiff::Timestamp::UNIX_EPOCH);
+    let mut election = Election::new(Arc::new(config("a")), now);
+    assert_eq!(election.on(Input::Stop { release: true }, now, wall), [Effect::Ended(End::Stopped)]);
+    assert_eq!(election.on(Input::Stop { release: true }, now, wall), []);
+    assert_eq!(election.on(Input::Woke, now, wall), []);
+}
+
+#[test]
+fn a_new_leader_is_told_once_a_change() {
+    let (now, wall) = (Instant::now(), kctl::k8s::jiff::Timestamp::UNIX_EPOCH);
+    let mut election = Election::new(Arc::new(config("a")), now);
+    let holder = |name: &str, transitions: u32| {
+        Input::Found(json!({ "spec": {
+            "holderIdentity": name, "leaseDurationSeconds": 15, "leaseTransitions": transitions,
+        }}))
+    };
+    assert_eq!(election.on(holder("b", 0), now, wall), [Effect::Holder("b".into())]);
+    assert_eq!(election.on(holder("b", 0), now, wall), []);
+    assert_eq!(election.on(holder("b", 1), now, wall), [], "the same holder again");
+    assert_eq!(election.on(holder("c", 2), now, wall), [Effect::Holder("c".into())]);
+    assert_eq!(election.on(holder("", 2), now, wall), [Effect::Holder(String::new())]);
+    let failed = ApiError::Unanswered { operation: "update".into(), cause: "gone".into() };
+    assert_eq!(election.on(Input::Failed(failed), now, wall), []);
+    assert_eq!(election.failure(), Some("update: no answer from the API server: gone"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_hangs_is_not_in_order_and_a_candidate_always_is() {
+    let contest = Contest::new();
+    let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
+    let tolerance = Duration::from_secs(20);
+    seconds(1).await;
+    // Nobody polls them any more, as on a thread that is blocked.
+    leader.running.abort();
+    standby.running.abort();
+    // The last renewal was in the first second, and was good for 15.
+    seconds(33).await;
+    assert_eq!(leader.leadership.check(tolerance), Ok(()));
+    seconds(3).await;
+    assert_eq!(leader.leadership.check(tolerance), Err("the lease ran out 22 s ago and was not renewed".into()));
+    assert_eq!(standby.leadership.check(tolerance), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_are_put_on_the_lease_when_it_is_made_and_when_it_is_renewed() {
+    let labelled = || {
+        let mut config = config("a");
+        config.labels.insert("app".into(), "podset".into());
+        config
+    };
+    for exists in [false, true] {
+        let contest = Contest::new();
+        if exists {
+            contest.create(json!({ "leaseDurationSeconds": 1 })).await;
+        }
+        let candidate = contest.start(labelled());
+        assert!(candidate.leadership.led().await);
+        assert_eq!(contest.lease().await.metadata.labels.unwrap_or_default()["app"], "podset", "exists: {exists}");
+        contest.change(json!({ "metadata": { "labels": { "app": null, "mine": "1" } } })).await;
+        seconds(3).await;
+        let labels = contest.lease().await.metadata.labels.unwrap_or_default();
+        assert_eq!((labels["app"].as_str(), labels["mine"].as_str()), ("podset", "1"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidates_of_one_lease_never_lead_together() {
+    let contest = Contest::new();
+    let candidates: Vec<_> = (0..5)
+        .map(|n| {
+            let mut config = config(&format!("candidate-{n}"));
+            config.seed = n;
+            contest.start(config)
+        })
+        .collect();
+    let mut led = std::collections::BTreeSet::new();
+    for second in 0..600 {
+        let leading: Vec<_> = candidates.iter().filter(|candidate| candidate.leadership.is_leading()).collect();
+        assert!(leading.len() <= 1, "{} lead in second {second}", leading.len());
+        if let Some(leader) = leading.first() {
+            led.insert(leader.leadership.holder());
+            if second % 60 == 30 {
+                leader.faults.add(Fault::Break, about_leases);
+            }
+        }
+        seconds(1).await;
+    }
+    assert_eq!(led.len(), 5, "each has led and was cut off: {led:?}");
+}

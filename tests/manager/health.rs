@@ -1,0 +1,256 @@
+//! Probes: readiness tells the truth, and liveness notices what only a new start helps against.
+
+use kctl::{
+    kube::{Api, Client, api::PostParams},
+    manager::{
+        health::{Check, Health},
+        lease::ElectionConfig,
+    },
+    prelude::*,
+};
+use kctl_tests::{Asked, Fault, Faults};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+use crate::contest::{Contest, config, seconds};
+
+#[controller(owns = Secret)]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+/// A manager under test, whose health is asked without a socket.
+struct Process {
+    faults: Faults,
+    health: Health,
+    _running: JoinHandle<()>,
+}
+
+async fn start(contest: &Contest, election: Option<ElectionConfig>, fault: Option<Fault>) -> Process {
+    let faults = Faults::default();
+    if let Some(fault) = fault {
+        faults.add(fault, |asked: &Asked| asked.reads("secrets"));
+    }
+    let mut manager =
+        App::new("configs").controller::<configs>().manager(faults.client(&contest.server)).await.unwrap();
+    if let Some(election) = election {
+        manager = manager.elect(election).unwrap();
+    }
+    let health = Health::new(manager.view(), manager.metrics().clone());
+    let running = tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+    Process { faults, health, _running: running }
+}
+
+impl Process {
+    /// What readiness says, a line a check.
+    fn ready(&self) -> Vec<String> {
+        let lines = self.health.ready().into_iter().map(|check| match check.result {
+            Ok(note) => format!("{}: {note}", check.name),
+            Err(reason) => format!("{} FAILS: {reason}", check.name),
+        });
+        lines.collect()
+    }
+
+    fn dead(&self) -> Vec<String> {
+        let failed = self.health.live().into_iter();
+        failed.filter_map(|check| check.result.err().map(|reason| format!("{}: {reason}", check.name))).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_is_ready_once_its_caches_are_full() {
+    let contest = Contest::new();
+    let process = start(&contest, None, Some(Fault::Delay(Duration::from_secs(5)))).await;
+    seconds(1).await;
+    let waits = "cache-secrets FAILS: the first list is not complete yet";
+    assert_eq!(process.ready(), ["cache-configmaps: 0 objects", waits, "ping: "]);
+    seconds(20).await;
+    assert_eq!(process.ready(), ["cache-configmaps: 0 objects", "cache-secrets: 0 objects", "ping: "]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_names_the_permission_that_is_missing() {
+    let contest = Contest::new();
+    let process = start(&contest, None, Some(Fault::Refuse(403))).await;
+    seconds(1).await;
+    let ready = process.ready();
+    assert!(ready[1].starts_with("cache-secrets FAILS: watch secrets: "), "{ready:?}");
+    assert!(ready[1].contains("give its service account `list` and `watch` on `secrets`"), "{ready:?}");
+    assert_eq!(process.dead(), [""; 0], "a new start would not help");
+    process.faults.clear();
+    seconds(60).await;
+    assert_eq!(process.ready()[1], "cache-secrets: 0 objects");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_is_ready_and_says_who_leads() {
+    let contest = Contest::new();
+    let leader = start(&contest, Some(config("a")), None).await;
+    seconds(1).await;
+    let standby = start(&contest, Some(config("b")), None).await;
+    seconds(1).await;
+    assert_eq!(leader.ready()[2], "leader-election: leads");
+    assert_eq!(standby.ready()[2], "leader-election: standby; a leads");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_may_not_use_leases_is_not_ready_and_says_so() {
+    let contest = Contest::new();
+    let process = start(&contest, None, None).await;
+    drop(process);
+    let faults = Faults::default();
+    faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.contains("/leases"));
+    let client: Client = faults.client(&contest.server);
+    let manager =
+        App::new("configs").controller::<configs>().manager(client).await.unwrap().elect(config("a")).unwrap();
+    let health = Health::new(manager.view(), manager.metrics().clone());
+    let _running = tokio::spawn(manager.run(std::future::pending()));
+    seconds(1).await;
+    let election = health.ready().into_iter().find(|check| check.name == "leader-election").unwrap();
+    let reason = election.result.unwrap_err();
+    assert!(reason.starts_with("get the lease default/podset: "), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_that_take_no_key_although_some_wait_are_noticed_after_a_minute() {
+    let contest = Contest::new();
+    let manager = App::new("configs").controller::<configs>().manager(contest.client.clone()).await.unwrap();
+    let view = manager.view();
+    let health = Health::new(view.clone(), manager.metrics().clone());
+    let running = tokio::spawn(manager.run(std::future::pending()));
+    seconds(1).await;
+    // Its workers are gone, its caches and its queue are not.
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    view.controllers()[0].1.add(kctl::key::ObjectKey::new(Some("default"), "x"));
+    let dead = || {
+        let failed =
+            health.live().into_iter().filter_map(|check| check.result.err().map(|reason| (check.name, reason)));
+        failed.collect::<Vec<_>>()
+    };
+    assert_eq!(dead(), []);
+    seconds(59).await;
+    assert_eq!(dead(), []);
+    seconds(1).await;
+    let stuck = ("controller-configmap".to_owned(), "keys wait and no worker takes one, for 60 s".to_owned());
+    assert_eq!(dead(), [stuck]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_whose_keys_wait_for_the_lease_is_not_stuck() {
+    let contest = Contest::new();
+    let metadata = ObjectMeta { name: Some("x".into()), ..ObjectMeta::default() };
+    let object = ConfigMap { metadata, ..ConfigMap::default() };
+    Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
+    let _leader = start(&contest, Some(config("a")), None).await;
+    seconds(1).await;
+    let standby = start(&contest, Some(config("b")), None).await;
+    for _ in 0..20 {
+        seconds(10).await;
+        assert_eq!(standby.dead(), [""; 0]);
+    }
+}
+
+/// Asks one page over a real connection and returns the status line and the body.
+async fn get(address: &str, path: &str, headers: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+#[tokio::test]
+async fn probes_are_answered_over_http_as_kubernetes_components_do() {
+    let contest = Contest::new();
+    let faults = Faults::default();
+    faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));
+    let manager = App::new("configs").controller::<configs>().manager(faults.client(&contest.server)).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let view = manager.view();
+    let _running = tokio::spawn(manager.serve_health(listener).run(std::future::pending()));
+    view.sources()[0].store().wait_until_synced().await;
+    let (ok, bad, none) = ("HTTP/1.1 200 OK", "HTTP/1.1 500 Internal Server Error", "HTTP/1.1 404 Not Found");
+    let ask = async |path: &str| get(&address, path, "").await;
+    assert_eq!(ask("/healthz").await, (ok.into(), "ok".into()));
+    assert_eq!(ask("/livez/ping").await, (ok.into(), "ok".into()));
+    assert_eq!(ask("/readyz/cache-configmaps").await, (ok.into(), "ok".into()));
+    let (status, body) = ask("/livez?verbose").await;
+    let lines = [
+        "[+]store-configmaps ok",
+        "[+]store-secrets ok",
+        "[+]controller-configmap ok",
+        "[+]ping ok",
+        "livez check passed",
+    ];
+    assert_eq!((status.as_str(), body.lines().collect::<Vec<_>>()), (ok, lines.to_vec()));
+    let (status, body) = ask("/readyz").await;
+    assert_eq!(status, bad);
+    assert!(body.starts_with("[+]cache-configmaps ok: 0 objects\n[-]cache-secrets failed: "), "{body}");
+    assert!(body.ends_with("[+]ping ok\nreadyz check failed\n"), "{body}");
+    assert_eq!(ask("/readyz?exclude=cache-secrets").await, (ok.into(), "ok".into()));
+    let (status, body) = ask("/readyz?exclude=cache-secrets&exclude=none&verbose").await;
+    assert_eq!(status, ok);
+    assert!(
+        body.contains("[+]cache-secrets excluded: ok\n") && body.contains("warn: no check of the name \"none\""),
+        "{body}"
+    );
+    assert_eq!(ask("/readyz/nothing").await.0, none);
+    assert_eq!(ask("/").await.0, none);
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    stream
+        .write_all(b"POST /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_address_that_cannot_be_listened_on_is_named_with_its_flag() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let taken = taken.local_addr().map(|address| (address.to_string(), taken)).unwrap();
+    let bind = async |address: &str| kctl::manager::serve::bind("--health-probe-bind-address", address).await;
+    let error = bind(&taken.0).await.unwrap_err().to_string();
+    let port = taken.0.rsplit(':').next().unwrap();
+    let wanted = format!(
+        "--health-probe-bind-address={}: port {port} is in use; stop what uses it, or choose another one",
+        taken.0
+    );
+    assert_eq!(error, wanted);
+    for wrong in ["8081", "here", "127.0.0.1:http", ":70000"] {
+        let error = bind(wrong).await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("--health-probe-bind-address={wrong}: not an address")), "{error}");
+    }
+    for off in ["", "0"] {
+        assert!(bind(off).await.unwrap().is_none());
+    }
+    let all = bind(":0").await.unwrap().unwrap();
+    assert!(all.local_addr().unwrap().ip().is_unspecified());
+}
+
+/// Reconciles some of the objects that `configs` reconciles.
+#[controller(primary(selector = "app"), name = "labelled")]
+async fn labelled(_config: Arc<ConfigMap>, _cx: Context<labelled>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_of_one_kind_with_other_selectors_have_names_of_their_own() {
+    let contest = Contest::new();
+    let app = App::new("configs").controller::<configs>().controller::<labelled>();
+    let manager = app.manager(contest.client.clone()).await.unwrap();
+    let health = Health::new(manager.view(), manager.metrics().clone());
+    let names = |checks: Vec<Check>| checks.into_iter().map(|check| check.name).collect::<Vec<_>>();
+    let caches = ["cache-configmaps", "cache-configmaps-2", "cache-secrets", "ping"];
+    assert_eq!(names(health.ready()), caches);
+    let stores = ["store-configmaps", "store-configmaps-2", "store-secrets"];
+    assert_eq!(names(health.live())[..3], stores);
+}

@@ -1,0 +1,244 @@
+//! Start and stop of a manager: what runs before it leads, what is finished after it was told to stop.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kctl::{
+    kube::{
+        Api,
+        api::{ListParams, PostParams},
+    },
+    manager::{Manager, ManagerError, lease::ElectionConfig},
+    prelude::*,
+};
+use kctl_tests::{Asked, Fault, Faults};
+use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
+
+use crate::contest::{Contest, config, seconds};
+
+/// Says that it saw a `ConfigMap`, and takes its time over it.
+#[controller(of = ConfigMap, owns = Secret, concurrency = 4)]
+struct Configs {
+    takes: Duration,
+    done: Arc<AtomicUsize>,
+}
+
+impl Reconcile for Configs {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        tokio::time::sleep(self.takes).await;
+        let name = config.name_any();
+        let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
+        cx.owned::<Secret>().create(Secret { metadata, ..Secret::default() }).or_get().await?;
+        cx.event(Normal, "Seen", "it was seen");
+        self.done.fetch_add(1, Ordering::Relaxed);
+        Ok(Action::await_change())
+    }
+}
+
+struct Process {
+    faults: Faults,
+    done: Arc<AtomicUsize>,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<Result<(), ManagerError>>,
+}
+
+impl Process {
+    /// Stops it and returns what it ends with.
+    async fn stop(self) -> Result<(), ManagerError> {
+        self.stop.send(()).unwrap();
+        self.running.await.unwrap()
+    }
+
+    fn n_done(&self) -> usize {
+        self.done.load(Ordering::Relaxed)
+    }
+}
+
+async fn start(contest: &Contest, takes: Duration, setup: impl FnOnce(Manager) -> Manager) -> Process {
+    let (faults, done) = (Faults::default(), Arc::<AtomicUsize>::default());
+    let counted = done.clone();
+    let app = App::new("configs")
+        .controller_with(move |_env| std::future::ready(Ok(Configs { takes, done: counted.clone() })));
+    let manager = setup(app.manager(faults.client(&contest.server)).await.unwrap());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
+    Process { faults, done, stop, running }
+}
+
+fn elected(identity: &str) -> impl FnOnce(Manager) -> Manager {
+    let config = config(identity);
+    move |manager| manager.elect(config).unwrap()
+}
+
+async fn create(contest: &Contest, names: impl IntoIterator<Item = usize>) {
+    for name in names {
+        let metadata = ObjectMeta { name: Some(format!("config-{name}")), ..ObjectMeta::default() };
+        let config = ConfigMap { metadata, ..ConfigMap::default() };
+        Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &config).await.unwrap();
+    }
+}
+
+fn n_requests(contest: &Contest, verb: &str, resource: &str) -> usize {
+    contest.server.requests().iter().filter(|request| (request.verb, &*request.resource) == (verb, resource)).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_fills_its_caches_and_reconciles_nothing() {
+    let contest = Contest::new();
+    create(&contest, 0..3).await;
+    let _leader = start(&contest, Duration::ZERO, elected("a")).await;
+    seconds(1).await;
+    let n_watches = n_requests(&contest, "watch", "configmaps");
+    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    seconds(60).await;
+    assert!(n_requests(&contest, "watch", "configmaps") > n_watches);
+    assert_eq!(standby.n_done(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_over_to_a_warm_standby_takes_less_than_a_second() {
+    let contest = Contest::new();
+    let leader = start(&contest, Duration::ZERO, elected("a")).await;
+    seconds(1).await;
+    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    seconds(10).await;
+    let begun = Instant::now();
+    leader.stop().await.unwrap();
+    create(&contest, 0..3).await;
+    while standby.n_done() < 3 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert_eq!(contest.held().await, ("b".into(), 15, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_loses_its_lease_ends_at_once_and_waits_for_nothing() {
+    let contest = Contest::new();
+    create(&contest, 0..1).await;
+    let process = start(&contest, Duration::from_secs(3_600), elected("a")).await;
+    seconds(1).await;
+    process.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    let begun = Instant::now();
+    let ended = process.running.await.unwrap().unwrap_err();
+    assert!(ended.to_string().starts_with("leader election lost: the lease was not renewed within 10s"), "{ended}");
+    assert_eq!(begun.elapsed().as_secs(), 11);
+    assert_eq!(process.done.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_writes_nothing_more_and_the_next_one_does_it() {
+    let contest = Contest::new();
+    let leader = start(&contest, Duration::ZERO, elected("a")).await;
+    seconds(1).await;
+    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    create(&contest, 0..1).await;
+    seconds(1).await;
+    let before = (leader.n_done(), n_requests(&contest, "create", "secrets"));
+    assert!(before.0 > 0);
+    // The leader alone is cut off from the lease; its writes would arrive.
+    leader.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
+    seconds(6).await;
+    create(&contest, 1..4).await;
+    // So much of the lease is left that it still leads, and too little for a write.
+    seconds(3).await;
+    assert!(!leader.running.is_finished());
+    assert_eq!((leader.n_done(), n_requests(&contest, "create", "secrets")), before);
+    let ended = leader.running.await.unwrap();
+    assert!(matches!(ended, Err(ManagerError::LeaseLost(_))), "{ended:?}");
+    seconds(20).await;
+    assert_eq!(leader.done.load(Ordering::Relaxed), before.0);
+    let secrets = Api::<Secret>::default_namespaced(contest.client.clone());
+    assert_eq!(secrets.list(&ListParams::default()).await.unwrap().items.len(), 4);
+    assert!(standby.n_done() >= 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_finishes_reconciles_sends_events_and_hands_the_lease_back() {
+    let contest = Contest::new();
+    create(&contest, 0..4).await;
+    let process = start(&contest, Duration::from_secs(20), elected("a")).await;
+    seconds(1).await;
+    process.faults.add(Fault::Delay(Duration::from_millis(500)), |asked: &Asked| asked.path.ends_with("/events"));
+    let (done, begun) = (process.done.clone(), Instant::now());
+    process.stop().await.unwrap();
+    assert_eq!(done.load(Ordering::Relaxed), 4);
+    assert_eq!(n_requests(&contest, "create", "events"), 4);
+    assert_eq!(contest.held().await.0, "", "and the lease lasted longer than 15 s for it");
+    assert_eq!(begun.elapsed().as_secs(), 21);
+    let requests = contest.server.requests();
+    let last = requests.iter().rfind(|request| request.verb != "get").unwrap();
+    assert_eq!((last.verb, last.resource.as_str()), ("update", "leases"), "handing back comes last");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_reconcile_starts_after_the_stop() {
+    let contest = Contest::new();
+    create(&contest, 0..10).await;
+    let process = start(&contest, Duration::from_secs(5), |manager| manager).await;
+    seconds(1).await;
+    let done = process.done.clone();
+    process.stop().await.unwrap();
+    // Four run at once; the queue is worked off no further than that.
+    assert_eq!(done.load(Ordering::Relaxed), 4);
+}
+
+/// What a manager with one reconcile of 40 s ends with, how many seconds after the stop, and whether it held the lease then.
+async fn stopped_after(timeout: Option<Duration>) -> (Option<String>, u64, String) {
+    let contest = Contest::new();
+    create(&contest, 0..1).await;
+    let setup = |manager: Manager| elected("a")(manager).graceful_timeout(timeout);
+    let process = start(&contest, Duration::from_secs(41), setup).await;
+    seconds(1).await;
+    let begun = Instant::now();
+    let ended = process.stop().await.err().map(|error| error.to_string());
+    (ended, begun.elapsed().as_secs(), contest.held().await.0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconciles_that_outlast_the_graceful_timeout_are_cut_off_and_the_lease_is_kept() {
+    let error = |period: &str| {
+        Some(format!(
+            "reconciles of configmap still ran {period} after the stop; `--graceful-shutdown-timeout` gives them longer"
+        ))
+    };
+    assert_eq!(stopped_after(Some(Duration::ZERO)).await, (error("0ns"), 0, "a".into()));
+    assert_eq!(stopped_after(Some(Duration::from_secs(30))).await, (error("30s"), 30, "a".into()));
+    assert_eq!(stopped_after(Some(Duration::from_secs(50))).await, (None, 40, String::new()));
+    assert_eq!(stopped_after(None).await, (None, 40, String::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_that_stops_never_starts_its_workers() {
+    let contest = Contest::new();
+    create(&contest, 0..3).await;
+    let leader = start(&contest, Duration::ZERO, elected("a")).await;
+    seconds(1).await;
+    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    seconds(5).await;
+    let (done, begun) = (standby.done.clone(), Instant::now());
+    let (first, second) = tokio::join!(leader.stop(), standby.stop());
+    first.and(second).unwrap();
+    assert_eq!(done.load(Ordering::Relaxed), 0);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_whose_caches_never_filled_does_not_hold_up_the_stop() {
+    let contest = Contest::new();
+    let process = start(&contest, Duration::ZERO, |manager| manager).await;
+    process.faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));
+    seconds(5).await;
+    let begun = Instant::now();
+    process.stop().await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_election_that_cannot_be_held_is_refused_before_anything_runs() {
+    let contest = Contest::new();
+    let app = App::new("configs");
+    let manager = app.manager(contest.client.clone()).await.unwrap();
+    let config = ElectionConfig { renew_deadline: Duration::from_secs(20), ..config("a") };
+    let refused = manager.elect(config).err().unwrap().to_string();
+    assert!(refused.contains("--leader-elect-lease-duration (15s)"), "{refused}");
+}

@@ -1,0 +1,9 @@
+//! The manager around the loop, as seen from outside: on the embedded API server, under paused time.
+
+mod contest;
+mod election;
+mod fence;
+mod health;
+mod lifecycle;
+mod manifests;
+mod metrics;

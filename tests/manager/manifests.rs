@@ -1,0 +1,137 @@
+//! The generated manifests are what the manager needs: no more, and nothing less.
+
+use kctl::{
+    apiserver::{ApiServer, User},
+    from_json, json,
+    kube::{
+        Api, Client,
+        api::{ApiResource, DynamicObject, PostParams},
+        core::GroupVersionKind,
+    },
+    manager::{health::Health, lease::ElectionConfig},
+    manifest::{ManagerOptions, Manifest, RbacOptions, deployment, manager_rbac, metrics_service, rbac},
+    prelude::*,
+};
+
+use crate::contest::seconds;
+
+#[controller(owns = Secret)]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn names() -> RbacOptions {
+    RbacOptions { name: "restarter".into(), namespace: "default".into() }
+}
+
+fn account() -> User {
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"];
+    User {
+        name: "system:serviceaccount:default:restarter".into(),
+        groups: groups.iter().map(ToString::to_string).collect(),
+    }
+}
+
+async fn install(client: &Client, manifests: Vec<Manifest>) {
+    for Manifest { object, .. } in manifests {
+        let (version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let api = match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
+        api.create(&PostParams::default(), &from_json(object).unwrap()).await.unwrap();
+    }
+}
+
+/// What readiness says about the election of a program that runs under its generated roles.
+async fn election(options: ManagerOptions) -> Result<String, String> {
+    let server = ApiServer::new();
+    let admin = Client::new(server.service(), "default");
+    let app = App::new("restarter").controller::<configs>();
+    install(&admin, rbac(&app.specs(), &names()).unwrap()).await;
+    install(&admin, manager_rbac(&names(), options).unwrap()).await;
+    let manager = app.manager(Client::new(server.service_as(account()), "default")).await.unwrap();
+    let manager = manager.elect(ElectionConfig::new("restarter", "default", "a")).unwrap();
+    let health = Health::new(manager.view(), manager.metrics().clone());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(manager.run(async { drop(stopped.await) }));
+    seconds(10).await;
+    let check = health.ready().into_iter().find(|check| check.name == "leader-election").unwrap();
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+    let refused = server.requests().into_iter().filter(|request| request.code == 403 && request.verb != "create");
+    let refused: Vec<_> = refused.map(|request| format!("{} {}", request.verb, request.resource)).collect();
+    if options.leader_elect {
+        assert_eq!(refused, [""; 0]);
+    }
+    check.result
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_leads_under_its_generated_roles_when_they_are_for_leader_election() {
+    assert_eq!(election(ManagerOptions { leader_elect: true, metrics: false }).await, Ok("leads".into()));
+    let refused = election(ManagerOptions::default()).await.unwrap_err();
+    assert!(refused.starts_with("get the lease default/restarter: "), "{refused}");
+}
+
+#[test]
+fn the_role_of_the_lease_is_about_that_lease() {
+    assert_eq!(manager_rbac(&names(), ManagerOptions::default()).unwrap(), []);
+    let manifests = manager_rbac(&names(), ManagerOptions { leader_elect: true, metrics: false }).unwrap();
+    let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();
+    let role = "restarter-leader-election.default.yaml";
+    assert_eq!(files, [format!("rbac/role-{role}"), format!("rbac/rolebinding-{role}")]);
+    let rules = json!([
+        { "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"] },
+        {
+            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["restarter"],
+            "verbs": ["get", "list", "update", "watch"],
+        },
+    ]);
+    assert_eq!(manifests[0].object["rules"], rules);
+    let subjects = json!([{ "kind": "ServiceAccount", "name": "restarter", "namespace": "default" }]);
+    assert_eq!(manifests[1].object["subjects"], subjects);
+}
+
+#[test]
+fn the_deployment_has_probes_and_as_many_replicas_as_can_work() {
+    for (leader_elect, replicas, strategy) in [(false, 1, "Recreate"), (true, 2, "RollingUpdate")] {
+        let manifest =
+            deployment(&names(), ManagerOptions { leader_elect, metrics: leader_elect }, "restarter:1").unwrap();
+        let spec = &manifest.object["spec"];
+        assert_eq!((&spec["replicas"], &spec["strategy"]["type"]), (&json!(replicas), &json!(strategy)));
+        let container = &spec["template"]["spec"]["containers"][0];
+        let args = container["args"].as_array().unwrap();
+        assert!(args.contains(&json!("--health-probe-bind-address=:8081")));
+        let elects = args.contains(&json!("--leader-elect")) && args.contains(&json!("--leader-election-id=restarter"));
+        assert_eq!(elects, leader_elect, "{args:?}");
+        assert_eq!(args.contains(&json!("--metrics-bind-address=:8443")), leader_elect, "{args:?}");
+        assert_eq!(container["ports"].as_array().unwrap().len(), if leader_elect { 2 } else { 1 });
+        assert_eq!(container["livenessProbe"]["httpGet"], json!({ "path": "/livez", "port": "probes" }));
+        assert_eq!(container["readinessProbe"]["httpGet"], json!({ "path": "/readyz", "port": "probes" }));
+        assert_eq!(container["ports"][0]["containerPort"], json!(8081));
+    }
+}
+
+#[test]
+fn metrics_come_with_the_right_to_ask_who_reads_them_a_role_for_readers_and_a_service() {
+    let manifests = manager_rbac(&names(), ManagerOptions { leader_elect: false, metrics: true }).unwrap();
+    let files: Vec<_> = manifests.iter().map(|manifest| manifest.file.as_str()).collect();
+    let wanted = ["role-restarter-metrics-auth", "rolebinding-restarter-metrics-auth", "role-restarter-metrics-reader"];
+    assert_eq!(files, wanted.map(|name| format!("rbac/cluster{name}.yaml")));
+    let reviews = json!([
+        { "apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"] },
+        { "apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"] },
+    ]);
+    assert_eq!(manifests[0].object["rules"], reviews);
+    assert_eq!(manifests[2].object["rules"], json!([{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }]));
+    let service = metrics_service(&names()).unwrap();
+    let manifest = deployment(&names(), ManagerOptions { leader_elect: false, metrics: true }, "restarter:1").unwrap();
+    let pod = &manifest.object["spec"]["template"];
+    assert_eq!(service.object["spec"]["selector"], pod["metadata"]["labels"]);
+    let port = &pod["spec"]["containers"][0]["ports"][1];
+    assert_eq!(service.object["spec"]["ports"][0]["targetPort"], port["name"]);
+    assert_eq!(service.object["spec"]["ports"][0]["port"], port["containerPort"]);
+}
