@@ -13,6 +13,8 @@ mod crate_path;
 mod helpers;
 #[path = "ui/pass/inside_a_function.rs"]
 mod inside_a_function;
+#[path = "ui/pass/interpreters.rs"]
+mod interpreters;
 #[path = "ui/pass/options.rs"]
 mod options;
 #[path = "ui/pass/predicates.rs"]
@@ -46,6 +48,25 @@ fn right_use_compiles() {
     }
 }
 
+#[test]
+fn interpreters_of_every_operation_compile_and_are_registered() {
+    let names = |rules: &[kctl::interpreter::function::Rule]| -> Vec<_> {
+        rules.iter().map(|rule| format!("{rule:?}")).collect()
+    };
+    let functions = interpreters::in_process();
+    assert_eq!(
+        names(functions.rules()),
+        [
+            "InterpretReplica of example.com/v1, Kind=Fleet by `replicas`",
+            "Prune of example.com/v1, Kind=Fleet by `prune`",
+            "InterpretReplica of batch/v1, Kind=Job by `jobs`",
+            "AggregateStatus of apps/v1, Kind=Deployment by `raw`",
+            "InterpretHealth of batch/v1, Kind=Job by `well`",
+        ]
+    );
+    assert_eq!(interpreters::app().interpreters().len(), 8);
+}
+
 /// The files below a folder of this crate with this ending.
 fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -57,8 +78,9 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
 }
 
 /// Misuse that takes more than one error to say, with the reason.
-const SEVERAL: [(&str, usize); 3] = [
+const SEVERAL: [(&str, usize); 4] = [
     ("several_mistakes", 3),
+    ("interpreter_several_mistakes", 3),
     // rustc reports a bound of an `async fn` at its argument, at its call and at its `.await`.
     ("helper_needs_more", 3),
     // The methods of the trait are checked as well as its `impl`.
@@ -87,6 +109,8 @@ fn every_code_has_its_section() {
     let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide/errors.md")).unwrap();
     let sections: BTreeSet<_> = guide.lines().filter_map(|line| line.strip_prefix("## ")).flat_map(codes).collect();
     let mut sources = files("../kctl-macros/src/controller", ".rs");
+    sources.extend(files("../kctl-macros/src/interpreter", ".rs"));
+    sources.extend(files("../kctl-interpreter/src/function", ".rs"));
     sources.extend(files("../kctl-macros/src", ".rs"));
     sources.extend(files("../kctl-runtime/src/reconcile", ".rs"));
     sources.extend(files("../kctl-runtime/src", ".rs"));

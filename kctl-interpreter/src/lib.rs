@@ -3,6 +3,8 @@
 pub mod chain;
 pub mod dependency;
 pub mod division;
+#[cfg(feature = "function")]
+pub mod function;
 pub mod kind;
 #[cfg(feature = "lua")]
 pub mod lua;
@@ -11,3 +13,5 @@ pub mod native;
 pub mod operation;
 pub mod quantity;
 mod typed;
+#[cfg(feature = "webhook")]
+pub mod webhook;

@@ -1,6 +1,8 @@
 //! The attributes of kctl. Each one parses, checks and emits; after an error the user's item is still there.
 
 mod controller;
+mod interpreter;
+mod mistake;
 mod resource;
 
 use proc_macro::TokenStream;
@@ -9,6 +11,12 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn controller(options: TokenStream, item: TokenStream) -> TokenStream {
     controller::expand(options.into(), &item.into()).into()
+}
+
+/// Makes a resource interpreter of a function: `#[interpreter(op = InterpretReplica)]`. See the guide for its operations.
+#[proc_macro_attribute]
+pub fn interpreter(options: TokenStream, item: TokenStream) -> TokenStream {
+    interpreter::expand(options.into(), &item.into()).into()
 }
 
 /// Makes a custom resource of the struct that is its spec. It takes every option of kube's `#[kube(…)]`.

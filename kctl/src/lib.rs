@@ -27,6 +27,8 @@
 //! ```
 
 pub mod app;
+#[cfg(feature = "interpreter")]
+pub mod interpreter;
 pub mod prelude;
 #[cfg(feature = "dev")]
 pub mod testing;
@@ -35,6 +37,8 @@ pub use app::App;
 pub use k8s_openapi as k8s;
 #[cfg(feature = "dev")]
 pub use kctl_apiserver as apiserver;
+#[cfg(feature = "interpreter")]
+pub use kctl_macros::interpreter;
 pub use kctl_macros::{controller, resource, schema};
 #[doc(hidden)]
 pub use kctl_runtime::__private;

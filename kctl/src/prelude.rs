@@ -14,6 +14,13 @@ pub use k8s_openapi::{
 };
 pub use kube::ResourceExt;
 
+#[cfg(feature = "interpreter")]
+pub use kctl_interpreter::{
+    function::ClusterStatus,
+    operation::{AggregatedStatusItem, Component, DependentReference, ReplicaRequirements, Replicas},
+};
+#[cfg(feature = "interpreter")]
+pub use kctl_macros::interpreter;
 pub use kctl_macros::{controller, resource, schema};
 pub use kctl_runtime::{
     effect::{

@@ -6,9 +6,10 @@ use syn::{Error, Expr, FnArg, GenericArgument, Ident, ItemStruct, PathArguments,
 
 use super::{
     parse::{Annotated, Argument, Entry, Function, Input, Value},
-    relation::{nearest, primary, relation},
+    relation::{primary, relation},
     values::{backoff, duration, entry_value, namespaces, number, text},
 };
+use crate::mistake::{Errors, nearest};
 
 /// A declaration that is right.
 pub(super) struct Model {
@@ -58,33 +59,10 @@ const OPTIONS: [&str; 14] = [
     "timeout",
     "rbac",
 ];
-/// Mistakes found so far.
-#[derive(Default)]
-pub(super) struct Errors(Option<Error>);
-
-impl Errors {
-    pub(super) fn push(&mut self, span: impl ToTokens, code: u16, what: &str, help: &str) {
-        self.add(Error::new_spanned(span, format!("{what}\nhelp: {help}\ncode: K{code:04}")));
-    }
-
-    /// What is not written as an attribute's options are.
-    fn syntax(&mut self, error: &Error) {
-        let help = "options are written `name = value`, `name(…)` or `name = Kind(verb, option = value)`";
-        self.add(Error::new(error.span(), format!("{error}\nhelp: {help}\ncode: K0024")));
-    }
-
-    fn add(&mut self, error: Error) {
-        match &mut self.0 {
-            Some(all) => all.combine(error),
-            none => *none = Some(error),
-        }
-    }
-}
-
 pub(super) fn check(input: &Input) -> syn::Result<Model> {
     let mut errors = Errors::default();
     for mistake in &input.mistakes {
-        errors.syntax(mistake);
+        errors.syntax(mistake, "options are written `name = value`, `name(…)` or `name = Kind(verb, option = value)`");
     }
     let of = input.options.iter().find(|entry| entry.name == "of");
     let item = match &input.item {
@@ -128,7 +106,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     kinds_are_named_once(&model, &mut errors);
     options_are_named_once(&input.options, &mut errors);
     finalizer_needs_the_struct_form(&model, &input.options, &mut errors);
-    errors.0.map_or(Ok(model), Err)
+    errors.into_result(model)
 }
 
 fn docs(attributes: &[syn::Attribute]) -> Vec<syn::Attribute> {

@@ -5,9 +5,10 @@ use quote::{ToTokens, quote};
 use syn::{Expr, ExprLit, Ident, Lit};
 
 use super::{
-    check::{Errors, Model, Relation},
+    check::{Model, Relation},
     parse::{Argument, Entry, Value},
 };
+use crate::mistake::{Errors, nearest};
 
 const VERBS: [&str; 14] = [
     "get",
@@ -170,25 +171,4 @@ fn relation_option(
     let call = Ident::new(&format!("{prefix}{text}"), option.span());
     let path = value.to_token_stream().to_string();
     Some(if text == "index" { quote!(.#call(#value, #path)) } else { quote!(.#call(#value)) })
-}
-
-/// The known word that is one or two keystrokes away.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let close = known.iter().map(|candidate| (distance(word, candidate), *candidate)).min()?;
-    (close.0 <= 2).then_some(close.1)
-}
-
-/// Levenshtein.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, right) in b.bytes().enumerate() {
-            let substituted = diagonal + usize::from(left != right);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

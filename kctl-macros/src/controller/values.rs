@@ -5,9 +5,10 @@ use quote::{ToTokens, quote};
 use syn::{Expr, Lit};
 
 use super::{
-    check::{Errors, Model, no_parentheses},
+    check::{Model, no_parentheses},
     parse::{Argument, Entry, Value},
 };
+use crate::mistake::Errors;
 
 pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
     let name = &entry.name;

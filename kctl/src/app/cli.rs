@@ -46,13 +46,16 @@ enum Command {
         #[command(flatten)]
         diff: DiffOptions,
     },
-    /// Print all manifests: definitions, role, and a Deployment
+    /// Print all manifests: definitions, role, a Deployment, and what registers the interpreters
     GenerateManifests {
         /// The image of the program
         #[arg(long, value_name = "IMAGE")]
         image: Option<String>,
         #[command(flatten)]
         names: NameOptions,
+        #[cfg(feature = "webhook")]
+        #[command(flatten)]
+        register: super::webhook::RegisterOptions,
         #[command(flatten)]
         deploy: DeployOptions,
         #[command(flatten)]
@@ -167,6 +170,9 @@ pub(super) struct RunOptions {
     /// Only objects in this namespace; can be repeated. By default those that the controllers declare
     #[arg(long, value_name = "NS")]
     pub(super) namespace: Vec<String>,
+    #[cfg(feature = "webhook")]
+    #[command(flatten)]
+    pub(super) webhook: super::webhook::ServeOptions,
 }
 
 /// How to run without a cluster.
@@ -193,6 +199,9 @@ pub(super) struct DevOptions {
     /// How objects are printed
     #[arg(short, value_enum, default_value_t = Format::Yaml)]
     pub(super) output: Format,
+    #[cfg(feature = "webhook")]
+    #[command(flatten)]
+    pub(super) webhook: super::webhook::ServeOptions,
 }
 
 /// How objects are printed.
@@ -224,7 +233,14 @@ pub(super) async fn main(app: App) -> Result<()> {
         Command::GenerateRbac { names, roles, deploy, out, diff } => {
             generate_rbac(app, names, roles, deploy, &out, diff).await
         }
-        Command::GenerateManifests { image, names, deploy, out } => {
+        Command::GenerateManifests {
+            image,
+            names,
+            #[cfg(feature = "webhook")]
+            register,
+            deploy,
+            out,
+        } => {
             let specs = app.specs();
             let names = names.of(&app);
             let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
@@ -235,6 +251,8 @@ pub(super) async fn main(app: App) -> Result<()> {
             if deploy.metrics {
                 all.push(manifest::metrics_service(&names)?);
             }
+            #[cfg(feature = "webhook")]
+            app.webhook_manifests(&names, &register, &mut all)?;
             hand_out(&all, &out)
         }
         Command::Graph { format } => {

@@ -40,6 +40,14 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
     if served {
         tasks.spawn(serve(&app, &server, &options).await?);
     }
+    #[cfg(feature = "webhook")]
+    if let Some(webhook) = app.webhook(&options.webhook).await? {
+        tasks.spawn(async move {
+            if let Err(error) = webhook.serve(std::future::pending()).await {
+                tracing::error!(%error, "the interpreters are no longer served");
+            }
+        });
+    }
     print_writes(&app, &server);
     let world = World::on(server, &app).await?;
     files::apply(&world.client, &objects).await?;

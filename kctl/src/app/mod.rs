@@ -10,6 +10,8 @@ mod options;
 mod rbac_check;
 mod run;
 mod trigger;
+#[cfg(feature = "webhook")]
+mod webhook;
 
 #[cfg(feature = "dev")]
 use std::collections::BTreeMap;
@@ -78,6 +80,8 @@ pub struct App {
     /// Instead of those that the controllers declare.
     namespaces: Vec<String>,
     metrics: Vec<RegisterMetrics>,
+    #[cfg(feature = "webhook")]
+    interpreters: Vec<kctl_interpreter::function::Rule>,
 }
 
 struct Registration {
@@ -97,6 +101,8 @@ impl App {
             streams: Vec::new(),
             namespaces: Vec::new(),
             metrics: Vec::new(),
+            #[cfg(feature = "webhook")]
+            interpreters: Vec::new(),
         }
     }
 
@@ -125,6 +131,43 @@ impl App {
         self.triggers.declare(C::spec().name);
         self.controllers.push(Registration { spec: LazyLock::new(C::spec), start: Arc::new(start) });
         self
+    }
+
+    /// Adds resource interpreters: one function with `#[interpreter(op = …)]`, or a tuple of such. `run` and `dev` serve them
+    /// as the webhook that Karmada calls.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// /// A Deployment is healthy when all of its replicas are ready.
+    /// #[interpreter(op = InterpretHealth)]
+    /// fn health(deployment: &Deployment) -> bool {
+    ///     deployment.status.as_ref().and_then(|status| status.ready_replicas) == deployment.spec.replicas
+    /// }
+    ///
+    /// #[interpreter(op = ReviseReplica)]
+    /// fn revise(deployment: &mut Deployment, replicas: i32) -> Result<()> {
+    ///     deployment.spec.replicas = Some(replicas);
+    ///     Ok(())
+    /// }
+    ///
+    /// let app = App::new("interpreter").interpreter::<(health, revise)>();
+    /// ```
+    #[cfg(feature = "webhook")]
+    #[must_use]
+    pub fn interpreter<I>(mut self) -> Self
+    where
+        I: kctl_interpreter::function::Interpreter,
+        I::Asked: kctl_interpreter::function::Served,
+    {
+        self.interpreters.extend(I::rules());
+        self
+    }
+
+    /// The interpreters in the order of their registration.
+    #[cfg(feature = "webhook")]
+    pub fn interpreters(&self) -> &[kctl_interpreter::function::Rule] {
+        &self.interpreters
     }
 
     /// Queues keys of the app's controllers from outside, also after [`App::main`] has taken the app.
@@ -271,6 +314,8 @@ impl App {
     }
 
     fn check(&self) -> Result<()> {
+        #[cfg(feature = "webhook")]
+        kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
         let specs = self.specs();
         for (index, spec) in specs.iter().enumerate() {
             if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {

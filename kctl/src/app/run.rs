@@ -15,10 +15,24 @@ use kube::{
 
 use super::{App, cli::RunOptions, rbac_check};
 
-pub(super) async fn run(mut app: App, options: RunOptions) -> Result<()> {
+pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     log(Times::Shown);
-    let RunOptions { kubeconfig, context, namespace, manager: options } = options;
-    app.namespaces = namespace;
+    app.namespaces = std::mem::take(&mut options.namespace);
+    #[cfg(feature = "webhook")]
+    if let Some(webhook) = app.webhook(&options.webhook).await? {
+        if app.controllers.is_empty() {
+            // Interpreters need no cluster: Karmada comes to them.
+            return Ok(webhook.serve(stopped_or_ended()).await?);
+        }
+        let serve = async { Ok(webhook.serve(stopped()).await?) };
+        tokio::try_join!(run_manager(app, options), serve)?;
+        return Ok(());
+    }
+    run_manager(app, options).await
+}
+
+async fn run_manager(app: App, options: RunOptions) -> Result<()> {
+    let RunOptions { kubeconfig, context, manager: options, .. } = options;
     let (context, config) = config(kubeconfig, context).await?;
     eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
     let namespace = config.default_namespace.clone();

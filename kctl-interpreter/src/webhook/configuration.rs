@@ -1,0 +1,341 @@
+//! `ResourceInterpreterWebhookConfiguration`: how the webhook is registered, and the rules that Karmada checks it by.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use super::wire::API_VERSION;
+use crate::{function::Rule, kind::Gvk, operation::Operation};
+
+/// The least and the greatest timeout, in seconds.
+pub const TIMEOUT_SECONDS: (u32, u32) = (1, 30);
+/// The kind of the object.
+const KIND: &str = "ResourceInterpreterWebhookConfiguration";
+
+/// How Karmada reaches the webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientConfig {
+    /// The start of a URL, such as `https://127.0.0.1:9443`; the path of each kind is put behind it.
+    Url(String),
+    /// A Service of the control plane.
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Its port.
+        port: u16,
+    },
+}
+
+/// What the object is made of.
+#[derive(Clone, Debug)]
+pub struct Configuration<'a> {
+    /// The name of the object.
+    pub name: &'a str,
+    /// How the webhook is reached.
+    pub client: ClientConfig,
+    /// The authority to trust, as PEM.
+    pub authority: Option<&'a str>,
+    /// How long Karmada waits for an answer, in seconds.
+    pub timeout_seconds: u32,
+}
+
+/// The path that a kind is served at: `/interpreter-workload`.
+pub(super) fn path_of(kind: &Gvk) -> String {
+    format!("/interpreter-{}", kind.kind.to_ascii_lowercase())
+}
+
+impl Configuration<'_> {
+    /// Makes the object: one webhook for each kind, with a rule for each of its versions.
+    ///
+    /// # Errors
+    /// Karmada would refuse the object: the error has its words for each field.
+    pub fn object(&self, rules: &[Rule]) -> Result<Value, ConfigurationInvalid> {
+        let mut kinds: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<usize>>> = BTreeMap::new();
+        for rule in rules {
+            let kind = rule.kind();
+            let versions = kinds.entry((&kind.group, &kind.kind)).or_default();
+            let order = Operation::ALL.iter().position(|operation| *operation == rule.about().operation);
+            versions.entry(&kind.version).or_default().extend(order);
+        }
+        let webhooks: Vec<Value> =
+            kinds.into_iter().map(|((group, kind), versions)| self.webhook(group, kind, &versions)).collect();
+        let object = json!({
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": { "name": self.name },
+            "webhooks": webhooks,
+        });
+        validate(&object)?;
+        Ok(object)
+    }
+
+    fn webhook(&self, group: &str, kind: &str, versions: &BTreeMap<&str, BTreeSet<usize>>) -> Value {
+        let rules = versions.iter().map(|(version, operations)| {
+            let operations: Vec<_> = operations.iter().map(|idx| Operation::ALL[*idx].name()).collect();
+            json!({ "operations": operations, "apiGroups": [group], "apiVersions": [version], "kinds": [kind] })
+        });
+        let rules: Vec<Value> = rules.collect();
+        // Karmada wants a domain; the core group is none.
+        let domain = if group.is_empty() { "core" } else { group };
+        json!({
+            "name": format!("{}.{domain}", kind.to_ascii_lowercase()),
+            "clientConfig": self.client_config(kind),
+            "rules": rules,
+            "timeoutSeconds": self.timeout_seconds,
+            "interpreterContextVersions": ["v1alpha1"],
+        })
+    }
+
+    fn client_config(&self, kind: &str) -> Value {
+        let gvk = Gvk { group: String::new(), version: String::new(), kind: kind.to_owned() };
+        let path = path_of(&gvk);
+        let mut config = match &self.client {
+            ClientConfig::Url(url) => json!({ "url": format!("{}{path}", url.trim_end_matches('/')) }),
+            ClientConfig::Service { namespace, name, port } => {
+                json!({ "service": { "namespace": namespace, "name": name, "port": port, "path": path } })
+            }
+        };
+        if let Some(authority) = self.authority {
+            config["caBundle"] = STANDARD.encode(authority).into();
+        }
+        config
+    }
+}
+
+/// A configuration that Karmada's own validation would refuse: correct each field that the text names.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{KIND} invalid: {}", problems.join("; "))]
+pub struct ConfigurationInvalid {
+    /// One for each field, with its path.
+    pub problems: Vec<String>,
+}
+
+/// Checks an object by the rules of Karmada's validating webhook
+/// (`pkg/webhook/configuration/validating.go`, `apiserver/pkg/util/webhook/validation.go`).
+///
+/// # Errors
+/// Lists every field that is wrong.
+pub fn validate(object: &Value) -> Result<(), ConfigurationInvalid> {
+    let mut problems = Vec::new();
+    let empty = Vec::new();
+    let webhooks = object["webhooks"].as_array().unwrap_or(&empty);
+    let mut names = BTreeSet::new();
+    for (idx, webhook) in webhooks.iter().enumerate() {
+        let mut fields = Fields { path: format!("webhooks[{idx}]"), problems: &mut problems };
+        let name = webhook["name"].as_str().unwrap_or_default();
+        if name.split('.').count() < 2 || !name.split('.').all(is_label) {
+            fields.wrong("name", name, "should be a domain with at least two segments separated by dots");
+        }
+        if !names.insert(name) {
+            fields.wrong("name", name, "is the name of another webhook");
+        }
+        fields.client_config(&webhook["clientConfig"]);
+        for (idx, rule) in webhook["rules"].as_array().into_iter().flatten().enumerate() {
+            fields.rule(idx, rule);
+        }
+        if let Some(seconds) = webhook["timeoutSeconds"].as_u64()
+            && !(u64::from(TIMEOUT_SECONDS.0)..=u64::from(TIMEOUT_SECONDS.1)).contains(&seconds)
+        {
+            fields.wrong("timeoutSeconds", &seconds.to_string(), "the timeout value must be between 1 and 30 seconds");
+        }
+        fields.versions(&webhook["interpreterContextVersions"]);
+    }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigurationInvalid { problems }) }
+}
+
+/// The fields of one webhook.
+struct Fields<'a> {
+    path: String,
+    problems: &'a mut Vec<String>,
+}
+
+impl Fields<'_> {
+    fn wrong(&mut self, field: &str, value: &str, what: &str) {
+        self.problems.push(format!("{}.{field}: Invalid value: {value:?}: {what}", self.path));
+    }
+
+    fn client_config(&mut self, config: &Value) {
+        match (config["url"].as_str(), config.get("service").filter(|service| !service.is_null())) {
+            (Some(url), None) => self.url(url),
+            (None, Some(service)) => self.service(service),
+            _ => self.wrong("clientConfig", "", "exactly one of url or service is required"),
+        }
+    }
+
+    fn url(&mut self, url: &str) {
+        let field = "clientConfig.url";
+        let Some(rest) = url.strip_prefix("https://") else {
+            return self.wrong(field, url, "'https' is the only allowed URL scheme");
+        };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.is_empty() || authority.starts_with(':') {
+            self.wrong(field, url, "host must be specified");
+        }
+        for (sign, what) in [
+            ('@', "user information is not permitted in the URL"),
+            ('#', "fragments are not permitted in the URL"),
+            ('?', "query parameters are not permitted in the URL"),
+        ] {
+            if rest.contains(sign) {
+                self.wrong(field, url, what);
+            }
+        }
+    }
+
+    fn service(&mut self, service: &Value) {
+        for field in ["namespace", "name"] {
+            if service[field].as_str().is_none_or(str::is_empty) {
+                self.wrong(&format!("clientConfig.service.{field}"), "", "is required");
+            }
+        }
+        if let Some(port) = service.get("port").filter(|port| !port.is_null())
+            && port.as_u64().is_none_or(|port| !(1..=65535).contains(&port))
+        {
+            self.wrong("clientConfig.service.port", &port.to_string(), "must be between 1 and 65535, inclusive");
+        }
+        let path = service["path"].as_str().unwrap_or("/");
+        let segments = path.strip_prefix('/').map(|path| path.strip_suffix('/').unwrap_or(path));
+        let is_right = segments.is_some_and(|segments| segments.is_empty() || segments.split('/').all(is_subdomain));
+        if !is_right {
+            self.wrong("clientConfig.service.path", path, "must start with a '/' and have DNS-1123 segments");
+        }
+    }
+
+    fn rule(&mut self, idx: usize, rule: &Value) {
+        let lists = [
+            ("operations", "operations", false),
+            ("apiGroups", "API groups", true),
+            ("apiVersions", "API versions", false),
+            ("kinds", "kinds", false),
+        ];
+        for (field, plural, may_be_empty) in lists {
+            let path = format!("rules[{idx}].{field}");
+            let items: Vec<_> = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            if items.is_empty() {
+                self.wrong(&path, "", "is required");
+            }
+            if items.len() > 1 && items.contains(&"*") {
+                self.wrong(&path, "*", &format!("if '*' is present, must not specify other {plural}"));
+            }
+            for item in items.iter().filter(|item| item.is_empty() && !may_be_empty) {
+                self.wrong(&path, item, "is required");
+            }
+            if field == "operations" {
+                for item in items {
+                    let known =
+                        item == "*" || item.parse().is_ok_and(|operation: Operation| operation != Operation::Prune);
+                    if !known {
+                        self.wrong(&path, item, "is no operation that webhooks are asked for");
+                    }
+                }
+            }
+        }
+    }
+
+    fn versions(&mut self, versions: &Value) {
+        let field = "interpreterContextVersions";
+        let versions: Vec<_> = versions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if versions.is_empty() {
+            self.wrong(field, "", "must specify one of v1alpha1");
+        } else if !versions.contains(&"v1alpha1") {
+            self.wrong(field, &versions.join(","), "must include at least one of v1alpha1");
+        }
+        for (idx, version) in versions.iter().enumerate() {
+            if versions[..idx].contains(version) {
+                self.wrong(field, version, "duplicate version");
+            }
+            if !is_label(version) || version.starts_with(|c: char| c.is_ascii_digit()) {
+                self.wrong(field, version, "must be a DNS-1035 label");
+            }
+        }
+    }
+}
+
+/// A DNS-1123 label.
+fn is_label(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&text.len()) && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// Labels with dots between them.
+fn is_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn valid() -> Value {
+        json!({ "webhooks": [{
+            "name": "workloads.example.com",
+            "clientConfig": { "url": "https://127.0.0.1:9443/interpreter-workload" },
+            "rules": [{ "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "kinds": ["Workload"] }],
+            "timeoutSeconds": 3,
+            "interpreterContextVersions": ["v1alpha1"],
+        }]})
+    }
+
+    #[test]
+    fn each_rule_of_karmada_refuses_its_field_in_karmadas_words() {
+        assert_eq!(validate(&valid()), Ok(()));
+        let service = |key: &str, value: Value| {
+            let mut service = json!({ "service": { "namespace": "n", "name": "s", "port": 443, "path": "/a" } });
+            service["service"][key] = value;
+            service
+        };
+        let cases = [
+            ("/name", json!("workloads"), "should be a domain with at least two segments separated by dots"),
+            ("/name", json!("Work.loads"), "should be a domain with at least two segments separated by dots"),
+            ("/clientConfig", json!({}), "exactly one of url or service is required"),
+            (
+                "/clientConfig",
+                json!({ "url": "https://a", "service": {} }),
+                "exactly one of url or service is required",
+            ),
+            ("/clientConfig/url", json!("http://a/b"), "'https' is the only allowed URL scheme"),
+            ("/clientConfig/url", json!("https:///b"), "host must be specified"),
+            ("/clientConfig/url", json!("https://u@a/b"), "user information is not permitted in the URL"),
+            ("/clientConfig/url", json!("https://a/b#c"), "fragments are not permitted in the URL"),
+            ("/clientConfig/url", json!("https://a/b?c"), "query parameters are not permitted in the URL"),
+            (
+                "/clientConfig",
+                service("name", json!("")),
+                "clientConfig.service.name: Invalid value: \"\": is required",
+            ),
+            ("/clientConfig", service("port", json!(0)), "must be between 1 and 65535, inclusive"),
+            ("/clientConfig", service("port", json!(65536)), "must be between 1 and 65535, inclusive"),
+            ("/clientConfig", service("path", json!("a")), "must start with a '/'"),
+            ("/clientConfig", service("path", json!("/A")), "DNS-1123 segments"),
+            ("/rules/0/operations", json!([]), "is required"),
+            ("/rules/0/operations", json!(["Prune"]), "is no operation that webhooks are asked for"),
+            ("/rules/0/operations", json!(["*", "Retain"]), "if '*' is present, must not specify other operations"),
+            ("/rules/0/apiGroups", json!(["*", ""]), "if '*' is present, must not specify other API groups"),
+            ("/rules/0/apiVersions", json!([""]), "is required"),
+            ("/rules/0/kinds", json!(["*", "A"]), "if '*' is present, must not specify other kinds"),
+            ("/timeoutSeconds", json!(0), "the timeout value must be between 1 and 30 seconds"),
+            ("/timeoutSeconds", json!(31), "the timeout value must be between 1 and 30 seconds"),
+            ("/interpreterContextVersions", json!([]), "must specify one of v1alpha1"),
+            ("/interpreterContextVersions", json!(["v1"]), "must include at least one of v1alpha1"),
+            ("/interpreterContextVersions", json!(["v1alpha1", "v1alpha1"]), "duplicate version"),
+            ("/interpreterContextVersions", json!(["v1alpha1", "1"]), "must be a DNS-1035 label"),
+        ];
+        for (field, value, expected) in cases {
+            let mut object = valid();
+            *object.pointer_mut(&format!("/webhooks/0{field}")).unwrap() = value;
+            let error = validate(&object).unwrap_err().to_string();
+            assert!(error.contains(expected), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn two_webhooks_of_one_name_are_refused() {
+        let mut object = valid();
+        let webhook = object["webhooks"][0].clone();
+        object["webhooks"].as_array_mut().unwrap().push(webhook);
+        assert_eq!(validate(&object).unwrap_err().problems.len(), 1);
+    }
+}

@@ -1,0 +1,408 @@
+//! The webhook as Karmada calls it: HTTPS on loopback, and the answers field by field.
+
+use std::{fs, future::Future, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use k8s_openapi::api::apps::v1::Deployment;
+use kctl_interpreter::{
+    function::{About, ClusterStatus, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
+    operation::{Component, DependentReference, Operation, ReplicaRequirements, Replicas},
+    webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions},
+};
+use kube::{Client, Config, client::Body};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+fn about(operation: Operation) -> About {
+    About::new(operation, "function", "src/main.rs", 7)
+}
+
+fn dependency(name: &str) -> DependentReference {
+    DependentReference {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: "d".into(),
+        name: name.into(),
+        label_selector: None,
+    }
+}
+
+/// One function for every operation; what goes wrong is chosen by the name of the object.
+fn rules() -> Vec<Rule> {
+    vec![
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica), |object| async move {
+            let requests = [("cpu".to_owned(), "100m".to_owned())].into();
+            let requirements = ReplicaRequirements { resource_request: requests, ..ReplicaRequirements::default() };
+            let replicas = object.spec.replicas.unwrap_or(1);
+            IsReplicas::answer(Replicas { replicas, requirements: Some(requirements) })
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretComponent), |object| async move {
+            let replicas = object.spec.replicas.unwrap_or(1);
+            IsComponents::answer(vec![Component { name: "main".into(), replicas, replica_requirements: None }])
+        }),
+        Rule::revise::<Deployment, _, _>(about(Operation::ReviseReplica), |mut object, replicas| async move {
+            object.spec.replicas = Some(replicas);
+            Ok(object)
+        }),
+        Rule::retain::<Deployment, _, _>(about(Operation::Retain), |mut object, observed| async move {
+            object.spec.paused = observed.spec.paused;
+            Ok(object)
+        }),
+        Rule::aggregate::<Deployment, ClusterStatus<i32>, _, _>(
+            about(Operation::AggregateStatus),
+            |mut object, items| async move {
+                let sum = items.iter().filter_map(|item| item.status).sum();
+                object.status.get_or_insert_default().ready_replicas = Some(sum);
+                Ok(object)
+            },
+        ),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretStatus), |object| async move {
+            IsStatus::answer(object.status.and_then(|status| status.ready_replicas))
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretDependency), |object| async move {
+            let names = object.metadata.name.iter().filter(|name| *name != "free");
+            IsDependencies::answer(names.map(|name| dependency(name)).collect::<Vec<_>>())
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretHealth), |object| async move {
+            match object.metadata.name.as_deref() {
+                Some("panics") => panic!("the roof fell in"),
+                Some("fails") => Err("the database is down".into()),
+                Some("waits") => std::future::pending().await,
+                Some("naps") => {
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    IsHealth::answer(true)
+                }
+                _ => IsHealth::answer(object.metadata.generation != Some(2)),
+            }
+        }),
+    ]
+}
+
+/// A webhook that runs, and a client that trusts it.
+struct World {
+    client: Client,
+    stop: oneshot::Sender<()>,
+    served: tokio::task::JoinHandle<()>,
+}
+
+impl World {
+    async fn start(options: WebhookOptions) -> Self {
+        let webhook = Webhook::listen(rules(), options).await.unwrap();
+        let mut config = Config::new(format!("https://{}", webhook.address()).parse().unwrap());
+        let authority = webhook.authority().unwrap();
+        config.root_cert = Some(pem_to_der(authority));
+        config.proxy_url = None;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serve = webhook.serve(async { drop(stopped.await) });
+        let served = tokio::spawn(async { serve.await.unwrap() });
+        Self { client: Client::try_from(config).unwrap(), stop, served }
+    }
+
+    async fn send(&self, request: Request<Vec<u8>>) -> (u16, String, Value) {
+        let response: Response<_> = self.client.send(request.map(Body::from)).await.unwrap();
+        let status = response.status().as_u16();
+        let content = response.headers().get("content-type").map(|value| value.to_str().unwrap().to_owned());
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let json = serde_json::from_slice(&body).unwrap_or(Value::String(text));
+        (status, content.unwrap_or_default(), json)
+    }
+
+    fn ask(&self, body: &Value) -> impl Future<Output = (u16, String, Value)> {
+        self.send(request("/interpreter-deployment?timeout=3s", "application/json", body.to_string()))
+    }
+}
+
+fn pem_to_der(pem: &str) -> Vec<Vec<u8>> {
+    let base64: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    vec![STANDARD.decode(base64).unwrap()]
+}
+
+fn request(path: &str, content_type: &str, body: String) -> Request<Vec<u8>> {
+    let request = Request::post(path).header("content-type", content_type).header("accept", "application/json, */*");
+    request.body(body.into_bytes()).unwrap()
+}
+
+fn object(name: &str, spec: &Value) -> Value {
+    json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name, "namespace": "d" }, "spec": spec })
+}
+
+/// As Karmada writes it: `replicas` is always there.
+fn context(operation: &str, object: &Value, more: &Value) -> Value {
+    let mut request = json!({
+        "uid": "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10",
+        "kind": { "group": "apps", "version": "v1", "kind": "Deployment" },
+        "name": object["metadata"]["name"],
+        "namespace": "d",
+        "operation": operation,
+        "object": object,
+        "replicas": 0,
+    });
+    for (field, value) in more.as_object().into_iter().flatten() {
+        request[field] = value.clone();
+    }
+    json!({ "kind": "ResourceInterpreterContext", "apiVersion": "config.karmada.io/v1alpha1", "request": request })
+}
+
+/// The whole answer, with the patch in plain sight.
+fn answered(fields: &Value) -> Value {
+    let mut response =
+        json!({ "uid": "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10", "successful": true, "status": { "code": 200 } });
+    for (field, value) in fields.as_object().into_iter().flatten() {
+        response[field] = value.clone();
+    }
+    json!({ "kind": "ResourceInterpreterContext", "apiVersion": "config.karmada.io/v1alpha1", "response": response })
+}
+
+fn with_plain_patch(mut answer: Value) -> Value {
+    if let Some(patch) = answer["response"]["patch"].as_str() {
+        answer["response"]["patch"] = serde_json::from_slice(&STANDARD.decode(patch).unwrap()).unwrap();
+    }
+    answer
+}
+
+#[tokio::test]
+async fn every_operation_is_answered_as_karmada_expects_it() {
+    let spec = json!({ "replicas": 2, "unknown": { "a": 1 }, "template": { "x": 1 } });
+    let web = object("web", &spec);
+    let mut ready = web.clone();
+    ready["status"] = json!({ "readyReplicas": 2, "unknown": 1 });
+    let mut observed = web.clone();
+    observed["spec"]["paused"] = json!(true);
+    let items = json!([{ "clusterName": "a", "status": 1 }, { "clusterName": "b", "applied": true }]);
+    let patch = |patch: Value| json!({ "patchType": "JSONPatch", "patch": patch });
+    let replace = |path: &str, value: Value| json!([{ "op": "replace", "path": path, "value": value }]);
+    let add = |path: &str, value: Value| json!([{ "op": "add", "path": path, "value": value }]);
+    let requirements = json!({ "resourceRequest": { "cpu": "100m" } });
+    let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "namespace": "d", "name": "web" });
+    let cases = [
+        ("InterpretReplica", &web, json!({}), json!({ "replicas": 2, "replicaRequirements": requirements })),
+        ("InterpretComponent", &web, json!({}), json!({ "components": [{ "name": "main", "replicas": 2 }] })),
+        ("ReviseReplica", &web, json!({ "replicas": 5 }), patch(replace("/spec/replicas", json!(5)))),
+        ("ReviseReplica", &web, json!({ "replicas": 2 }), json!({})),
+        ("Retain", &web, json!({ "observedObject": observed }), patch(add("/spec/paused", json!(true)))),
+        ("Retain", &web, json!({ "observedObject": web }), json!({})),
+        (
+            "AggregateStatus",
+            &web,
+            json!({ "aggregatedStatus": items }),
+            patch(add("/status", json!({ "readyReplicas": 1 }))),
+        ),
+        (
+            "AggregateStatus",
+            &ready,
+            json!({ "aggregatedStatus": items }),
+            patch(replace("/status/readyReplicas", json!(1))),
+        ),
+        ("AggregateStatus", &ready, json!({}), patch(replace("/status/readyReplicas", json!(0)))),
+        ("InterpretStatus", &ready, json!({}), json!({ "rawStatus": 2 })),
+        ("InterpretStatus", &web, json!({}), json!({ "rawStatus": {} })),
+        ("InterpretDependency", &web, json!({}), json!({ "dependencies": [reference] })),
+        ("InterpretDependency", &object("free", &spec), json!({}), json!({})),
+        ("InterpretHealth", &web, json!({}), json!({ "healthy": true })),
+    ];
+    let world = World::start(WebhookOptions::default()).await;
+    for (operation, object, more, expected) in cases {
+        let (status, content, answer) = world.ask(&context(operation, object, &more)).await;
+        assert_eq!((status, content.as_str()), (200, "application/json"), "{operation}");
+        assert_eq!(with_plain_patch(answer), answered(&expected), "{operation}");
+    }
+}
+
+#[tokio::test]
+async fn whatever_goes_wrong_is_an_answer_of_status_200_with_the_uid() {
+    let web = object("web", &json!({}));
+    let mut other = context("InterpretHealth", &web, &json!({}));
+    other["request"]["kind"]["kind"] = json!("StatefulSet");
+    let mut without_object = context("InterpretHealth", &web, &json!({}));
+    without_object["request"]["object"] = Value::Null;
+    let named = |name: &str| context("InterpretHealth", &object(name, &json!({})), &json!({}));
+    let cases = [
+        (context("Scale", &web, &json!({})), 400, "wrong request operation type: Scale"),
+        (context("Prune", &web, &json!({})), 400, "no function for Prune of \"apps/v1, Kind=Deployment\""),
+        (other, 400, "no function for InterpretHealth of \"apps/v1, Kind=StatefulSet\""),
+        (without_object, 400, "there is no content to decode: no object"),
+        (context("Retain", &web, &json!({})), 400, "Retain of Deployment d/web: the observed object is missing"),
+        (context("ReviseReplica", &web, &json!({ "replicas": "4" })), 400, "invalid type: string \"4\", expected i32"),
+        (
+            context("InterpretHealth", &object("web", &json!({ "replicas": "x" })), &json!({})),
+            400,
+            "the object can't be read as `Deployment`: invalid type: string \"x\"",
+        ),
+        (named("fails"), 500, "the database is down"),
+        (named("panics"), 500, "panic in `function` (src/main.rs:7): the roof fell in"),
+    ];
+    let world = World::start(WebhookOptions::default()).await;
+    for (body, code, message) in cases {
+        let (status, _content, answer) = world.ask(&body).await;
+        let response = &answer["response"];
+        assert_eq!((status, &response["successful"]), (200, &json!(false)), "{message}");
+        assert_eq!(
+            (&response["uid"], &response["status"]["code"]),
+            (&body["request"]["uid"], &json!(code)),
+            "{response}"
+        );
+        assert!(response["status"]["message"].as_str().unwrap().contains(message), "{message}: {response}");
+    }
+    assert_eq!(world.ask(&named("web")).await.2["response"]["healthy"], true, "it goes on after a panic");
+}
+
+#[tokio::test]
+async fn requests_that_are_none_are_refused_in_words() {
+    let json = "application/json";
+    let web = context("InterpretHealth", &object("web", &json!({})), &json!({})).to_string();
+    let cases = [
+        (request("/interpreter-deployment", "", web.clone()), 400, "contentType=, expected application/json"),
+        (
+            request("/interpreter-deployment", "text/plain", web),
+            400,
+            "contentType=text/plain, expected application/json",
+        ),
+        (request("/interpreter-deployment", json, String::new()), 400, "there is no content to decode"),
+        (request("/interpreter-deployment", json, "{}".into()), 400, "there is no content to decode"),
+        (request("/interpreter-deployment", json, "{".into()), 400, "can't be decoded as a ResourceInterpreterContext"),
+    ];
+    let world = World::start(WebhookOptions::default()).await;
+    for (request, code, message) in cases {
+        let (status, _content, answer) = world.send(request).await;
+        let response = &answer["response"];
+        assert_eq!(
+            (status, &response["uid"], &response["status"]["code"]),
+            (200, &json!(""), &json!(code)),
+            "{message}"
+        );
+        assert!(response["status"]["message"].as_str().unwrap().contains(message), "{message}: {response}");
+    }
+    let (status, _content, text) = world.send(request("/interpreter-pod", json, "{}".into())).await;
+    assert_eq!((status, text), (404, json!("no interpreter here: the paths are /interpreter-deployment\n")));
+    let (status, _content, text) = world.send(Request::get("/readyz").body(Vec::new()).unwrap()).await;
+    assert_eq!((status, text), (200, json!("ok")));
+}
+
+#[tokio::test]
+async fn a_body_at_the_limit_is_read_and_one_over_it_is_refused() {
+    let body = context("InterpretHealth", &object("web", &json!({})), &json!({})).to_string();
+    let mut options = WebhookOptions::default();
+    options.body_len_max = body.len();
+    let world = World::start(options).await;
+    let path = "/interpreter-deployment";
+    let (_, _, answer) = world.send(request(path, "application/json; charset=utf-8", body.clone())).await;
+    assert_eq!(answer["response"]["healthy"], true);
+    for over in [1, 4 << 20] {
+        let longer = body.clone() + &" ".repeat(over);
+        let (status, _, answer) = world.send(request(path, "application/json", longer)).await;
+        let message = format!("the request has more than {} bytes: the webhook reads no larger ones", body.len());
+        assert_eq!(status, 200);
+        assert_eq!(answer["response"]["status"], json!({ "code": 413, "message": message }));
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_takes_too_long_is_ended_at_the_timeout_of_the_request() {
+    let world = World::start(WebhookOptions::default()).await;
+    let body = context("InterpretHealth", &object("waits", &json!({})), &json!({})).to_string();
+    let (_, _, answer) = world.send(request("/interpreter-deployment?timeout=1s", "application/json", body)).await;
+    assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": "no answer within 1s" }));
+}
+
+#[tokio::test]
+async fn requests_over_the_limit_wait_for_those_that_run() {
+    let mut options = WebhookOptions::default();
+    options.concurrency_max = 1;
+    let world = World::start(options).await;
+    let naps = context("InterpretHealth", &object("naps", &json!({})), &json!({}));
+    let started = tokio::time::Instant::now();
+    let (first, second) = tokio::join!(world.ask(&naps), world.ask(&naps));
+    assert_eq!((&first.2["response"]["healthy"], &second.2["response"]["healthy"]), (&json!(true), &json!(true)));
+    assert!(started.elapsed() >= Duration::from_millis(600), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_stop_lets_requests_that_run_end() {
+    let world = World::start(WebhookOptions::default()).await;
+    let naps = context("InterpretHealth", &object("naps", &json!({})), &json!({}));
+    let (client, stop, served) = (world.client.clone(), world.stop, world.served);
+    let asked = World { client, stop: oneshot::channel().0, served: tokio::spawn(async {}) };
+    let (answer, ()) = tokio::join!(asked.ask(&naps), async {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        stop.send(()).unwrap();
+    });
+    assert_eq!(answer.2["response"]["healthy"], true);
+    served.await.unwrap();
+    assert!(asked.client.send(request("/readyz", "", String::new()).map(Body::from)).await.is_err());
+}
+
+#[tokio::test]
+async fn certificates_of_files_are_used_and_broken_ones_are_named() {
+    let folder = std::env::temp_dir().join(format!("kctl-webhook-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let options = || {
+        let mut options = WebhookOptions::default();
+        options.certificate = Certificate::in_folder(&folder);
+        options
+    };
+    let error = Webhook::listen(rules(), options()).await.err().unwrap().to_string();
+    assert!(error.starts_with("certificate file ") && error.ends_with("tls.crt can't be read"), "{error}");
+
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    fs::write(folder.join("tls.crt"), made.cert.pem()).unwrap();
+    fs::write(folder.join("ca.crt"), made.cert.pem()).unwrap();
+    fs::write(folder.join("tls.key"), "no key").unwrap();
+    let error = Webhook::listen(rules(), options()).await.err().unwrap().to_string();
+    assert!(error.contains("is no certificate in PEM with its key in"), "{error}");
+
+    fs::write(folder.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
+    let world = World::start(options()).await;
+    let web = context("InterpretHealth", &object("web", &json!({})), &json!({}));
+    assert_eq!(world.ask(&web).await.2["response"]["healthy"], true);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test]
+async fn the_configuration_fits_the_functions() {
+    let client = ClientConfig::Url("https://127.0.0.1:9443".into());
+    let configuration = Configuration { name: "app", client, authority: Some("PEM"), timeout_seconds: 10 };
+    let object = configuration.object(&rules()).unwrap();
+    let operations = [
+        "InterpretReplica",
+        "InterpretComponent",
+        "ReviseReplica",
+        "Retain",
+        "InterpretStatus",
+        "AggregateStatus",
+        "InterpretDependency",
+        "InterpretHealth",
+    ];
+    assert_eq!(
+        object,
+        json!({
+            "apiVersion": "config.karmada.io/v1alpha1",
+            "kind": "ResourceInterpreterWebhookConfiguration",
+            "metadata": { "name": "app" },
+            "webhooks": [{
+                "name": "deployment.apps",
+                "clientConfig": { "url": "https://127.0.0.1:9443/interpreter-deployment", "caBundle": STANDARD.encode("PEM") },
+                "rules": [{
+                    "operations": operations, "apiGroups": ["apps"], "apiVersions": ["v1"], "kinds": ["Deployment"],
+                }],
+                "timeoutSeconds": 10,
+                "interpreterContextVersions": ["v1alpha1"],
+            }],
+        })
+    );
+    let service = ClientConfig::Service { namespace: "n".into(), name: "Not_A_Name".into(), port: 0 };
+    let wrong = Configuration { name: "app", client: service, authority: None, timeout_seconds: 31 };
+    assert_eq!(wrong.object(&rules()).unwrap_err().problems.len(), 2, "the port and the timeout");
+}
+
+#[tokio::test]
+async fn a_function_that_prunes_is_not_served() {
+    let prune = Rule::change::<Deployment, _, _>(about(Operation::Prune), |object| async move { Ok(object) });
+    let error = Webhook::listen(vec![prune], WebhookOptions::default()).await.err().unwrap().to_string();
+    assert!(
+        error.starts_with("`function` (src/main.rs:7) can't be served: Karmada asks no webhook for Prune"),
+        "{error}"
+    );
+}

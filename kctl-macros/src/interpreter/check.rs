@@ -1,0 +1,263 @@
+//! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{
+    Attribute, Expr, FnArg, GenericArgument, Ident, PathArguments, ReturnType, Type, TypeReference, Visibility,
+    spanned::Spanned,
+};
+
+use super::{
+    operation::{OPERATIONS, Operation, Shape},
+    parse::{Function, Input},
+};
+use crate::mistake::{Errors, nearest};
+
+/// An interpreter that is right.
+pub(super) struct Model {
+    pub(super) name: Ident,
+    pub(super) vis: Visibility,
+    pub(super) docs: Vec<Attribute>,
+    pub(super) krate: TokenStream,
+    pub(super) operation: &'static Operation,
+    /// The word in the attribute.
+    pub(super) word: Ident,
+    pub(super) kind: Type,
+    /// What a status item is read as.
+    pub(super) item: Option<Type>,
+    pub(super) is_async: bool,
+    /// Whether the function returns a `Result`, as far as its text says.
+    pub(super) is_fallible: bool,
+    /// Where the type of the result stands: mistakes in it are shown there.
+    pub(super) result: Span,
+}
+
+const OPTIONS: [&str; 2] = ["op", "crate"];
+
+pub(super) fn check(input: &Input) -> syn::Result<Model> {
+    let mut errors = Errors::default();
+    for mistake in &input.mistakes {
+        errors.syntax(mistake, "options are written `name = value`, such as `op = InterpretReplica`");
+    }
+    options_are_known_and_named_once(input, &mut errors);
+    let krate = krate(input, &mut errors);
+    let operation = operation(input, &mut errors);
+    let Some(function) = &input.function else {
+        it_stands_on_a_function(&input.other, &mut errors);
+        return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "not a function")));
+    };
+    if !function.sig.generics.params.is_empty() {
+        let help = "name the kind";
+        errors.push(&function.sig.generics, 57, "an interpreter can't be generic: it is for one kind", help);
+    }
+    let Some((operation, word)) = operation else {
+        return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "no operation")));
+    };
+    let taken = parameters(function, operation, &mut errors);
+    it_returns_an_answer(function, operation, &mut errors);
+    let (kind, item) = taken.unwrap_or_else(|| (syn::parse_quote!(()), None));
+    let sig = &function.sig;
+    errors.into_result(Model {
+        name: sig.ident.clone(),
+        vis: function.vis.clone(),
+        docs: function.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect(),
+        krate,
+        operation,
+        word,
+        kind,
+        item,
+        is_async: sig.asyncness.is_some(),
+        is_fallible: is_result(&sig.output),
+        result: match &sig.output {
+            ReturnType::Type(_, result) => result.span(),
+            ReturnType::Default => sig.ident.span(),
+        },
+    })
+}
+
+fn it_stands_on_a_function(item: &TokenStream, errors: &mut Errors) {
+    let word = item.clone().into_iter().find_map(|token| match token {
+        TokenTree::Ident(word) if word != "pub" => Some(word),
+        _ => None,
+    });
+    let help = "put it on `fn name(object: &Kind) -> Result<…>`";
+    errors.push(word, 50, "`#[interpreter]` goes on a function", help);
+}
+
+fn options_are_known_and_named_once(input: &Input, errors: &mut Errors) {
+    for (index, entry) in input.options.iter().enumerate() {
+        let name = if entry.name == "krate" { "crate".to_owned() } else { entry.name.to_string() };
+        if !OPTIONS.contains(&name.as_str()) {
+            let help = match nearest(&name, &OPTIONS) {
+                Some(known) => format!("did you mean `{known}`?"),
+                None => format!("the options are {}", OPTIONS.join(", ")),
+            };
+            errors.push(&entry.name, 53, &format!("`#[interpreter]` has no option `{name}`"), &help);
+        } else if input.options[..index].iter().any(|before| before.name == entry.name) {
+            errors.push(&entry.name, 22, &format!("`{name}` is given twice"), "remove one of them");
+        }
+    }
+}
+
+fn krate(input: &Input, errors: &mut Errors) -> TokenStream {
+    match input.options.iter().find(|entry| entry.name == "krate").map(|entry| (&entry.name, &entry.value)) {
+        None => quote!(::kctl),
+        Some((_, Some(Expr::Path(path)))) => path.to_token_stream(),
+        Some((name, value)) => {
+            let at = value.as_ref().map_or_else(|| name.to_token_stream(), ToTokens::to_token_stream);
+            errors.push(at, 10, "`crate` names a path", "write `crate = path`");
+            quote!(::kctl)
+        }
+    }
+}
+
+fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, Ident)> {
+    let names = || OPERATIONS.iter().map(|operation| operation.name).collect::<Vec<_>>();
+    let Some(entry) = input.options.iter().find(|entry| entry.name == "op") else {
+        // An option that is almost `op` is said already.
+        let misspelt = |entry: &super::parse::Entry| entry.name != "krate" && entry.value.is_some();
+        if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
+            let at = input.function.as_ref().map(|function| function.sig.ident.clone());
+            let help = format!("write `#[interpreter(op = …)]` with one of {}", names().join(", "));
+            errors.push(at, 51, "an interpreter needs its operation", &help);
+        }
+        return None;
+    };
+    let Some(value) = &entry.value else {
+        let help = format!("write `op = …` with one of {}", names().join(", "));
+        errors.push(&entry.name, 51, "an interpreter needs its operation", &help);
+        return None;
+    };
+    let text = value.to_token_stream().to_string();
+    let word = match value {
+        Expr::Path(path) => path.path.get_ident(),
+        _ => None,
+    };
+    if let Some((operation, word)) = word.and_then(|word| Some((Operation::of(&word.to_string())?, word.clone()))) {
+        return Some((operation, word));
+    }
+    let plain = text.trim_matches('"');
+    let same = |name: &&&str| name.eq_ignore_ascii_case(plain);
+    let help = match nearest(plain, &names()).or_else(|| names().iter().find(same).copied()) {
+        Some(known) if text.starts_with('"') => format!("operations are written without quotes: `op = {known}`"),
+        Some(known) => format!("did you mean `{known}`?"),
+        None => format!("the operations are {}", names().join(", ")),
+    };
+    errors.push(value, 52, &format!("`{plain}` is no operation"), &help);
+    None
+}
+
+/// The kind, and what status items are read as.
+fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -> Option<(Type, Option<Type>)> {
+    let (name, sig) = (function.sig.ident.to_string(), &function.sig);
+    let typed: Vec<&Type> = sig
+        .inputs
+        .iter()
+        .filter_map(|input| match input {
+            FnArg::Typed(typed) => Some(&*typed.ty),
+            FnArg::Receiver(_) => None,
+        })
+        .collect();
+    let wanted = operation.shape.n_parameters();
+    let kind = typed.first().map_or_else(|| "Kind".to_owned(), |ty| text_of(referenced(ty)));
+    let help = format!("write `{}`", operation.signature(&name, &kind));
+    if typed.len() != wanted || sig.inputs.len() != wanted {
+        let parameters = if wanted == 1 { "one parameter" } else { "two parameters" };
+        let what = format!("a function for {} has {parameters}", operation.name);
+        errors.push(&sig.ident, 54, &what, &help);
+        return None;
+    }
+    let kind = the_object_is_borrowed(typed[0], operation, &help, errors);
+    let second = typed.get(1).map(|second| the_second_parameter_fits(second, kind.as_ref(), operation, &help, errors));
+    Some((kind?, second.flatten()))
+}
+
+fn the_object_is_borrowed(ty: &Type, operation: &Operation, help: &str, errors: &mut Errors) -> Option<Type> {
+    let is_changed = operation.shape != Shape::Read;
+    let what = match ty {
+        Type::Reference(TypeReference { mutability, elem, .. }) if mutability.is_some() == is_changed => {
+            return Some((**elem).clone());
+        }
+        _ if is_changed => format!("{} changes its object: the first parameter must be `&mut Kind`", operation.name),
+        Type::Reference(_) => format!("{} only reads its object: the first parameter must be `&Kind`", operation.name),
+        _ => format!("the first parameter of {} must be `&Kind`", operation.name),
+    };
+    errors.push(ty, 55, &what, help);
+    None
+}
+
+/// Returns what a status item is read as, where it takes such.
+fn the_second_parameter_fits(
+    ty: &Type,
+    kind: Option<&Type>,
+    operation: &Operation,
+    help: &str,
+    errors: &mut Errors,
+) -> Option<Type> {
+    let fits = match (operation.shape, ty) {
+        (Shape::Revise, _) => text_of(ty) == "i32",
+        (Shape::Retain, Type::Reference(TypeReference { mutability: None, elem, .. })) => {
+            kind.is_none_or(|kind| text_of(kind) == text_of(elem))
+        }
+        (Shape::Aggregate, Type::Reference(TypeReference { mutability: None, elem, .. })) => match &**elem {
+            Type::Slice(slice) => return Some((*slice.elem).clone()),
+            _ => false,
+        },
+        _ => false,
+    };
+    if !fits {
+        let must = match operation.shape {
+            Shape::Revise => "the number of replicas, an `i32`",
+            Shape::Retain => "the object as the cluster has it, by reference: `&Kind` of the same kind",
+            _ => "what the clusters reported: `&[AggregatedStatusItem]`",
+        };
+        errors.push(ty, 56, &format!("the second parameter of {} must be {must}", operation.name), help);
+    }
+    None
+}
+
+/// What else a type must be to be an answer, the compiler says.
+fn it_returns_an_answer(function: &Function, operation: &Operation, errors: &mut Errors) {
+    let is_nothing = match &function.sig.output {
+        ReturnType::Default => true,
+        ReturnType::Type(_, ty) => matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty()),
+    };
+    if is_nothing && operation.shape == Shape::Read {
+        let first = function.sig.inputs.first();
+        let kind = match first {
+            Some(FnArg::Typed(typed)) => text_of(referenced(&typed.ty)),
+            _ => "Kind".to_owned(),
+        };
+        let help = format!("write `{}`", operation.signature(&function.sig.ident.to_string(), &kind));
+        let what = format!("a function for {} returns `{}`", operation.name, operation.returns);
+        match &function.sig.output {
+            ReturnType::Default => errors.push(&function.sig.ident, 58, &what, &help),
+            ReturnType::Type(_, ty) => errors.push(ty, 58, &what, &help),
+        }
+    }
+}
+
+/// The kind, as the user may have meant it: behind a reference, or in an `Arc`.
+fn referenced(ty: &Type) -> &Type {
+    match ty {
+        Type::Reference(reference) => referenced(&reference.elem),
+        Type::Path(path) => match path.path.segments.last().map(|last| (&last.ident, &last.arguments)) {
+            Some((word, PathArguments::AngleBracketed(arguments))) if word == "Arc" => match arguments.args.first() {
+                Some(GenericArgument::Type(inner)) => referenced(inner),
+                _ => ty,
+            },
+            _ => ty,
+        },
+        other => other,
+    }
+}
+
+fn text_of(ty: &Type) -> String {
+    ty.to_token_stream().to_string().replace(' ', "")
+}
+
+fn is_result(output: &ReturnType) -> bool {
+    let ReturnType::Type(_, ty) = output else { return false };
+    let Type::Path(path) = &**ty else { return false };
+    path.path.segments.last().is_some_and(|last| last.ident == "Result")
+}

@@ -1,0 +1,57 @@
+//! `#[interpreter(op = …)]`: parse → check → emit, and recover when there are errors.
+
+mod check;
+mod emit;
+mod operation;
+mod parse;
+mod recover;
+
+use proc_macro2::TokenStream;
+
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
+    let input = parse::parse(options, item);
+    match check::check(&input) {
+        Ok(model) => emit::emit(&model, item),
+        Err(errors) => recover::recover(&errors, &input, item),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use super::*;
+
+    #[test]
+    fn a_function_becomes_an_interpreter_and_stays_as_it_was_written() {
+        let item = quote!(
+            fn replicas(w: &Workload) -> Result<Replicas> {
+                body()
+            }
+        );
+        let text = expand(quote!(op = InterpretReplica), &item).to_string();
+        assert!(text.contains(&item.to_string()), "{text}");
+        assert!(text.contains("impl __p :: Interpreter for replicas"), "{text}");
+    }
+
+    #[test]
+    fn after_a_mistake_the_function_and_a_type_of_its_name_are_still_there() {
+        let item = quote!(
+            fn replicas(w: Workload) -> Result<Replicas> {
+                body()
+            }
+        );
+        let text = expand(quote!(op = InterpretReplica), &item).to_string();
+        assert!(text.contains(&item.to_string()) && text.contains("struct replicas"), "{text}");
+        assert_eq!(text.matches("compile_error").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let item = quote!(
+            fn replicas(w: Workload) {}
+        );
+        let text = expand(quote!(op = InterpretReplica, nme = 1), &item).to_string();
+        assert_eq!(text.matches("compile_error").count(), 3, "{text}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Mistakes as users read them: what is wrong, what to write, and a code; all of an attribute at once.
+
+use quote::ToTokens;
+use syn::Error;
+
+/// Mistakes found so far.
+#[derive(Default)]
+pub(crate) struct Errors(Option<Error>);
+
+impl Errors {
+    pub(crate) fn push(&mut self, span: impl ToTokens, code: u16, what: &str, help: &str) {
+        self.add(Error::new_spanned(span, format!("{what}\nhelp: {help}\ncode: K{code:04}")));
+    }
+
+    /// What is not written as an attribute's options are.
+    pub(crate) fn syntax(&mut self, error: &Error, help: &str) {
+        self.add(Error::new(error.span(), format!("{error}\nhelp: {help}\ncode: K0024")));
+    }
+
+    pub(crate) fn add(&mut self, error: Error) {
+        match &mut self.0 {
+            Some(all) => all.combine(error),
+            none => *none = Some(error),
+        }
+    }
+
+    /// The value when there are no mistakes; else all of them.
+    pub(crate) fn into_result<T>(self, value: T) -> syn::Result<T> {
+        self.0.map_or(Ok(value), Err)
+    }
+}
+
+/// The known word that is one or two keystrokes away.
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let close = known.iter().map(|candidate| (distance(word, candidate), *candidate)).min()?;
+    (close.0 <= 2).then_some(close.1)
+}
+
+/// Levenshtein.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, right) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(left != right);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

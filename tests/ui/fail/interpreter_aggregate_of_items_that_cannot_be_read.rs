@@ -1,0 +1,11 @@
+//! Items are read from JSON.
+use kctl::prelude::*;
+
+struct Item;
+
+#[interpreter(op = AggregateStatus)]
+fn aggregate(_object: &mut Deployment, _items: &[Item]) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

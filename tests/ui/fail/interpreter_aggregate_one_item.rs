@@ -1,0 +1,9 @@
+//! There is an item for each cluster.
+use kctl::prelude::*;
+
+#[interpreter(op = AggregateStatus)]
+fn aggregate(_object: &mut Deployment, _item: &AggregatedStatusItem) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

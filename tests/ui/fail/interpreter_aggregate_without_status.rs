@@ -1,0 +1,9 @@
+//! A kind without status has none to aggregate.
+use kctl::prelude::*;
+
+#[interpreter(op = AggregateStatus)]
+fn aggregate(_object: &mut ConfigMap, _items: &[AggregatedStatusItem]) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

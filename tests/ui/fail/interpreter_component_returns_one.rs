@@ -1,0 +1,9 @@
+//! Components are a list.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretComponent)]
+fn components(_object: &Deployment) -> Result<Component> {
+    Ok(Component::default())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! `crate` names a path.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretHealth, crate = "kctl")]
+fn health(_object: &Deployment) -> Result<bool> {
+    Ok(true)
+}
+
+fn main() {}

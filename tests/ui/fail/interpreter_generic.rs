@@ -1,0 +1,9 @@
+//! An interpreter is for one kind.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretHealth)]
+fn health<K: ResourceExt>(_object: &K) -> Result<bool> {
+    Ok(true)
+}
+
+fn main() {}

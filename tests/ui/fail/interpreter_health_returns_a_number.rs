@@ -1,0 +1,9 @@
+//! Health is a `bool`, not a number.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretHealth)]
+fn health(_object: &Deployment) -> i32 {
+    1
+}
+
+fn main() {}

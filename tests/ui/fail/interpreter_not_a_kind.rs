@@ -1,0 +1,14 @@
+//! The object is of a Kubernetes kind.
+use kctl::prelude::*;
+
+#[schema]
+struct Widget {
+    size: i32,
+}
+
+#[interpreter(op = InterpretHealth)]
+fn health(_widget: &Widget) -> Result<bool> {
+    Ok(true)
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! The object is borrowed, not shared.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretReplica)]
+fn replicas(_object: Arc<Deployment>) -> Result<Replicas> {
+    Ok(Replicas::default())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! `#[interpreter]` does not stand on an `impl`.
+use kctl::prelude::*;
+
+struct Health;
+
+#[interpreter(op = InterpretHealth)]
+impl Health {}
+
+fn main() {}

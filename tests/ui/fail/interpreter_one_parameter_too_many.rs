@@ -1,0 +1,9 @@
+//! Health is about one object.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretHealth)]
+fn health(_object: &Deployment, _replicas: i32) -> Result<bool> {
+    Ok(true)
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! The operation is not typed yet.
+use kctl::prelude::*;
+
+#[interpreter(op = )]
+fn health(_object: &Deployment) -> Result<bool> {
+    Ok(true)
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! Operations are spelt as on the wire.
+use kctl::prelude::*;
+
+#[interpreter(op = interprethealth)]
+fn health(_object: &Deployment) -> Result<bool> {
+    Ok(true)
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! An operation that is almost one.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretReplicas)]
+fn replicas(_object: &Deployment) -> Result<Replicas> {
+    Ok(Replicas::default())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! One function answers one operation.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretHealth, op = InterpretStatus)]
+fn health(_object: &Deployment) -> Result<bool> {
+    Ok(true)
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! Karmada asks no webhook to prune.
+use kctl::prelude::*;
+
+#[interpreter(op = Prune)]
+fn prune(object: &mut Deployment) -> Result<()> {
+    object.metadata.finalizers = None;
+    Ok(())
+}
+
+fn main() {
+    let _app = App::new("app").interpreter::<prune>();
+}

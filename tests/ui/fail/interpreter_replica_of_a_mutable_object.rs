@@ -1,0 +1,9 @@
+//! Who reads an object does not change it.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretReplica)]
+fn replicas(_object: &mut Deployment) -> Result<Replicas> {
+    Ok(Replicas::default())
+}
+
+fn main() {}

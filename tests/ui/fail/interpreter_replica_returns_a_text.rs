@@ -1,0 +1,9 @@
+//! The number of replicas is no text.
+use kctl::prelude::*;
+
+#[interpreter(op = InterpretReplica)]
+fn replicas(_object: &Deployment) -> Result<String> {
+    Ok("2".into())
+}
+
+fn main() {}

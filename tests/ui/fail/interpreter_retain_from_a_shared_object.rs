@@ -1,0 +1,9 @@
+//! The desired object is changed.
+use kctl::prelude::*;
+
+#[interpreter(op = Retain)]
+fn retain(_desired: &Deployment, _observed: &Deployment) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

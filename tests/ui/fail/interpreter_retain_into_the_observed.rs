@@ -1,0 +1,9 @@
+//! Only the desired object is changed.
+use kctl::prelude::*;
+
+#[interpreter(op = Retain)]
+fn retain(_desired: &mut Deployment, _observed: &mut Deployment) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

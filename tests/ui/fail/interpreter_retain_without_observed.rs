@@ -1,0 +1,9 @@
+//! Retaining takes two objects.
+use kctl::prelude::*;
+
+#[interpreter(op = Retain)]
+fn retain(_desired: &mut Deployment) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

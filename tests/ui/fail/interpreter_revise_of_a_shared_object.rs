@@ -1,0 +1,9 @@
+//! Who revises an object changes it.
+use kctl::prelude::*;
+
+#[interpreter(op = ReviseReplica)]
+fn revise(_object: &Deployment, _replicas: i32) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

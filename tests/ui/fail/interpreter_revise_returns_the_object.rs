@@ -1,0 +1,10 @@
+//! The changed object is the answer.
+use kctl::prelude::*;
+
+#[interpreter(op = ReviseReplica)]
+fn revise(object: &mut Deployment, replicas: i32) -> Result<Deployment> {
+    object.spec.replicas = Some(replicas);
+    Ok(object.clone())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! Replicas are an `i32` on the wire.
+use kctl::prelude::*;
+
+#[interpreter(op = ReviseReplica)]
+fn revise(_object: &mut Deployment, _replicas: i64) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! All mistakes are reported at once.
+use kctl::prelude::*;
+
+#[interpreter(op = ReviseReplica, timeout = "3s")]
+fn revise(_object: &Deployment, _replicas: u32) -> Result<()> {
+    Ok(())
+}
+
+fn main() {
+    let _app = App::new("app").interpreter::<revise>();
+}

@@ -1,0 +1,12 @@
+//! A kind without status has none to interpret.
+use kctl::prelude::*;
+
+#[resource(group = "example.com", version = "v1", kind = "Note", namespaced)]
+struct NoteSpec {}
+
+#[interpreter(op = InterpretStatus)]
+fn status(_note: &Note) -> Result<i32> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! An interpreter needs its operation.
+use kctl::prelude::*;
+
+#[interpreter]
+fn health(_object: &Deployment) -> Result<bool> {
+    Ok(true)
+}
+
+fn main() {}
