@@ -18,7 +18,7 @@ type Act = Arc<
 >;
 
 /// Reconciles `Deployment`s, owns pods, and watches `ConfigMap`s that name a deployment in their text.
-#[controller(of = Deployment, owns = Pod, watches = ConfigMap(map = named_in_text))]
+#[controller(of = Deployment, owns = Pod, watches = ConfigMap(map = named_in_text), primary(status))]
 pub(crate) struct Deployments {
     act: Act,
 }

@@ -17,7 +17,7 @@ use kctl::{
 use crate::world::{World, app, pod, seconds};
 
 /// Does everything that it declares, once.
-#[controller(of = Deployment, owns = Pod(create, patch, delete), reads = Secret, primary(patch), finalizer = "example.com/x")]
+#[controller(of = Deployment, owns = Pod(create, patch, delete), reads = Secret, primary(patch, status), finalizer = "example.com/x")]
 struct Everything;
 
 impl Reconcile for Everything {
@@ -48,7 +48,7 @@ fn everything() -> App {
 
 /// The role of the app, and its binding.
 fn manifests() -> (ClusterRole, ClusterRoleBinding) {
-    let options = RbacOptions { name: "everything".into(), namespace: "default".into() };
+    let options = RbacOptions { name: "everything".into(), namespace: "default".into(), ..RbacOptions::default() };
     let manifests = manifest::rbac(&everything().specs(), &options).unwrap();
     let of = |kind: &str| {
         let mut found = manifests.iter().filter(|manifest| manifest.object["kind"] == kind);

@@ -154,7 +154,7 @@ async fn served(name: &str) -> (ApiServer, String, tokio::task::JoinHandle<()>) 
 
 async fn install(client: &Client) {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
-    for crd in kctl::manifest::crds(&podset::app().specs(), kctl::manifest::Descriptions::Own) {
+    for crd in kctl::manifest::crds(&podset::app().specs(), kctl::manifest::Descriptions::Own).unwrap() {
         crds.create(&PostParams::default(), &crd).await.unwrap();
     }
 }

@@ -29,7 +29,7 @@ pub(crate) async fn install(
     options: &RbacOptions,
 ) -> Result<()> {
     let mut objects = Vec::new();
-    for crd in manifest::crds(specs, Descriptions::All) {
+    for crd in manifest::crds(specs, Descriptions::All)? {
         objects.push(serde_json::to_value(crd)?);
     }
     objects.extend(manifest::rbac_of(grants, options)?.into_iter().map(|manifest| manifest.object));

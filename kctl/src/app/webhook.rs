@@ -113,7 +113,7 @@ impl App {
         if self.interpreters.is_empty() {
             return Ok(());
         }
-        let RbacOptions { name, namespace } = names;
+        let RbacOptions { name, namespace, .. } = names;
         let client = match &options.webhook_url {
             Some(url) => ClientConfig::Url(url.clone()),
             None => ClientConfig::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT },
@@ -164,7 +164,7 @@ fn serve_in(deployment: &mut Value, name: &str, controllers: Controllers) {
 }
 
 fn service(names: &RbacOptions) -> Value {
-    let RbacOptions { name, namespace } = names;
+    let RbacOptions { name, namespace, .. } = names;
     let labels = json!({ "app.kubernetes.io/name": name });
     json!({
         "apiVersion": "v1",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn manifests(app: &App, options: &RegisterOptions) -> Result<Vec<Manifest>> {
-        let names = RbacOptions { name: "web".into(), namespace: "system".into() };
+        let names = RbacOptions { name: "web".into(), namespace: "system".into(), ..RbacOptions::default() };
         let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"], "ports": [] }] } } } });
         let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment)?];
         app.webhook_manifests(&names, options, &mut all)?;
