@@ -113,6 +113,12 @@ struct Entry {
     failed: u64,
 }
 
+impl Entry {
+    fn says_nothing(&self) -> bool {
+        self.queued.is_none() && self.delayed.is_none() && self.processing.is_none() && self.failures == 0
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Delayed {
     due: Instant,
@@ -313,15 +319,18 @@ impl<K: Eq + Hash + Clone> State<K> {
         let entry = self.keys.get_mut(key)?;
         let work = entry.processing.take()?;
         self.working.remove(&work.order);
-        let again = entry.dirty.take();
-        if let Some(dirty) = again {
+        let wake = if let Some(dirty) = entry.dirty.take() {
             debug_assert!(entry.delayed.is_none(), "a key that runs again at once waits for no time");
             let place = Place::new(dirty.priority, order, dirty.age);
             entry.queued = Some(place);
             self.ready.insert(place, key.clone());
-        }
-        self.tidy(key);
-        let wake = if again.is_some() { Wake::Worker } else { Wake::Nobody };
+            Wake::Worker
+        } else {
+            if entry.says_nothing() {
+                self.keys.remove(key);
+            }
+            Wake::Nobody
+        };
         Some((now.saturating_duration_since(work.since), wake))
     }
 
@@ -337,10 +346,7 @@ impl<K: Eq + Hash + Clone> State<K> {
 
     /// An entry that says nothing goes.
     fn tidy(&mut self, key: &K) {
-        let idle = self.keys.get(key).is_some_and(|entry| {
-            entry.queued.is_none() && entry.delayed.is_none() && entry.processing.is_none() && entry.failures == 0
-        });
-        if idle {
+        if self.keys.get(key).is_some_and(Entry::says_nothing) {
             self.keys.remove(key);
         }
     }
