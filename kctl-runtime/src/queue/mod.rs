@@ -1,6 +1,7 @@
 //! Keys wait here: deduplicating, delaying, rate limited, prioritised. Handlers add, workers take.
 
 mod backoff;
+mod keys;
 mod line;
 mod ready;
 mod state;
@@ -217,10 +218,15 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
 
     /// Hands a key back. If it was added meanwhile, it is ready again. A key that is in nobody's hands is left alone.
     pub fn done(&self, key: &K) {
-        let done = self.shared.state.lock().done(key, Instant::now());
+        let (done, drains) = {
+            let mut state = self.shared.state.lock();
+            (state.done(key, Instant::now()), state.phase == Phase::Draining)
+        };
         let Some((worked, wake)) = done else { return };
         self.shared.wake(wake);
-        self.shared.done.notify_waiters();
+        if drains {
+            self.shared.done.notify_waiters();
+        }
         if let Some(observer) = &self.shared.observer {
             observer.worked(worked);
         }

@@ -1,16 +1,12 @@
 //! What the queue knows, and the rules by which it changes: pure, with the time as an input; called under the queue's lock.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    hash::Hash,
-    time::Duration,
-};
+use std::{collections::BTreeMap, hash::Hash, mem, time::Duration};
 
-use foldhash::fast::FixedState;
 use tokio::time::Instant;
 
 use super::{
     Backoff, Item,
+    keys::{Id, Keys},
     ready::{Age, Place, Ready},
     stats::{PRIORITIES_REPORTED_MAX, QueueStats},
 };
@@ -83,12 +79,12 @@ pub(super) enum Phase {
 }
 
 pub(super) struct State<K> {
-    keys: HashMap<K, Entry, FixedState>,
-    ready: Ready<K>,
+    keys: Keys<K, Entry>,
+    ready: Ready<Id>,
     /// Keys that wait for a time. Invariant: none when it is shut down.
-    delayed: BTreeMap<(Instant, u64), K>,
-    /// Since when keys are being processed, by the number under which they were given out.
-    working: BTreeMap<u64, Instant>,
+    delayed: BTreeMap<(Instant, u64), Id>,
+    /// Keys that are being processed; each knows its index here.
+    working: Vec<Id>,
     sequence: u64,
     pub(super) phase: Phase,
     /// Whether a worker sleeps until the first of `delayed`. Invariant: one at most.
@@ -129,7 +125,8 @@ struct Delayed {
 
 #[derive(Clone, Copy)]
 struct Work {
-    order: u64,
+    /// Its index in `working`.
+    idx: usize,
     since: Instant,
     priority: i32,
 }
@@ -145,10 +142,10 @@ struct Dirty {
 impl<K> Default for State<K> {
     fn default() -> Self {
         Self {
-            keys: HashMap::default(),
+            keys: Keys::default(),
             ready: Ready::default(),
             delayed: BTreeMap::new(),
-            working: BTreeMap::new(),
+            working: Vec::new(),
             sequence: 0,
             phase: Phase::Open,
             timekeeper: false,
@@ -168,8 +165,13 @@ impl<K: Eq + Hash + Clone> State<K> {
         if self.phase != Phase::Open {
             return Wake::Nobody;
         }
+        let id = self.keys.ensure(key);
+        self.add_known(id, priority, cause, tags, now)
+    }
+
+    fn add_known(&mut self, id: Id, priority: i32, cause: Cause, tags: u32, now: Instant) -> Wake {
         let sequence = self.next_number();
-        let entry = self.keys.entry(key.clone()).or_default();
+        let entry = self.keys.value_mut(id);
         entry.tags |= tags;
         if cause == Cause::Changed {
             entry.failures = 0;
@@ -205,7 +207,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         };
         let place = Place::new(priority, sequence, age);
         entry.queued = Some(place);
-        self.ready.insert(place, key);
+        self.ready.insert(place, id);
         Wake::Worker
     }
 
@@ -215,18 +217,22 @@ impl<K: Eq + Hash + Clone> State<K> {
         if self.phase != Phase::Open {
             return Wake::Nobody;
         }
-        self.retries += 1;
-        let working = self.keys.get(&key).and_then(|entry| entry.processing);
-        let priority = working.map_or(0, |work| work.priority);
-        if wait.is_zero() {
-            return self.add(key, priority, Cause::Asked, reason.tag(), now);
-        }
-        self.delay(key, priority, now + wait.min(WAIT_MAX), reason)
+        let id = self.keys.ensure(key);
+        self.add_known_after(id, wait, reason, now)
     }
 
-    fn delay(&mut self, key: K, priority: i32, due: Instant, reason: Reason) -> Wake {
+    fn add_known_after(&mut self, id: Id, wait: Duration, reason: Reason, now: Instant) -> Wake {
+        self.retries += 1;
+        let priority = self.keys.value(id).processing.map_or(0, |work| work.priority);
+        if wait.is_zero() {
+            return self.add_known(id, priority, Cause::Asked, reason.tag(), now);
+        }
+        self.delay(id, priority, now + wait.min(WAIT_MAX), reason)
+    }
+
+    fn delay(&mut self, id: Id, priority: i32, due: Instant, reason: Reason) -> Wake {
         let order = self.next_number();
-        let entry = self.keys.entry(key.clone()).or_default();
+        let entry = self.keys.value_mut(id);
         let mut delayed = Delayed { due, order, priority, reason };
         match entry.dirty {
             // It runs again before that.
@@ -248,7 +254,7 @@ impl<K: Eq + Hash + Clone> State<K> {
             delayed = Delayed { due, order, ..*present };
         }
         entry.delayed = Some(delayed);
-        self.delayed.insert((due, order), key);
+        self.delayed.insert((due, order), id);
         let is_first = self.delayed.first_key_value().is_some_and(|(first, _)| *first == (due, order));
         if is_first { Wake::Timekeeper } else { Wake::Nobody }
     }
@@ -256,24 +262,28 @@ impl<K: Eq + Hash + Clone> State<K> {
     /// Counts a failure; the key waits for `wait`, or for what it has earned.
     pub(super) fn fail(&mut self, key: K, wait: Option<Duration>, backoff: Backoff, now: Instant) -> (Duration, Wake) {
         let sequence = self.next_number();
-        let entry = self.keys.entry(key.clone()).or_default();
+        let id = self.keys.ensure(key);
+        let entry = self.keys.value_mut(id);
         let wait = wait.unwrap_or_else(|| backoff.wait(entry.failures));
         if entry.failures == 0 {
             entry.failed = sequence;
         }
         entry.failures = entry.failures.saturating_add(1);
-        (wait, self.add_after(key, wait, Reason::Backoff, now))
+        if self.phase != Phase::Open {
+            return (wait, Wake::Nobody);
+        }
+        (wait, self.add_known_after(id, wait, Reason::Backoff, now))
     }
 
     pub(super) fn forget(&mut self, key: &K) {
-        if let Some(entry) = self.keys.get_mut(key) {
-            entry.failures = 0;
+        if let Some(id) = self.keys.find(key) {
+            self.keys.value_mut(id).failures = 0;
+            self.tidy(id);
         }
-        self.tidy(key);
     }
 
     pub(super) fn failures(&self, key: &K) -> u32 {
-        self.keys.get(key).map_or(0, |entry| entry.failures)
+        self.keys.find(key).map_or(0, |id| self.keys.value(id).failures)
     }
 
     pub(super) fn failing(&self) -> Vec<(K, u32)> {
@@ -284,14 +294,16 @@ impl<K: Eq + Hash + Clone> State<K> {
 
     pub(super) fn next(&mut self, now: Instant) -> Next<K> {
         self.mature(now);
-        if let Some((place, key)) = self.ready.take() {
-            let order = self.next_number();
-            let entry = self.keys.entry(key.clone()).or_default();
+        if let Some((place, id)) = self.ready.take()
+            && let Some(key) = self.keys.key(id).cloned()
+        {
+            let entry = self.keys.value_mut(id);
             debug_assert!(entry.processing.is_none(), "a key is in one worker's hands at most");
             entry.queued = None;
-            entry.processing = Some(Work { order, since: now, priority: place.priority() });
-            self.working.insert(order, now);
-            let item = Item { key, priority: place.priority(), tags: std::mem::take(&mut entry.tags) };
+            entry.processing = Some(Work { idx: self.working.len(), since: now, priority: place.priority() });
+            let tags = mem::take(&mut entry.tags);
+            self.working.push(id);
+            let item = Item { key, priority: place.priority(), tags };
             let waited = now.saturating_duration_since(place.age().since);
             return Next::Taken { item, waited, more: self.ready.len() > 0 };
         }
@@ -305,49 +317,56 @@ impl<K: Eq + Hash + Clone> State<K> {
     fn mature(&mut self, now: Instant) {
         while let Some(first) = self.delayed.first_entry().filter(|first| first.key().0 <= now) {
             let (due, _) = *first.key();
-            let key = first.remove();
-            let delayed = self.keys.get_mut(&key).and_then(|entry| entry.delayed.take());
+            let id = first.remove();
+            let delayed = self.keys.value_mut(id).delayed.take();
             debug_assert!(delayed.is_some(), "a key that waits for a time says for which");
             let (priority, tags) = delayed.map_or((0, 0), |delayed| (delayed.priority, delayed.reason.tag()));
-            self.add(key, priority, Cause::Asked, tags, due);
+            self.add_known(id, priority, Cause::Asked, tags, due);
         }
     }
 
     /// How long the key was processed and whether it is ready again; `None` when it was not being processed.
     pub(super) fn done(&mut self, key: &K, now: Instant) -> Option<(Duration, Wake)> {
         let order = self.next_number();
-        let entry = self.keys.get_mut(key)?;
-        let work = entry.processing.take()?;
-        self.working.remove(&work.order);
+        let id = self.keys.find(key)?;
+        let work = self.keys.value_mut(id).processing.take()?;
+        self.leave(work.idx);
+        let entry = self.keys.value_mut(id);
         let wake = if let Some(dirty) = entry.dirty.take() {
             debug_assert!(entry.delayed.is_none(), "a key that runs again at once waits for no time");
             let place = Place::new(dirty.priority, order, dirty.age);
             entry.queued = Some(place);
-            self.ready.insert(place, key.clone());
+            self.ready.insert(place, id);
             Wake::Worker
         } else {
-            if entry.says_nothing() {
-                self.keys.remove(key);
-            }
+            self.tidy(id);
             Wake::Nobody
         };
         Some((now.saturating_duration_since(work.since), wake))
     }
 
+    /// Takes a key out of `working`; the last one gets its index.
+    fn leave(&mut self, idx: usize) {
+        self.working.swap_remove(idx);
+        if let Some(moved) = self.working.get(idx)
+            && let Some(work) = &mut self.keys.value_mut(*moved).processing
+        {
+            work.idx = idx;
+        }
+    }
+
     pub(super) fn shut_down(&mut self, phase: Phase) {
         self.phase = phase;
-        for key in std::mem::take(&mut self.delayed).into_values() {
-            if let Some(entry) = self.keys.get_mut(&key) {
-                entry.delayed = None;
-            }
-            self.tidy(&key);
+        for id in mem::take(&mut self.delayed).into_values() {
+            self.keys.value_mut(id).delayed = None;
+            self.tidy(id);
         }
     }
 
     /// An entry that says nothing goes.
-    fn tidy(&mut self, key: &K) {
-        if self.keys.get(key).is_some_and(Entry::says_nothing) {
-            self.keys.remove(key);
+    fn tidy(&mut self, id: Id) {
+        if self.keys.value(id).says_nothing() {
+            self.keys.remove(id);
         }
     }
 
@@ -370,7 +389,8 @@ impl<K: Eq + Hash + Clone> State<K> {
 
     pub(super) fn stats(&mut self, now: Instant) -> QueueStats {
         self.mature(now);
-        let running = self.working.values().map(|since| now.saturating_duration_since(*since));
+        let running = self.working.iter().filter_map(|id| self.keys.value(*id).processing);
+        let running = running.map(|work| now.saturating_duration_since(work.since));
         QueueStats {
             depth: self.ready.len(),
             depth_by_priority: self.ready.depths().take(PRIORITIES_REPORTED_MAX).collect(),

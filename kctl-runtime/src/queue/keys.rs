@@ -1,0 +1,125 @@
+//! What the queue knows of each key, found by the key or, for the rest of its way, by a number: a key is hashed when it comes
+//! in and when it is handed back, and nowhere between.
+
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+/// Stands for a key that is known. Once that key was removed another one gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Id(usize);
+
+pub(super) struct Keys<K, V> {
+    hasher: FixedState,
+    table: HashTable<Id>,
+    /// By id. Invariant: with a key exactly where `table` has the id, without one exactly where `free` has it.
+    slots: Vec<Slot<K, V>>,
+    free: Vec<Id>,
+}
+
+struct Slot<K, V> {
+    hash: u64,
+    key: Option<K>,
+    value: V,
+}
+
+impl<K, V> Default for Keys<K, V> {
+    fn default() -> Self {
+        Self { hasher: FixedState::default(), table: HashTable::new(), slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<K: Eq + Hash, V: Default> Keys<K, V> {
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(super) fn find(&self, key: &K) -> Option<Id> {
+        self.find_hashed(self.hasher.hash_one(key), key)
+    }
+
+    fn find_hashed(&self, hash: u64, key: &K) -> Option<Id> {
+        self.table.find(hash, |id| self.key(*id) == Some(key)).copied()
+    }
+
+    /// The id of a key; from now on it is known.
+    pub(super) fn ensure(&mut self, key: K) -> Id {
+        let hash = self.hasher.hash_one(&key);
+        if let Some(id) = self.find_hashed(hash, &key) {
+            return id;
+        }
+        let slot = Slot { hash, key: Some(key), value: V::default() };
+        let id = self.free.pop().unwrap_or(Id(self.slots.len()));
+        if let Some(free) = self.slots.get_mut(id.0) {
+            *free = slot;
+        } else {
+            self.slots.push(slot);
+        }
+        let slots = &self.slots;
+        self.table.insert_unique(hash, id, |id| slots[id.0].hash);
+        id
+    }
+
+    pub(super) fn key(&self, id: Id) -> Option<&K> {
+        self.slots[id.0].key.as_ref()
+    }
+
+    pub(super) fn value(&self, id: Id) -> &V {
+        &self.slots[id.0].value
+    }
+
+    pub(super) fn value_mut(&mut self, id: Id) -> &mut V {
+        &mut self.slots[id.0].value
+    }
+
+    /// A key that is not known is left alone.
+    pub(super) fn remove(&mut self, id: Id) {
+        let slot = &mut self.slots[id.0];
+        if slot.key.take().is_some() {
+            slot.value = V::default();
+            if let Ok(entry) = self.table.find_entry(slot.hash, |known| *known == id) {
+                entry.remove();
+            }
+            self.free.push(id);
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.slots.iter().filter_map(|slot| Some((slot.key.as_ref()?, &slot.value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Against a map: `(true, n)` makes `n` known and counts it, `(false, n)` removes it.
+        #[test]
+        fn keys_are_a_map(steps in prop::collection::vec((any::<bool>(), 0_u32..40), 0..300)) {
+            let (mut keys, mut model) = (Keys::<u32, u32>::default(), HashMap::new());
+            for (adds, key) in steps {
+                if adds {
+                    let id = keys.ensure(key);
+                    *keys.value_mut(id) += 1;
+                    *model.entry(key).or_insert(0) += 1;
+                } else if let Some(id) = keys.find(&key) {
+                    keys.remove(id);
+                    keys.remove(id);
+                    prop_assert!(model.remove(&key).is_some());
+                }
+                prop_assert_eq!(keys.find(&key).map(|id| *keys.value(id)), model.get(&key).copied());
+                prop_assert_eq!(keys.len(), model.len());
+                prop_assert_eq!(keys.iter().map(|(key, count)| (*key, *count)).collect::<HashMap<_, _>>(), model.clone());
+                prop_assert!(keys.slots.len() <= 40, "ids are used again");
+            }
+        }
+    }
+}
