@@ -16,7 +16,20 @@ use crate::{
     store::view,
 };
 
-/// The objects of kind `K` that the primary of a reconcile owns.
+/// The objects of kind `K` that the primary of a reconcile owns, from `cx.owned::<K>()`.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kctl_runtime::reconcile::{Context, Owns, Result};
+/// use serde_json::json;
+///
+/// /// One config map a color: creates what lacks, changes what differs, deletes what is no longer wanted.
+/// async fn paint<C: Owns<ConfigMap>>(cx: &Context<C>, colors: &[&str]) -> Result<usize> {
+///     let desired = colors.iter().map(|color| json!({ "metadata": { "name": color }, "data": { "color": color } }));
+///     let done = cx.owned::<ConfigMap>().converge(desired).await?;
+///     Ok(done.deleted.len())
+/// }
+/// ```
 pub struct Owned<C: ?Sized, K, A> {
     env: Arc<Env>,
     primary: Arc<Stored>,
