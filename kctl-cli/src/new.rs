@@ -7,12 +7,15 @@ use clap::Args;
 use crate::Failure;
 
 /// What the project is made of: the file, and its text with `{{…}}` where the user's names go.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 9] = [
     ("Cargo.toml", include_str!("../templates/Cargo.toml.tpl")),
     ("src/main.rs", include_str!("../templates/main.rs.tpl")),
     ("sample.yaml", include_str!("../templates/sample.yaml.tpl")),
     ("clippy.toml", include_str!("../templates/clippy.toml.tpl")),
     ("README.md", include_str!("../templates/README.md.tpl")),
+    ("Dockerfile", include_str!("../templates/dockerfile.tpl")),
+    (".dockerignore", include_str!("../templates/dockerignore.tpl")),
+    (".github/workflows/ci.yml", include_str!("../templates/ci.yml.tpl")),
     (".gitignore", include_str!("../templates/gitignore.tpl")),
 ];
 
@@ -112,9 +115,9 @@ fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
         None => Some(checkout).filter(|folder| folder.join("Cargo.toml").is_file()),
     };
     match (folder, path) {
-        (_, Some(path)) => Ok(format!("{{ path = {:?} }}", path.display().to_string())),
+        (_, Some(path)) => Ok(format!("path = {:?}", path.display().to_string())),
         (Some(folder), None) => Err(NewFailure::NoKctl(folder.into())),
-        (None, None) => Ok(format!("{:?}", env!("CARGO_PKG_VERSION"))),
+        (None, None) => Ok(format!("version = {:?}", env!("CARGO_PKG_VERSION"))),
     }
 }
 
