@@ -1,6 +1,9 @@
 //! `kctl new`: a project with one kind, its controller, a test and a sample, which runs as it is.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use clap::Args;
 
@@ -65,9 +68,16 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     for (file, text) in texts {
         write(&folder.join(file), &text)?;
     }
+    format(folder);
     let name = &options.name;
     eprintln!("{name} is ready. Watch it work: cd {name} && cargo run -- dev -f sample.yaml --until-idle");
     Ok(())
+}
+
+/// Names have lengths, and so do lines. Without rustfmt they stay as they are, which compiles as well.
+fn format(folder: &Path) {
+    let main = folder.join("src/main.rs");
+    let _missing = Command::new("rustfmt").args(["--edition", "2024"]).arg(main).stderr(Stdio::null()).status();
 }
 
 fn write(path: &Path, text: &str) -> Result<(), NewFailure> {

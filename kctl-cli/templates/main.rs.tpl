@@ -46,7 +46,7 @@ async fn main() -> kctl::Result<()> {
 mod tests {
     use kctl::{
         kube::{
-            Api, Client,
+            Api,
             api::{Patch, PatchParams, PostParams},
         },
         testing::{TestServer, Trial},
@@ -54,43 +54,45 @@ mod tests {
 
     use super::*;
 
-    async fn create(client: Client, message: &str) -> kctl::Result<()> {
+    async fn create(objects: &Api<{{kind}}>, message: &str) -> kctl::Result<()> {
         let sample = {{kind}}::new("sample", {{kind}}Spec { message: message.into() });
-        Api::default_namespaced(client).create(&PostParams::default(), &sample).await?;
+        objects.create(&PostParams::default(), &sample).await?;
         Ok(())
     }
 
-    async fn change(client: Client, message: &str) -> kctl::Result<()> {
+    async fn change(objects: &Api<{{kind}}>, message: &str) -> kctl::Result<()> {
         let change = Patch::Merge(kctl::json!({ "spec": { "message": message } }));
-        Api::<{{kind}}>::default_namespaced(client).patch("sample", &PatchParams::default(), &change).await?;
+        objects.patch("sample", &PatchParams::default(), &change).await?;
         Ok(())
     }
 
-    /// What the `ConfigMap` says, when there is one.
-    async fn said(client: Client) -> kctl::Result<Option<String>> {
-        let config = Api::<ConfigMap>::default_namespaced(client).get_opt("sample").await?;
-        Ok(config.and_then(|config| config.data?.remove("message")))
+    /// What the `ConfigMap` says; nothing when there is none.
+    async fn said(configs: &Api<ConfigMap>) -> kctl::Result<String> {
+        let config = configs.get_opt("sample").await?;
+        Ok(config.and_then(|config| config.data?.remove("message")).unwrap_or_default())
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_config_map_follows_the_message() {
         let server = TestServer::start(app()).await.unwrap();
-        create(server.client(), "hello").await.unwrap();
+        let (objects, configs) = (Api::default_namespaced(server.client()), Api::default_namespaced(server.client()));
+        create(&objects, "hello").await.unwrap();
         server.idle().await.unwrap();
-        assert_eq!(said(server.client()).await.unwrap().as_deref(), Some("hello"));
+        assert_eq!(said(&configs).await.unwrap(), "hello");
 
         for message in ["good bye", ""] {
-            change(server.client(), message).await.unwrap();
+            change(&objects, message).await.unwrap();
             server.idle().await.unwrap();
-            assert_eq!(said(server.client()).await.unwrap().unwrap_or_default(), message);
+            assert_eq!(said(&configs).await.unwrap(), message);
         }
     }
 
     /// Everything that the controller may do: a permission that is not used here is reported.
     async fn everything(trial: &Trial) -> kctl::Result<()> {
-        create(trial.client(), "hello").await?;
+        let objects = Api::default_namespaced(trial.client());
+        create(&objects, "hello").await?;
         trial.idle().await?;
-        change(trial.client(), "").await?;
+        change(&objects, "").await?;
         trial.idle().await
     }
 
