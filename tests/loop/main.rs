@@ -4,6 +4,7 @@ mod behaviours;
 mod bounds;
 mod cache;
 mod determinism;
+mod dynamic;
 mod gaps;
 mod index;
 mod informer;

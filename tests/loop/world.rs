@@ -10,6 +10,7 @@ use kctl::{
     },
     manager::View,
     prelude::*,
+    watches::Watches,
 };
 use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;
@@ -160,6 +161,19 @@ impl World {
         let view = manager.view();
         self.tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
         view
+    }
+
+    /// Starts the controllers, and says what may be watched beside them.
+    pub(crate) async fn run_with_watches(&mut self, app: App) -> Watches {
+        let manager = app.manager(self.faults.client(&self.server)).await.unwrap();
+        let watches = manager.watches();
+        self.tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+        watches
+    }
+
+    /// Ends the controllers, as a manager that is dropped does.
+    pub(crate) async fn stop(&mut self) {
+        self.tasks.shutdown().await;
     }
 
     /// Starts the garbage collector and a kubelet.

@@ -16,7 +16,14 @@ use super::{
     metrics::Scrape,
     serve::{self, Guard, Server},
 };
-use crate::{handler, key::ObjectKey, queue::WorkQueue, reconcile::Env, store::Subscription};
+use crate::{
+    handler,
+    key::ObjectKey,
+    queue::WorkQueue,
+    reconcile::Env,
+    store::Subscription,
+    watches::{Closing, Held},
+};
 
 /// Events that wait when all work is done are sent within this time, or dropped.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
@@ -45,8 +52,9 @@ pub enum ManagerError {
 
 /// What runs beside the workers.
 struct Running {
-    /// Sources and stores: none of them ends by itself.
-    caches: JoinSet<()>,
+    /// Sources and stores: none of them ends by itself, and none outlives this.
+    informers: Closing,
+    _caches: Vec<Held>,
     election: JoinSet<End>,
     /// Stops the election; says whether the lease may be handed back.
     resign: Option<oneshot::Sender<bool>>,
@@ -96,11 +104,8 @@ impl Manager {
 
     fn start(mut self) -> Running {
         let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
-        let mut caches = JoinSet::new();
-        for source in self.sources.into_values() {
-            caches.spawn(source.store().clone().write());
-            caches.spawn(async move { source.run().await });
-        }
+        self.caches.sort_by(|a, b| a.source().identity().cmp(b.source().identity()));
+        self.caches.iter().for_each(Held::start);
         let leadership = self.elector.as_ref().map(super::lease::Elector::leadership);
         let mut workers = JoinSet::new();
         for controller in self.controllers {
@@ -129,7 +134,15 @@ impl Manager {
             // A manager that is dropped takes its election along.
             election.spawn(elector.run(async { stop.await.unwrap_or(false) }));
         }
-        Running { caches, election, resign, workers, recorders, _background: background }
+        Running {
+            informers: self.informers,
+            _caches: self.caches,
+            election,
+            resign,
+            workers,
+            recorders,
+            _background: background,
+        }
     }
 }
 
@@ -139,8 +152,7 @@ impl Running {
         tokio::select! {
             biased;
             Some(end) = self.election.join_next() => lost(end),
-            Some(end) = self.caches.join_next() => ended(end),
-            else => pending().await,
+            cause = self.informers.0.failed() => ManagerError::Ended(cause),
         }
     }
 
@@ -177,10 +189,6 @@ fn lost(end: Result<End, JoinError>) -> ManagerError {
         Ok(End::Stopped | End::Released) => ManagerError::LeaseLost("it was stopped".into()),
         Err(error) => ManagerError::LeaseLost(error.to_string()),
     }
-}
-
-fn ended(end: Result<(), JoinError>) -> ManagerError {
-    ManagerError::Ended(end.err().map_or_else(|| "a cache".into(), |error| error.to_string()))
 }
 
 /// Handlers first, then the initial objects through them, then leadership, then workers: none starts on half a cache, and a

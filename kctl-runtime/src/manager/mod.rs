@@ -26,7 +26,7 @@ use crate::{
     reconcile::{Env, Reconcile},
     source::{Identity, Source},
     spec::{ControllerSpec, RelationSpec, Role},
-    store::SharedStore,
+    watches::{Closing, Held, Informers, Watches},
     worker::{Observer, Pool},
 };
 
@@ -57,7 +57,9 @@ pub struct Manager {
     stopping: watch::Sender<bool>,
     recorders: Vec<Task>,
     background: Vec<Task>,
-    sources: BTreeMap<Identity, Arc<Source>>,
+    informers: Closing,
+    /// The informers of its controllers.
+    caches: Vec<Held>,
     controllers: Vec<Registered>,
 }
 
@@ -78,6 +80,7 @@ struct Registered {
 #[derive(Clone)]
 pub struct View {
     sources: Vec<Arc<Source>>,
+    informers: Informers,
     queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
     recorders: Vec<RecorderView>,
     leadership: Option<Leadership>,
@@ -101,7 +104,8 @@ impl Manager {
             stopping: watch::Sender::new(false),
             recorders: Vec::new(),
             background: Vec::new(),
-            sources: BTreeMap::new(),
+            informers: Closing(Informers::new()),
+            caches: Vec::new(),
             controllers: Vec::new(),
         }
     }
@@ -224,7 +228,6 @@ impl Manager {
         let mut namespaces = if relation.namespaced { spec.namespaces.clone() } else { Vec::new() };
         namespaces.sort();
         namespaces.dedup();
-        let n_scopes = namespaces.len();
         let identity = Identity {
             cluster: relation.cluster.clone(),
             kind: relation.kind.clone(),
@@ -233,14 +236,29 @@ impl Manager {
             fields: relation.fields.clone(),
         };
         let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client);
-        let source = self.sources.entry(identity.clone()).or_insert_with(|| {
-            Arc::new(Source::new(client.clone(), identity, Arc::new(SharedStore::of_scopes(n_scopes))))
+        let known = self.caches.iter().position(|held| *held.source().identity() == identity);
+        let index = known.unwrap_or_else(|| {
+            self.caches.push(self.informers.0.hold_own(identity, client));
+            self.caches.len() - 1
         });
+        let source = self.caches[index].source();
         source.add_check(relation.check.clone());
         for (name, values) in &relation.indexes {
             source.store().add_index(name, values.clone());
         }
         source.clone()
+    }
+
+    /// By identity, as they are shown.
+    fn sources(&self) -> Vec<Arc<Source>> {
+        let mut sources: Vec<_> = self.caches.iter().map(|held| held.source().clone()).collect();
+        sources.sort_by(|a, b| a.identity().cmp(b.identity()));
+        sources
+    }
+
+    /// Opens watches at run time, on the clusters that were added so far; whatever controllers watch already is shared.
+    pub fn watches(&self) -> Watches {
+        Watches::new(self.informers.0.clone(), self.client.clone(), self.clusters.clone())
     }
 
     /// Adds what runs beside the controllers, until they stop: a stream that triggers them, for example.
@@ -256,7 +274,8 @@ impl Manager {
     /// What can be seen of it while it runs.
     pub fn view(&self) -> View {
         View {
-            sources: self.sources.values().cloned().collect(),
+            sources: self.sources(),
+            informers: self.informers.0.clone(),
             queues: self.controllers.iter().map(|c| (c.env.spec.clone(), c.queue.clone())).collect(),
             recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
@@ -274,7 +293,9 @@ impl View {
                 && queue.next_delayed_within(IDLE_HORIZON) == 0
                 && queue.failing().is_empty()
         };
-        self.sources.iter().all(|source| source.store().is_synced() && source.store().backlog() == 0)
+        // Whatever is watched at run time may never be there.
+        self.informers.open().iter().all(|(source, _)| source.store().backlog() == 0)
+            && self.sources.iter().all(|source| source.store().is_synced())
             && self.queues.iter().all(|(_, queue)| quiet(queue))
     }
 

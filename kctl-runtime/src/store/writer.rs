@@ -3,7 +3,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -22,7 +22,19 @@ pub type Handler = Arc<dyn Fn(&Change<Stored>, bool) + Send + Sync>;
 
 enum Message {
     Delta(Delta, Option<oneshot::Sender<()>>),
-    Subscribe(Handler, oneshot::Sender<()>),
+    Subscribe(Subscriber, oneshot::Sender<()>),
+}
+
+struct Subscriber {
+    handler: Handler,
+    /// Whose end ends the subscription.
+    alive: Option<Weak<()>>,
+}
+
+impl Subscriber {
+    fn is_alive(&self) -> bool {
+        self.alive.as_ref().is_none_or(|alive| alive.strong_count() > 0)
+    }
 }
 
 /// The objects of one informer: read by many, changed by one writer task.
@@ -81,23 +93,23 @@ impl SharedStore {
     /// Dropping the future ends the store: later deltas are not applied.
     pub async fn write(self: Arc<Self>) {
         let Some(mut receiver) = self.receiver.lock().take() else { return };
-        let mut handlers: Vec<Handler> = Vec::new();
+        let mut subscribers: Vec<Subscriber> = Vec::new();
         // Those that came before the first list are told once its objects were delivered.
         let mut waiting: Vec<oneshot::Sender<()>> = Vec::new();
         while let Some(message) = receiver.recv().await {
             match message {
                 Message::Delta(delta, done) => {
-                    self.apply(delta, &handlers, &mut waiting);
+                    self.apply(delta, &mut subscribers, &mut waiting);
                     self.applied.fetch_add(1, Ordering::Relaxed);
                     done.map(|done| done.send(()));
                 }
-                Message::Subscribe(handler, done) => {
+                Message::Subscribe(subscriber, done) => {
                     let mut present = self.all();
                     present.sort_by(|a, b| a.key().cmp(b.key()));
                     for object in present {
-                        tell(&handler, &Change::Added(object), true);
+                        tell(&subscriber.handler, &Change::Added(object), true);
                     }
-                    handlers.push(handler);
+                    subscribers.push(subscriber);
                     if *self.synced.borrow() {
                         let _left = done.send(());
                     } else {
@@ -108,15 +120,16 @@ impl SharedStore {
         }
     }
 
-    fn apply(&self, delta: Delta, handlers: &[Handler], waiting: &mut Vec<oneshot::Sender<()>>) {
+    fn apply(&self, delta: Delta, subscribers: &mut Vec<Subscriber>, waiting: &mut Vec<oneshot::Sender<()>>) {
         let listed = matches!(delta, Delta::Replace(..));
         let initial = listed && !*self.synced.borrow();
         let (changes, n_scopes) = {
             let mut cache = self.cache.write();
             (cache.apply(delta), cache.n_scopes())
         };
+        subscribers.retain(Subscriber::is_alive);
         for change in &changes {
-            for handler in handlers {
+            for Subscriber { handler, .. } in &*subscribers {
                 tell(handler, change, initial);
             }
         }
@@ -143,8 +156,17 @@ impl SharedStore {
 
     /// Adds a handler: it gets every object present, then every change, each exactly once.
     pub async fn subscribe(&self, handler: Handler) -> Subscription {
+        self.add(Subscriber { handler, alive: None }).await
+    }
+
+    /// The same, as long as somebody holds what `alive` points to.
+    pub(crate) async fn subscribe_while(&self, handler: Handler, alive: Weak<()>) -> Subscription {
+        self.add(Subscriber { handler, alive: Some(alive) }).await
+    }
+
+    async fn add(&self, subscriber: Subscriber) -> Subscription {
         let (done, seen) = oneshot::channel();
-        let _closed = self.sender.send(Message::Subscribe(handler, done)).await;
+        let _closed = self.sender.send(Message::Subscribe(subscriber, done)).await;
         Subscription(seen)
     }
 
