@@ -229,13 +229,13 @@ async fn subscribe(env: &Env, queue: &WorkQueue<ObjectKey>) -> Vec<Subscription>
     delivered
 }
 
-/// Queues every object once a period, behind all that changed.
+/// Queues every object once a period, behind all that changed. Nothing has changed: a key that failed waits on.
 async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let Some(period) = env.spec.resync else { return pending().await };
     loop {
         tokio::time::sleep(period).await;
         for object in env.primary.store().all() {
-            queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
+            queue.add_unchanged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
         }
     }
 }

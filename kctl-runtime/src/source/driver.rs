@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     Identity, PAGE_LEN,
+    lines::Lines,
     reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX},
     spread::Spread,
 };
@@ -21,8 +22,6 @@ use crate::{
     store::{Delta, Scope, SharedStore, Store},
 };
 
-/// One event may be as long as the largest object that etcd takes, several times over.
-const EVENT_LEN_MAX: usize = 16 << 20;
 /// Shortest life that is asked of a watch; the longest is twice that, as client-go does. The server ends it, not the client.
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 /// What every watch asks for.
@@ -298,22 +297,21 @@ impl Source {
         let query = format!("{query}&timeoutSeconds={}", life.as_secs());
         let operation = format!("watch {}", self.identity.kind.plural);
         let opened = Instant::now();
-        let mut lines = match transport::open(&self.client, &operation, &self.path(scope, &query)).await {
+        let mut chunks = match transport::open(&self.client, &operation, &self.path(scope, &query)).await {
             Ok(body) => Box::pin(body.into_data_stream()),
             Err(error) => return self.perform(reflector, Input::Failed(error)).await,
         };
         self.report_success();
-        let (mut buffer, mut any) = (Vec::new(), false);
+        let (mut lines, mut any) = (Lines::default(), false);
         loop {
             let streams = *reflector.request() == Request::Stream;
             let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
-            let chunk = tokio::time::timeout(silence, lines.next()).await;
+            let chunk = tokio::time::timeout(silence, chunks.next()).await;
             let Ok(Some(Ok(chunk))) = chunk else { break };
-            buffer.extend_from_slice(&chunk);
-            while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = buffer.drain(..=end).collect();
+            lines.push(&chunk);
+            while let Some(line) = lines.next() {
                 any = true;
-                match self.read_event(&operation, &line) {
+                match self.read_event(&operation, line) {
                     Ok(Some(input)) => drop(self.perform(reflector, input).await),
                     Ok(None) => {}
                     Err(error) => {
@@ -322,7 +320,7 @@ impl Source {
                     }
                 }
             }
-            if buffer.len() > EVENT_LEN_MAX {
+            if lines.is_too_long() {
                 break;
             }
         }

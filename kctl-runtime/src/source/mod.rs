@@ -1,6 +1,7 @@
 //! API server → deltas: lists and watches one informer identity and hands deltas on to its store.
 
 mod driver;
+mod lines;
 mod reflector;
 mod spread;
 
