@@ -1,5 +1,6 @@
 //! The invariants of the control loop, as far as they show from outside: on the embedded API server, under paused time.
 
+mod absent;
 mod behaviours;
 mod bounds;
 mod cache;
@@ -10,6 +11,7 @@ mod index;
 mod informer;
 mod keys;
 mod limits;
+mod namespaces;
 mod outcomes;
 mod owners;
 mod protocol;

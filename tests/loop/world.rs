@@ -130,6 +130,7 @@ pub(crate) struct World {
     pub(crate) server: ApiServer,
     pub(crate) client: Client,
     pub(crate) faults: Faults,
+    view: Option<View>,
     tasks: JoinSet<()>,
 }
 
@@ -152,7 +153,7 @@ impl World {
         let client = Client::new(server.service(), "default");
         let mut faults = Faults::default();
         faults.lists_only = true;
-        Self { server, client, faults, tasks: JoinSet::new() }
+        Self { server, client, faults, view: None, tasks: JoinSet::new() }
     }
 
     /// Starts the controllers.
@@ -167,8 +168,14 @@ impl World {
     pub(crate) async fn run_with_watches(&mut self, app: App) -> Watches {
         let manager = app.manager(self.faults.client(&self.server)).await.unwrap();
         let watches = manager.watches();
+        self.view = Some(manager.view());
         self.tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
         watches
+    }
+
+    /// What runs since [`World::run_with_watches`].
+    pub(crate) fn view(&self) -> &View {
+        self.view.as_ref().unwrap()
     }
 
     /// Ends the controllers, as a manager that is dropped does.

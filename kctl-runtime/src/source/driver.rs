@@ -1,14 +1,26 @@
 //! Performs what the reflector asks for: requests to the API server, waits, deltas to the store.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::pending,
+    sync::Arc,
+    time::Duration,
+};
 
-use futures::StreamExt;
+use futures::{
+    StreamExt,
+    future::{AbortHandle, abortable},
+    stream::FuturesUnordered,
+};
 use http_body_util::BodyExt;
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use super::{
     Identity, PAGE_LEN,
@@ -53,9 +65,13 @@ pub struct Health {
 pub struct Source {
     client: Client,
     identity: Identity,
+    /// What is listed and watched: the namespaces of the identity, until somebody changes them.
+    scopes: watch::Sender<BTreeSet<Scope>>,
     store: Arc<SharedStore>,
     checks: RwLock<Vec<Check>>,
     health: RwLock<Health>,
+    /// Ends the present watch: somebody has seen that the kind is gone.
+    doubted: Notify,
     /// The failure that was last reported, and when.
     reported: Mutex<Option<(String, Instant)>>,
 }
@@ -109,14 +125,23 @@ impl Bookmark {
 impl Source {
     /// A source that has not started.
     pub fn new(client: Client, identity: Identity, store: Arc<SharedStore>) -> Self {
+        let namespaces = identity.namespaces.iter().map(|namespace| Some(namespace.as_str().into()));
+        let scopes = if identity.namespaces.is_empty() { BTreeSet::from([None]) } else { namespaces.collect() };
         Self {
             client,
             identity,
+            scopes: watch::Sender::new(scopes),
             store,
             checks: RwLock::default(),
             health: RwLock::default(),
+            doubted: Notify::new(),
             reported: Mutex::default(),
         }
+    }
+
+    /// Asks the server anew whether it has the kind, by beginning the watch again.
+    pub(crate) fn doubt(&self) {
+        self.doubted.notify_waiters();
     }
 
     /// Objects that fail the check are reported and not stored: their last good state stays.
@@ -185,12 +210,53 @@ impl Source {
     /// # Cancel safety
     /// Dropping the future ends the watch; the store keeps what it has.
     pub async fn run(&self) {
-        let namespaces = &self.identity.namespaces;
-        if namespaces.is_empty() {
-            return self.reflect(None).await;
+        let mut wanted = self.scopes.subscribe();
+        let (mut running, mut handles) = (FuturesUnordered::new(), BTreeMap::<Scope, AbortHandle>::new());
+        loop {
+            let scopes = wanted.borrow_and_update().clone();
+            for (scope, handle) in handles.extract_if(.., |scope, _| !scopes.contains(scope)) {
+                // After this nothing of it comes any more.
+                handle.abort();
+                self.store.push(Delta::Close(scope)).await;
+            }
+            for scope in scopes {
+                handles.entry(scope.clone()).or_insert_with(|| {
+                    let (reflect, handle) = abortable(self.reflect(scope));
+                    running.push(reflect);
+                    handle
+                });
+            }
+            let changed = async {
+                if wanted.changed().await.is_err() {
+                    pending().await
+                }
+            };
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = async { while running.next().await.is_some() {} pending().await } => {}
+            }
         }
-        let each = namespaces.iter().map(|namespace| self.reflect(Some(namespace.as_str().into())));
-        futures::future::join_all(each).await;
+    }
+
+    /// The namespaces that are listed and watched now; none is all.
+    pub fn namespaces(&self) -> Vec<String> {
+        self.scopes.borrow().iter().flatten().map(ToString::to_string).collect()
+    }
+
+    /// Whether it lists and watches a scope now.
+    pub(crate) fn has(&self, scope: &Scope) -> bool {
+        self.scopes.borrow().contains(scope)
+    }
+
+    /// Lists and watches a scope from now on.
+    pub(crate) fn begin(&self, scope: Scope) {
+        self.scopes.send_if_modified(|scopes| scopes.insert(scope));
+    }
+
+    /// Lists and watches a scope no longer; its objects leave the store.
+    pub(crate) fn end(&self, scope: &Scope) {
+        self.scopes.send_if_modified(|scopes| scopes.remove(scope));
     }
 
     async fn reflect(&self, scope: Scope) {
@@ -205,6 +271,7 @@ impl Source {
                         format!("{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=");
                     self.watch(&mut reflector, &scope, &query, spread.life(WATCH_LIFE_MIN)).await
                 }
+                Request::Probe => self.probe(&mut reflector, &scope).await,
                 Request::Watch { version } => {
                     let query = format!("{WATCH}&resourceVersion={version}");
                     self.watch(&mut reflector, &scope, &query, spread.life(WATCH_LIFE_MIN)).await
@@ -232,6 +299,15 @@ impl Source {
         }
         let operation = format!("list {}", self.identity.kind.plural);
         let input = match transport::get(&self.client, &operation, &self.path(scope, &query)).await {
+            Ok(body) => self.read_page(&operation, &body),
+            Err(error) => Input::Failed(error),
+        };
+        self.perform(reflector, input).await
+    }
+
+    async fn probe(&self, reflector: &mut Reflector, scope: &Scope) -> Option<Duration> {
+        let operation = format!("list {}", self.identity.kind.plural);
+        let input = match transport::get(&self.client, &operation, &self.path(scope, "limit=1")).await {
             Ok(body) => self.read_page(&operation, &body),
             Err(error) => Input::Failed(error),
         };
@@ -306,13 +382,22 @@ impl Source {
         loop {
             let streams = *reflector.request() == Request::Stream;
             let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
-            let chunk = tokio::time::timeout(silence, chunks.next()).await;
+            let chunk = tokio::select! {
+                biased;
+                chunk = tokio::time::timeout(silence, chunks.next()) => chunk,
+                () = self.doubted.notified() => break,
+            };
             let Ok(Some(Ok(chunk))) = chunk else { break };
             lines.push(&chunk);
             while let Some(line) = lines.next() {
                 any = true;
                 match self.read_event(&operation, line) {
-                    Ok(Some(input)) => drop(self.perform(reflector, input).await),
+                    Ok(Some(input)) => {
+                        // The state that it began with is not to be taken in.
+                        if let Some(wait) = self.perform(reflector, input).await {
+                            return Some(wait);
+                        }
+                    }
                     Ok(None) => {}
                     Err(error) => {
                         let lasted = opened.elapsed();

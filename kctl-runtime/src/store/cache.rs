@@ -20,6 +20,15 @@ pub type Scope = Option<Arc<str>>;
 pub enum Delta {
     /// The complete state of a scope at a resourceVersion.
     Replace(Scope, Vec<Arc<Stored>>, String),
+    /// The same from a server whose state went back, as after a restore from a backup: what was known of later versions never
+    /// happened.
+    Restore(Scope, Vec<Arc<Stored>>, String),
+    /// The scope is about to be listed: until then the store is not complete, and nothing is written there.
+    Open(Scope),
+    /// The API server no longer has the kind: neither has it any objects of it. It may come back.
+    Clear(Scope),
+    /// The scope is no longer wanted: its objects go, and nothing is written there any more.
+    Close(Scope),
     /// The API server's watch reports this state.
     Apply(Arc<Stored>),
     /// The API server's watch reports that this was the last state.
@@ -32,8 +41,15 @@ pub enum Delta {
     Gone(ObjectKey, String),
 }
 
-/// The state behind a store.
+/// How far list and watch of a scope have come.
 #[derive(Default)]
+struct Mark {
+    listed: bool,
+    /// Everything up to here has been reported. An object that is unknown at or below it is gone.
+    revision: u64,
+}
+
+/// The state behind a store.
 pub(crate) struct Cache {
     objects: HashMap<ObjectKey, Arc<Stored>>,
     namespaces: HashMap<Option<Arc<str>>, BTreeSet<ObjectKey>>,
@@ -43,8 +59,16 @@ pub(crate) struct Cache {
     tombstones: HashMap<String, ObjectKey>,
     /// Own writes that list and watch have not reported yet. Invariant: each is the present version of its object.
     unreported: BTreeMap<u64, ObjectKey>,
-    /// Up to where list and watch of each scope have reported. An object that is unknown at or below it is gone.
-    revisions: HashMap<Scope, u64>,
+    /// What is listed and watched. Own writes elsewhere are not kept: nobody would tell of their end.
+    scopes: BTreeMap<Scope, Mark>,
+    /// Where nothing may be written, because what is there is not known any more, or not yet again.
+    barred: BTreeSet<Scope>,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self::of([None])
+    }
 }
 
 struct UserIndex {
@@ -54,6 +78,20 @@ struct UserIndex {
 }
 
 impl Cache {
+    /// An empty cache of these scopes.
+    pub(crate) fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
+        Self {
+            objects: HashMap::new(),
+            namespaces: HashMap::new(),
+            owners: HashMap::new(),
+            user: Vec::new(),
+            tombstones: HashMap::new(),
+            unreported: BTreeMap::new(),
+            scopes: scopes.into_iter().map(|scope| (scope, Mark::default())).collect(),
+            barred: BTreeSet::new(),
+        }
+    }
+
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
         self.objects.get(key)
     }
@@ -68,26 +106,35 @@ impl Cache {
 
     /// The lowest of all scopes.
     pub(crate) fn revision(&self) -> u64 {
-        self.revisions.values().min().copied().unwrap_or(0)
+        self.scopes.values().map(|mark| mark.revision).min().unwrap_or(0)
     }
 
     pub(crate) fn n_tombstones(&self) -> usize {
         self.tombstones.len()
     }
 
-    /// The scopes that have been listed.
-    pub(crate) fn n_scopes(&self) -> usize {
-        self.revisions.len()
+    /// Whether all that is wanted has been listed.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.scopes.values().all(|mark| mark.listed)
     }
 
-    /// The scope that an object is in.
-    fn scope_of(&self, key: &ObjectKey) -> Scope {
-        let namespace = key.namespace.clone();
-        if self.revisions.contains_key(&namespace) { namespace } else { None }
+    /// Whether nothing may be written in a namespace.
+    pub(crate) fn bars(&self, namespace: Option<&str>) -> bool {
+        !self.barred.is_empty() && (self.barred.contains(&None) || self.barred.contains(&namespace.map(Arc::from)))
+    }
+
+    /// The scope that an object is in, if it is in one.
+    fn scope_of(&self, key: &ObjectKey) -> Option<Scope> {
+        let scopes = [key.namespace.clone(), None];
+        scopes.into_iter().find(|scope| self.scopes.contains_key(scope))
+    }
+
+    fn is_in(&self, key: &ObjectKey, scope: &Scope) -> bool {
+        self.scope_of(key).is_some_and(|of| of == *scope)
     }
 
     fn revision_of(&self, key: &ObjectKey) -> u64 {
-        self.revisions.get(&self.scope_of(key)).copied().unwrap_or(0)
+        self.scope_of(key).and_then(|scope| self.scopes.get(&scope)).map_or(0, |mark| mark.revision)
     }
 
     pub(crate) fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
@@ -126,8 +173,10 @@ impl Cache {
     pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Stored>> {
         match delta {
             Delta::Replace(scope, objects, version) => self.replace(&scope, objects, &version),
+            Delta::Restore(scope, objects, version) => self.restore(&scope, objects, &version),
             Delta::Apply(object) => {
-                let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
+                let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
+                let revision = object.meta().revision();
                 if let Some(revision) = revision {
                     self.unreported.remove(&revision);
                 }
@@ -136,7 +185,8 @@ impl Cache {
                 changes
             }
             Delta::Delete(object) => {
-                let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
+                let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
+                let revision = object.meta().revision();
                 let mut changes = self.deleted(&object);
                 changes.extend(self.advance(&scope, revision));
                 changes
@@ -144,17 +194,46 @@ impl Cache {
             Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),
             // Without comparable versions an own write can't be placed in time: the watch brings it.
             Delta::Written(object) if object.meta().revision().is_none() => Vec::new(),
+            Delta::Written(object) if self.scope_of(object.key()).is_none() => Vec::new(),
             Delta::Written(object) => self.written(object),
             Delta::Gone(key, uid) => self.gone(&key, uid),
+            Delta::Open(scope) => {
+                self.scopes.entry(scope.clone()).or_default().listed = false;
+                self.barred.insert(scope);
+                Vec::new()
+            }
+            Delta::Clear(scope) => self.clear(&scope),
+            Delta::Close(scope) => {
+                let changes = self.clear(&scope);
+                self.scopes.remove(&scope);
+                self.barred.insert(scope);
+                changes
+            }
         }
+    }
+
+    /// All objects of a scope, in order: one seed is to give one order of changes.
+    fn of_scope(&self, scope: &Scope) -> Vec<Arc<Stored>> {
+        let mut objects: Vec<_> =
+            self.objects.values().filter(|object| self.is_in(object.key(), scope)).cloned().collect();
+        objects.sort_by(|a, b| a.key().cmp(b.key()));
+        objects
+    }
+
+    fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
+        let objects = self.of_scope(scope);
+        for object in &objects {
+            self.remove(object);
+        }
+        objects.into_iter().map(|last| Change::Deleted { last }).collect()
     }
 
     /// Everything of a scope up to a revision has been reported.
     fn advance(&mut self, scope: &Scope, revision: Option<u64>) -> Vec<Change<Stored>> {
-        let known = self.revisions.entry(scope.clone()).or_default();
-        *known = (*known).max(revision.unwrap_or(0));
-        let mark = *known;
-        let here = |key: &&ObjectKey| self.scope_of(key) == *scope;
+        let Some(mark) = self.scopes.get_mut(scope) else { return Vec::new() };
+        mark.revision = mark.revision.max(revision.unwrap_or(0));
+        let mark = mark.revision;
+        let here = |key: &&ObjectKey| self.is_in(key, scope);
         let passed: Vec<ObjectKey> = self.unreported.range(..=mark).map(|(_, key)| key).filter(here).cloned().collect();
         // The watch has passed by these own writes: they are outside of its selector, and nobody would tell of their end.
         let outside: Vec<_> = passed.iter().filter_map(|key| self.objects.get(key).cloned()).collect();
@@ -177,15 +256,22 @@ impl Cache {
         if self.tombstones.contains_key(&object.meta().uid) {
             return Vec::new();
         }
-        let known = self.objects.get(object.key()).cloned();
+        let known = self.objects.get(object.key());
         let revision = object.meta().revision();
         match known {
             None if revision.is_some_and(|revision| revision <= self.revision_of(object.key())) => Vec::new(),
+            Some(old) if !newer(revision, old.meta().revision()) => Vec::new(),
+            _ => self.put(object),
+        }
+    }
+
+    /// Takes an object in, whatever is known of its name.
+    fn put(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
+        match self.objects.get(object.key()).cloned() {
             None => {
                 self.insert(object.clone());
                 vec![Change::Added(object)]
             }
-            Some(old) if !newer(revision, old.meta().revision()) => Vec::new(),
             Some(old) if old.meta().uid == object.meta().uid => {
                 self.change(&old, object.clone());
                 vec![Change::Updated { old, new: object }]
@@ -228,8 +314,8 @@ impl Cache {
 
     fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
-        // A list from a server that is behind what was already seen says nothing new.
-        let mark = self.revisions.get(scope).copied().unwrap_or(0);
+        // A list from a server that is behind what was already seen says nothing new; nor does one that nobody wants.
+        let Some(mark) = self.scopes.get(scope).map(|mark| mark.revision) else { return Vec::new() };
         if list.is_some_and(|list| list < mark) {
             return Vec::new();
         }
@@ -239,31 +325,56 @@ impl Cache {
         // The list of one namespace knows nothing of the deletes in another.
         let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         self.tombstones.retain(|uid, key| uids.contains(uid.as_str()) || !listed_here(key));
-        let mut vanished: Vec<_> = self
-            .objects
-            .values()
-            .filter(|known| listed_here(known.key()))
-            .filter(|known| !listed.contains_key(known.key()))
-            .filter(|known| !newer(known.meta().revision(), list) || list.is_none())
-            .cloned()
-            .collect();
-        // Handlers queue keys in the order of the changes, and one seed is to give one order.
-        vanished.sort_by(|a, b| a.key().cmp(b.key()));
+        let mut vanished = self.of_scope(scope);
+        vanished.retain(|known| !listed.contains_key(known.key()));
+        vanished.retain(|known| !newer(known.meta().revision(), list) || list.is_none());
         let mut changes = Vec::new();
         for last in vanished {
             self.remove(&last);
             changes.push(Change::Deleted { last });
         }
         // What the list has is there, however old its last change: lower the mark while it is taken in.
-        self.revisions.insert(scope.clone(), 0);
+        self.set_mark(scope, 0);
         for object in objects {
             changes.extend(self.upsert(object));
         }
-        self.revisions.insert(scope.clone(), mark.max(list.unwrap_or(0)));
+        self.set_mark(scope, mark.max(list.unwrap_or(0)));
         // What the list had is reported, and what it had not is gone.
         let reported = list.unwrap_or(0);
         self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != *scope));
         changes
+    }
+
+    /// The list is the truth, whatever was known. Versions and uids of what was undone may come again.
+    fn restore(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+        if !self.scopes.contains_key(scope) {
+            return Vec::new();
+        }
+        let here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
+        self.tombstones.retain(|_, key| !here(key));
+        self.unreported.retain(|_, key| !here(key));
+        let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
+        let mut undone = self.of_scope(scope);
+        undone.retain(|known| !listed.contains(known.key()));
+        let mut changes = Vec::new();
+        for last in undone {
+            self.remove(&last);
+            changes.push(Change::Deleted { last });
+        }
+        for object in objects {
+            let state = |object: &Stored| (object.meta().uid.clone(), object.meta().resource_version.clone());
+            if self.objects.get(object.key()).is_none_or(|known| state(known) != state(&object)) {
+                changes.extend(self.put(object));
+            }
+        }
+        self.set_mark(scope, version.parse().unwrap_or(0));
+        changes
+    }
+
+    /// The scope has been listed, up to there.
+    fn set_mark(&mut self, scope: &Scope, revision: u64) {
+        self.scopes.insert(scope.clone(), Mark { listed: true, revision });
+        self.barred.remove(scope);
     }
 
     fn insert(&mut self, object: Arc<Stored>) {

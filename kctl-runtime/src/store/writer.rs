@@ -40,8 +40,6 @@ impl Subscriber {
 /// The objects of one informer: read by many, changed by one writer task.
 pub struct SharedStore {
     cache: RwLock<Cache>,
-    /// How many scopes make it complete.
-    n_scopes: usize,
     synced: watch::Sender<bool>,
     /// Deltas that were taken in since the start.
     applied: AtomicU64,
@@ -69,17 +67,21 @@ fn tell(handler: &Handler, change: &Change<Stored>, initial: bool) {
 
 impl Default for SharedStore {
     fn default() -> Self {
-        Self::of_scopes(1)
+        Self::of_namespaces(&[])
     }
 }
 
 impl SharedStore {
-    /// A store that is filled by so many lists and watches: it has synced when each of them has listed.
-    pub fn of_scopes(n_scopes: usize) -> Self {
+    /// A store of what is in these namespaces; none is all. It has synced when each of them has been listed.
+    pub fn of_namespaces(namespaces: &[String]) -> Self {
         let (sender, receiver) = mpsc::channel(DELTAS_MAX);
+        let cache = if namespaces.is_empty() {
+            Cache::default()
+        } else {
+            Cache::of(namespaces.iter().map(|namespace| Some(namespace.as_str().into())))
+        };
         Self {
-            cache: RwLock::default(),
-            n_scopes: n_scopes.max(1),
+            cache: RwLock::new(cache),
             synced: watch::Sender::new(false),
             applied: AtomicU64::new(0),
             sender,
@@ -121,11 +123,11 @@ impl SharedStore {
     }
 
     fn apply(&self, delta: Delta, subscribers: &mut Vec<Subscriber>, waiting: &mut Vec<oneshot::Sender<()>>) {
-        let listed = matches!(delta, Delta::Replace(..));
+        let listed = matches!(delta, Delta::Replace(..) | Delta::Restore(..));
         let initial = listed && !*self.synced.borrow();
-        let (changes, n_scopes) = {
+        let (changes, complete) = {
             let mut cache = self.cache.write();
-            (cache.apply(delta), cache.n_scopes())
+            (cache.apply(delta), cache.is_complete())
         };
         subscribers.retain(Subscriber::is_alive);
         for change in &changes {
@@ -133,8 +135,10 @@ impl SharedStore {
                 tell(handler, change, initial);
             }
         }
-        if listed && n_scopes >= self.n_scopes {
-            self.synced.send_replace(true);
+        if complete != *self.synced.borrow() {
+            self.synced.send_replace(complete);
+        }
+        if complete {
             for done in waiting.drain(..) {
                 let _left = done.send(());
             }
@@ -175,13 +179,13 @@ impl SharedStore {
         self.cache.write().add_index(name, values_of);
     }
 
-    /// Returns once the first complete list is in the store.
+    /// Returns once everything that is wanted has been listed.
     pub async fn wait_until_synced(&self) {
         let mut synced = self.synced.subscribe();
         let _closed = synced.wait_for(|synced| *synced).await;
     }
 
-    /// Whether a complete list has been taken in.
+    /// Whether everything that is wanted has been listed: not before the first list, nor while the kind is not there.
     pub fn is_synced(&self) -> bool {
         *self.synced.borrow()
     }
@@ -189,6 +193,11 @@ impl SharedStore {
     /// Up to which revision the source has reported.
     pub fn revision(&self) -> u64 {
         self.cache.read().revision()
+    }
+
+    /// Whether nothing may be written in a namespace, because the store does not know (any longer) what is there.
+    pub(crate) fn bars(&self, namespace: Option<&str>) -> bool {
+        self.cache.read().bars(namespace)
     }
 
     /// Deltas that were taken in since the start: it grows as long as there are any.

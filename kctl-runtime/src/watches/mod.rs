@@ -68,6 +68,9 @@ pub enum WatchError {
     /// The API server did not say what kinds it has.
     #[error(transparent)]
     Discovery(#[from] ApiError),
+    /// Nothing is limited to namespaces.
+    #[error("no controller is limited to namespaces: all of them are watched")]
+    NotLimited,
     /// Too many are open.
     #[error("{INFORMERS_MAX} informers are open, which is the most; drop watches that are not needed")]
     TooMany,
@@ -172,6 +175,32 @@ impl Watches {
     /// What is watched now, by controllers and at run time, and how many use each.
     pub fn open(&self) -> Vec<(Identity, usize)> {
         self.informers.open().into_iter().map(|(source, n_users)| (source.identity().clone(), n_users)).collect()
+    }
+
+    /// The namespaces that controllers are limited to now, by their declaration or `--namespace`; none without a limit.
+    pub fn namespaces(&self) -> Vec<String> {
+        self.informers.namespaces()
+    }
+
+    /// Has every controller that is limited to namespaces work in this one as well. They pause until their caches have it. The
+    /// role in the new namespace has to be there: without it they stay where they are ([`Source::health`]).
+    ///
+    /// # Errors
+    /// When no controller is limited to namespaces.
+    ///
+    /// [`Source::health`]: crate::source::Source::health
+    pub async fn add_namespace(&self, namespace: &str) -> Result<(), WatchError> {
+        self.informers.add_namespace(namespace).await
+    }
+
+    /// Has no controller that is limited to namespaces work in this one any more. From the return on nothing is written there
+    /// by what was cached: a reconcile that still runs gets [`ApiError::NotFollowed`]. Its objects leave the caches as
+    /// deletes. Without the last namespace controllers have nothing to do.
+    ///
+    /// # Errors
+    /// When no controller is limited to namespaces.
+    pub async fn remove_namespace(&self, namespace: &str) -> Result<(), WatchError> {
+        self.informers.remove_namespace(namespace).await
     }
 
     fn client(&self, cluster: &str) -> Result<&Client, WatchError> {
