@@ -200,7 +200,14 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
             subscription.delivered().await;
         }
         match &leadership {
-            Some(leadership) => leadership.led().await,
+            Some(leadership) => {
+                let led = leadership.led().await;
+                if led {
+                    // The leader before wrote until it was over: a cache that is older would have it done again.
+                    env.make_current().await;
+                }
+                led
+            }
             None => true,
         }
     };

@@ -72,6 +72,11 @@ impl Env {
         self.caches().all(|source| source.store().is_synced())
     }
 
+    /// Returns once all caches have everything that was there when it was called.
+    pub(crate) async fn make_current(&self) {
+        futures::future::join_all(self.caches().map(|source| source.make_current())).await;
+    }
+
     /// Returns once all caches have what they should.
     pub(crate) async fn complete(&self) {
         while !self.is_complete() {

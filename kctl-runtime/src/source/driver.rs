@@ -244,6 +244,10 @@ impl Source {
         self.scopes.borrow().iter().flatten().map(ToString::to_string).collect()
     }
 
+    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
+        self.scopes.borrow().clone()
+    }
+
     /// Whether it lists and watches a scope now.
     pub(crate) fn has(&self, scope: &Scope) -> bool {
         self.scopes.borrow().contains(scope)
@@ -290,6 +294,12 @@ impl Source {
         version: Option<String>,
         token: Option<String>,
     ) -> Option<Duration> {
+        let input = self.ask_page(scope, version, token).await;
+        self.perform(reflector, input).await
+    }
+
+    /// Asks for a page.
+    pub(super) async fn ask_page(&self, scope: &Scope, version: Option<String>, token: Option<String>) -> Input {
         let mut query = format!("limit={PAGE_LEN}");
         if let Some(token) = token {
             query += &format!("&continue={}", transport::escape(&token));
@@ -298,11 +308,10 @@ impl Source {
             query += &format!("&resourceVersion={version}&resourceVersionMatch=NotOlderThan");
         }
         let operation = format!("list {}", self.identity.kind.plural);
-        let input = match transport::get(&self.client, &operation, &self.path(scope, &query)).await {
+        match transport::get(&self.client, &operation, &self.path(scope, &query)).await {
             Ok(body) => self.read_page(&operation, &body),
             Err(error) => Input::Failed(error),
-        };
-        self.perform(reflector, input).await
+        }
     }
 
     async fn probe(&self, reflector: &mut Reflector, scope: &Scope) -> Option<Duration> {
@@ -459,7 +468,7 @@ impl Source {
     }
 
     /// A failure that goes on is said again from time to time, not at each try.
-    fn report(&self, error: &ApiError) {
+    pub(super) fn report(&self, error: &ApiError) {
         let text = format!("{error}{}", self.advice(error));
         self.health.write().failure = Some(error.clone());
         let mut reported = self.reported.lock();
@@ -501,16 +510,9 @@ impl Source {
     /// Lists what is in a namespace and takes it in as if this process had written it: afterwards the cache has all that
     /// any earlier write has left there, also one whose outcome is not known.
     pub(crate) async fn refresh(&self, namespace: Option<&str>) -> Result<(), ApiError> {
-        let scope = namespace.map(Arc::from);
-        let operation = format!("list {}", self.identity.kind.plural);
-        let mut token: Option<String> = None;
+        let (scope, mut token) = (namespace.map(Arc::from), None);
         loop {
-            let mut query = format!("limit={PAGE_LEN}");
-            if let Some(token) = &token {
-                query += &format!("&continue={}", transport::escape(token));
-            }
-            let body = transport::get(&self.client, &operation, &self.path(&scope, &query)).await?;
-            match self.read_page(&operation, &body) {
+            match self.ask_page(&scope, None, token).await {
                 Input::Page { objects, token: next, .. } => {
                     for object in objects {
                         self.store.acknowledged(Delta::Written(object)).await;
@@ -518,7 +520,7 @@ impl Source {
                     token = next.filter(|next| !next.is_empty());
                 }
                 Input::Failed(error) => return Err(error),
-                _ => {}
+                _ => return Ok(()),
             }
             if token.is_none() {
                 return Ok(());
@@ -526,7 +528,7 @@ impl Source {
         }
     }
 
-    fn path(&self, scope: &Scope, query: &str) -> String {
+    pub(super) fn path(&self, scope: &Scope, query: &str) -> String {
         let identity = &self.identity;
         let mut path = format!("{}?{query}", identity.kind.path(scope.as_deref()));
         for (name, selector) in [("labelSelector", &identity.labels), ("fieldSelector", &identity.fields)] {

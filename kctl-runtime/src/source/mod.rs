@@ -1,10 +1,12 @@
 //! API server → deltas: lists and watches one informer identity and hands deltas on to its store.
 
+mod current;
 mod driver;
 mod lines;
 mod reflector;
 mod spread;
 
+pub(crate) use current::Present;
 pub(crate) use driver::fits;
 pub use driver::{Check, Health, Source};
 pub use reflector::{Effect, Input, Reflector, Request};

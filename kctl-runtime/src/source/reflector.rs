@@ -141,6 +141,13 @@ impl Reflector {
         }
     }
 
+    /// One that lists the newest state in pages.
+    pub(super) fn lists(scope: Scope) -> Self {
+        let mut reflector = Self::of(scope);
+        reflector.fall_back();
+        reflector
+    }
+
     /// What to ask now.
     pub fn request(&self) -> &Request {
         &self.request

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Change, IndexFn};
-use crate::{key::ObjectKey, object::Stored};
+use crate::{key::ObjectKey, object::Stored, source::Present};
 
 /// How many uids of deleted objects are remembered at most; beyond it the oldest knowledge goes, and only a
 /// relist older than that delete could show the object again.
@@ -218,6 +218,22 @@ impl Cache {
             self.objects.values().filter(|object| self.is_in(object.key(), scope)).cloned().collect();
         objects.sort_by(|a, b| a.key().cmp(b.key()));
         objects
+    }
+
+    /// Whether it has everything of a scope that is there, or something newer.
+    pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
+        let is_known = |(key, (uid, version)): (&ObjectKey, &(String, String))| match self.objects.get(key) {
+            Some(known) if known.meta().resource_version == *version => true,
+            Some(known) => {
+                known.meta().revision().zip(version.parse().ok()).is_some_and(|(known, there)| known > there)
+            }
+            None => self.tombstones.contains_key(uid),
+        };
+        let is_there = |known: &Arc<Stored>| {
+            let is_newer = || known.meta().revision().zip(present.version).is_some_and(|(known, list)| known > list);
+            present.objects.contains_key(known.key()) || is_newer()
+        };
+        present.objects.iter().all(is_known) && self.of_scope(scope).iter().all(is_there)
     }
 
     fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {

@@ -11,8 +11,8 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{Change, Delta, IndexFn, cache::Cache};
-use crate::{key::ObjectKey, object::Stored};
+use super::{Change, Delta, IndexFn, Scope, cache::Cache};
+use crate::{key::ObjectKey, object::Stored, source::Present};
 
 /// Deltas that wait for the writer; a source that finds the channel full waits, which holds its watch back.
 pub const DELTAS_MAX: usize = 1024;
@@ -198,6 +198,11 @@ impl SharedStore {
     /// Whether nothing may be written in a namespace, because the store does not know (any longer) what is there.
     pub(crate) fn bars(&self, namespace: Option<&str>) -> bool {
         self.cache.read().bars(namespace)
+    }
+
+    /// Whether it has everything of a scope that is there, or something newer.
+    pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
+        self.cache.read().has_all(scope, present)
     }
 
     /// Deltas that were taken in since the start: it grows as long as there are any.
