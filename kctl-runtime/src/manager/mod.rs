@@ -53,6 +53,7 @@ pub struct Manager {
     elector: Option<Elector>,
     graceful_timeout: Option<Duration>,
     servers: Vec<(TcpListener, Page)>,
+    bounds: Vec<Bound>,
     namespaces: Vec<String>,
     stopping: watch::Sender<bool>,
     recorders: Vec<Task>,
@@ -76,11 +77,20 @@ struct Registered {
     workers: Task,
 }
 
+/// A bound that something beside the loop keeps, shown with those of the loop.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pub(crate) name: &'static str,
+    pub(crate) used: Arc<dyn Fn() -> usize + Send + Sync>,
+    pub(crate) limit: usize,
+}
+
 /// A running manager, as seen from outside.
 #[derive(Clone)]
 pub struct View {
     sources: Vec<Arc<Source>>,
     informers: Informers,
+    bounds: Vec<Bound>,
     queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
     recorders: Vec<RecorderView>,
     leadership: Option<Leadership>,
@@ -100,6 +110,7 @@ impl Manager {
             elector: None,
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
             servers: Vec::new(),
+            bounds: Vec::new(),
             namespaces: Vec::new(),
             stopping: watch::Sender::new(false),
             recorders: Vec::new(),
@@ -266,6 +277,11 @@ impl Manager {
         self.background.push(Box::pin(task));
     }
 
+    /// Shows a bound of something beside the loop in the metrics: how much of it is used.
+    pub fn show_bound(&mut self, name: &'static str, limit: usize, used: impl Fn() -> usize + Send + Sync + 'static) {
+        self.bounds.push(Bound { name, used: Arc::new(used), limit });
+    }
+
     /// Its metrics; add your own by [`Metrics::register`].
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
@@ -276,6 +292,7 @@ impl Manager {
         View {
             sources: self.sources(),
             informers: self.informers.0.clone(),
+            bounds: self.bounds.clone(),
             queues: self.controllers.iter().map(|c| (c.env.spec.clone(), c.queue.clone())).collect(),
             recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
@@ -302,6 +319,15 @@ impl View {
     /// The sources.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.sources
+    }
+
+    /// All informers, also those that were opened at run time, and how many use each.
+    pub(crate) fn informers(&self) -> &Informers {
+        &self.informers
+    }
+
+    pub(crate) fn bounds(&self) -> &[Bound] {
+        &self.bounds
     }
 
     pub(crate) fn recorders(&self) -> &[RecorderView] {

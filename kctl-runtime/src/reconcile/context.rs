@@ -72,7 +72,7 @@ impl Env {
         self.caches().all(|source| source.store().is_synced())
     }
 
-    /// Returns once all caches have everything that was there when it was called.
+    /// Returns once all caches have everything that was there when the process began to lead.
     pub(crate) async fn make_current(&self) {
         futures::future::join_all(self.caches().map(|source| source.make_current())).await;
     }

@@ -47,9 +47,13 @@ pub(crate) struct Present {
 }
 
 impl Source {
-    /// Returns once the store has everything that was there when it was called. One request when it has it already; it is
-    /// repeated until it succeeds.
+    /// Returns once the store has everything that was there when this was first called, however many controllers call it: a
+    /// process begins to lead once. One request when it has it already; it is repeated until it succeeds.
     pub(crate) async fn make_current(&self) {
+        self.compared.get_or_init(|| self.compare()).await;
+    }
+
+    async fn compare(&self) {
         for scope in self.scopes() {
             let mut spread = Spread::of((self.identity(), &scope, "current"));
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);

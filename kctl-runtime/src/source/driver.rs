@@ -18,7 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, OnceCell, watch},
     time::Instant,
 };
 
@@ -72,6 +72,8 @@ pub struct Source {
     health: RwLock<Health>,
     /// Ends the present watch: somebody has seen that the kind is gone.
     doubted: Notify,
+    /// Set once the store has been compared with the newest state.
+    pub(super) compared: OnceCell<()>,
     /// The failure that was last reported, and when.
     reported: Mutex<Option<(String, Instant)>>,
 }
@@ -135,6 +137,7 @@ impl Source {
             checks: RwLock::default(),
             health: RwLock::default(),
             doubted: Notify::new(),
+            compared: OnceCell::new(),
             reported: Mutex::default(),
         }
     }

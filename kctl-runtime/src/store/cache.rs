@@ -52,6 +52,8 @@ struct Mark {
 /// The state behind a store.
 pub(crate) struct Cache {
     objects: HashMap<ObjectKey, Arc<Stored>>,
+    /// Length of the JSON of all objects.
+    n_bytes: usize,
     namespaces: HashMap<Option<Arc<str>>, BTreeSet<ObjectKey>>,
     owners: HashMap<String, BTreeSet<ObjectKey>>,
     user: Vec<UserIndex>,
@@ -82,6 +84,7 @@ impl Cache {
     pub(crate) fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self {
             objects: HashMap::new(),
+            n_bytes: 0,
             namespaces: HashMap::new(),
             owners: HashMap::new(),
             user: Vec::new(),
@@ -102,6 +105,10 @@ impl Cache {
 
     pub(crate) fn len(&self) -> usize {
         self.objects.len()
+    }
+
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.n_bytes
     }
 
     /// The lowest of all scopes.
@@ -404,6 +411,7 @@ impl Cache {
                 index.keys.entry(value).or_default().insert(key.clone());
             }
         }
+        self.n_bytes += object.json().len();
         self.objects.insert(key, object);
     }
 
@@ -434,6 +442,7 @@ impl Cache {
             }
         }
         if let Some(known) = self.objects.get_mut(old.key()) {
+            self.n_bytes = self.n_bytes + new.json().len() - old.json().len();
             *known = new;
         }
         self.forget_write(old);
@@ -448,7 +457,9 @@ impl Cache {
 
     fn remove(&mut self, object: &Arc<Stored>) {
         let key = object.key();
-        self.objects.remove(key);
+        if let Some(known) = self.objects.remove(key) {
+            self.n_bytes -= known.json().len();
+        }
         self.forget_write(object);
         take(&mut self.namespaces, &key.namespace, key);
         if let Some(owner) = object.meta().controller() {
@@ -616,5 +627,86 @@ mod tests {
     fn empty_sets_leave_the_indexes() {
         let cache = check(vec![list(&[pod("x", "1", 5)], "5"), Delta::Delete(pod("x", "1", 8))], "+x@5 -x@8");
         assert!(cache.owners.is_empty() && cache.namespaces.is_empty());
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_objects_that_are_there() {
+        let (x, y) = (pod("x", "1", 5), pod("y", "2", 4));
+        let (n_x, n_y, n_newer) = (x.json().len(), y.json().len(), pod("x", "1", 12345).json().len());
+        let steps = [
+            (vec![list(&[x.clone(), y.clone()], "5")], n_x + n_y),
+            (vec![Delta::Apply(pod("x", "1", 12345))], n_newer + n_y),
+            (vec![Delta::Delete(pod("y", "2", 12346))], n_newer),
+            (vec![Delta::Clear(None)], 0),
+        ];
+        let mut cache = Cache::default();
+        for (deltas, expected) in steps {
+            for delta in deltas {
+                cache.apply(delta);
+            }
+            assert_eq!(cache.n_bytes(), expected);
+        }
+    }
+
+    #[test]
+    fn object_outside_of_the_namespaces_is_not_kept_whoever_tells_of_it() {
+        let mut cache = Cache::of([Some("b".into())]);
+        for delta in [
+            Delta::Written(pod("x", "1", 5)),
+            Delta::Apply(pod("x", "1", 6)),
+            Delta::Replace(Some("a".into()), vec![pod("x", "1", 6)], "6".into()),
+            Delta::Delete(pod("x", "1", 7)),
+        ] {
+            assert!(cache.apply(delta).is_empty());
+        }
+        assert!(!cache.is_complete() && cache.revision() == 0);
+    }
+
+    #[test]
+    fn scope_is_complete_and_written_to_from_its_list_until_it_is_opened_again() {
+        let mut cache = Cache::of([Some("a".into())]);
+        assert!(!cache.is_complete() && !cache.bars(Some("a")));
+        let scope = || Some("a".into());
+        let steps = [
+            (Delta::Replace(scope(), vec![pod("x", "1", 5)], "5".into()), true, false),
+            (Delta::Open(scope()), false, true),
+            (Delta::Replace(scope(), vec![pod("x", "1", 5)], "6".into()), true, false),
+            (Delta::Clear(scope()), true, false),
+            (Delta::Close(scope()), true, true),
+            (Delta::Open(scope()), false, true),
+            (Delta::Restore(scope(), Vec::new(), "2".into()), true, false),
+        ];
+        for (delta, complete, barred) in steps {
+            let text = format!("{delta:?}");
+            cache.apply(delta);
+            assert_eq!((cache.is_complete(), cache.bars(Some("a"))), (complete, barred), "{text}");
+            assert!(!cache.bars(Some("b")), "what was never followed is nobody's business");
+        }
+    }
+
+    #[test]
+    fn restored_state_is_the_truth_whatever_was_known() {
+        let restore = |objects: &[Arc<Stored>], version: &str| Delta::Restore(None, objects.to_vec(), version.into());
+        let begin = || list(&[pod("x", "1", 50), pod("y", "2", 60)], "70");
+        let key = pod("y", "2", 60).key().clone();
+        let cases = [
+            (vec![begin(), restore(&[pod("x", "1", 50)], "55")], "+x@50 +y@60 -y@60"),
+            (vec![begin(), restore(&[pod("x", "1", 40), pod("y", "2", 60)], "65")], "+x@50 +y@60 ~x@40"),
+            (vec![begin(), restore(&[pod("x", "3", 40)], "45")], "+x@50 +y@60 -y@60 -x@50 +x@40"),
+            // An own delete is undone, and an own write that nobody reported never was.
+            (
+                vec![begin(), Delta::Gone(key, "2".into()), restore(&[pod("x", "1", 50), pod("y", "2", 60)], "65")],
+                "+x@50 +y@60 -y@60 +y@60",
+            ),
+            (
+                vec![begin(), Delta::Written(pod("z", "4", 80)), restore(&[], "30")],
+                "+x@50 +y@60 +z@80 -x@50 -y@60 -z@80",
+            ),
+            // Versions that were seen before come again.
+            (vec![begin(), restore(&[], "30"), Delta::Apply(pod("x", "5", 31))], "+x@50 +y@60 -x@50 -y@60 +x@31"),
+        ];
+        for (deltas, expected) in cases {
+            check(deltas, expected);
+        }
     }
 }

@@ -1,15 +1,20 @@
 //! The one task that changes a store: reads deltas in order, applies each, calls the handlers, acknowledges.
 
 use std::{
+    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
 
 use super::{Change, Delta, IndexFn, Scope, cache::Cache};
 use crate::{key::ObjectKey, object::Stored, source::Present};
@@ -44,6 +49,8 @@ pub struct SharedStore {
     /// Deltas that were taken in since the start.
     applied: AtomicU64,
     sender: mpsc::Sender<Message>,
+    /// Since when each delta waits, in their order.
+    waiting: Mutex<VecDeque<Instant>>,
     receiver: Mutex<Option<mpsc::Receiver<Message>>>,
 }
 
@@ -85,6 +92,7 @@ impl SharedStore {
             synced: watch::Sender::new(false),
             applied: AtomicU64::new(0),
             sender,
+            waiting: Mutex::default(),
             receiver: Mutex::new(Some(receiver)),
         }
     }
@@ -102,6 +110,7 @@ impl SharedStore {
             match message {
                 Message::Delta(delta, done) => {
                     self.apply(delta, &mut subscribers, &mut waiting);
+                    self.waiting.lock().pop_front();
                     self.applied.fetch_add(1, Ordering::Relaxed);
                     done.map(|done| done.send(()));
                 }
@@ -147,13 +156,22 @@ impl SharedStore {
 
     /// Hands a delta to the writer without waiting for its effect.
     pub async fn push(&self, delta: Delta) {
-        let _closed = self.sender.send(Message::Delta(delta, None)).await;
+        self.send(delta, None).await;
+    }
+
+    /// Whether it was sent.
+    async fn send(&self, delta: Delta, done: Option<oneshot::Sender<()>>) -> bool {
+        let since = Instant::now();
+        let Ok(place) = self.sender.reserve().await else { return false };
+        self.waiting.lock().push_back(since);
+        place.send(Message::Delta(delta, done));
+        true
     }
 
     /// Hands a delta to the writer and returns once readers see it.
     pub async fn acknowledged(&self, delta: Delta) {
         let (done, seen) = oneshot::channel();
-        if self.sender.send(Message::Delta(delta, Some(done))).await.is_ok() {
+        if self.send(delta, Some(done)).await {
             let _closed = seen.await;
         }
     }
@@ -213,6 +231,17 @@ impl SharedStore {
     /// Deltas that wait for the writer.
     pub fn backlog(&self) -> usize {
         self.sender.max_capacity() - self.sender.capacity()
+    }
+
+    /// How long the delta that is taken in next, or is being taken in, has waited: so much the store may be behind what the
+    /// process has been told. Zero when none waits.
+    pub fn lag(&self) -> Duration {
+        self.waiting.lock().front().map_or(Duration::ZERO, Instant::elapsed)
+    }
+
+    /// Length of the JSON of all objects: the larger part of what a cache holds.
+    pub fn n_bytes(&self) -> usize {
+        self.cache.read().n_bytes()
     }
 
     /// Deleted objects that are remembered until the watch has told of them; at most [`TOMBSTONES_MAX`](super::TOMBSTONES_MAX).

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     panic::AssertUnwindSafe,
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use futures::FutureExt;
@@ -11,7 +11,7 @@ use kube::Client;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, task::JoinSet};
 
-use super::WatchError;
+use super::{WatchError, mailbox::Mailbox};
 use crate::{
     source::{Identity, Source},
     store::{Delta, Scope, SharedStore},
@@ -28,6 +28,7 @@ pub(crate) struct Informers {
     /// Why a part of an informer ended, which none does by itself.
     failed: watch::Sender<Option<String>>,
     closed: watch::Sender<bool>,
+    mailboxes: Arc<Mutex<Vec<Weak<Mailbox>>>>,
     /// Namespaces are changed by one at a time.
     changing: Arc<tokio::sync::Mutex<()>>,
 }
@@ -80,6 +81,7 @@ impl Informers {
             table: Arc::default(),
             failed: watch::Sender::new(None),
             closed: watch::Sender::new(false),
+            mailboxes: Arc::default(),
             changing: Arc::default(),
         }
     }
@@ -120,6 +122,17 @@ impl Informers {
     pub(crate) fn open(&self) -> Vec<(Arc<Source>, usize)> {
         let table = self.table.lock();
         table.informers.values().map(|informer| (informer.source.clone(), informer.n_users)).collect()
+    }
+
+    pub(super) fn note(&self, mailbox: &Arc<Mailbox>) {
+        let mut mailboxes = self.mailboxes.lock();
+        mailboxes.retain(|mailbox| mailbox.strong_count() > 0);
+        mailboxes.push(Arc::downgrade(mailbox));
+    }
+
+    /// Changes that wait for the user of a watch who is most behind.
+    pub(crate) fn most_waiting(&self) -> usize {
+        self.mailboxes.lock().iter().filter_map(Weak::upgrade).map(|mailbox| mailbox.len()).max().unwrap_or(0)
     }
 
     /// Those whose namespaces can be changed, and whether each runs.

@@ -35,6 +35,7 @@ pub struct Watch<T> {
 impl<T: Projection> Watch<T> {
     pub(super) async fn open(held: Held) -> Self {
         let mailbox = Arc::new(Mailbox::default());
+        held.informers().note(&mailbox);
         let inlet = Inlet::new(mailbox.clone());
         let handler: Handler = Arc::new(move |change, _initial| inlet.put(change));
         let alive = Arc::new(());

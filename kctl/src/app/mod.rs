@@ -317,6 +317,8 @@ impl App {
             manager.metrics().register(register);
         }
         self.triggers.connect(&manager);
+        let triggers = self.triggers.clone();
+        manager.show_bound("triggers", TRIGGERS_WAITING_MAX, move || triggers.n_waiting());
         for (spec, open) in &self.streams {
             manager.background(open(self.env(&manager, spec())));
         }
