@@ -28,6 +28,9 @@ use crate::{
 /// Events that wait when all work is done are sent within this time, or dropped.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
+/// A reconcile that takes so long is reported.
+const HANGING_AFTER: Duration = Duration::from_secs(60);
+
 /// Why a manager ended other than by being told to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -220,7 +223,26 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
         tokio::select! {
             () = workers => {}
             () = resync(&env, &queue) => {}
+            () = report_hanging(&env, &queue) => {}
         }
+    }
+}
+
+/// Says once a minute which reconcile has been running for longest, where one hangs: it holds its worker.
+async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>) {
+    loop {
+        tokio::time::sleep(HANGING_AFTER).await;
+        let hanging = queue.processing_for(HANGING_AFTER);
+        let Some((key, since)) = hanging.first() else { continue };
+        let ends =
+            if env.spec.timeout.is_none() { "; `timeout = \"…\"` in its declaration would end it" } else { "" };
+        tracing::warn!(
+            controller = env.spec.name,
+            %key,
+            "a reconcile has been running for {} s{ends}; so do {} others",
+            since.as_secs(),
+            hanging.len() - 1
+        );
     }
 }
 

@@ -21,23 +21,25 @@ const OPAQUE_TRIES: u32 = 12;
 
 #[derive(Deserialize)]
 struct Listed {
-    metadata: Version,
+    metadata: State,
     #[serde(default)]
     items: Vec<Item>,
 }
 
 #[derive(Deserialize)]
 struct Item {
-    metadata: Version,
+    metadata: State,
 }
 
+/// What names a state: of an object, or of a list.
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Version {
+#[serde(default)]
+struct State {
     namespace: Option<String>,
     name: String,
     uid: String,
-    resource_version: String,
+    #[serde(rename = "resourceVersion")]
+    version: String,
 }
 
 /// What is there now: uid and version of each object, and the version of the whole.
@@ -76,10 +78,10 @@ impl Source {
         let unreadable =
             |error: serde_json::Error| ApiError::Unreadable { operation: operation.clone(), cause: error.to_string() };
         let Listed { metadata, items } = serde_json::from_str(&body).map_err(unreadable)?;
-        let version = metadata.resource_version.parse().ok();
+        let version = metadata.version.parse().ok();
         let objects = items.into_iter().map(|Item { metadata }| {
             let key = ObjectKey::new(metadata.namespace.as_deref(), &metadata.name);
-            (key, (metadata.uid, metadata.resource_version))
+            (key, (metadata.uid, metadata.version))
         });
         let present = Present { objects: objects.collect(), version };
         if self.store().has_all(scope, &present) {

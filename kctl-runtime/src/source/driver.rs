@@ -36,6 +36,9 @@ use crate::{
 
 /// Shortest life that is asked of a watch; the longest is twice that, as client-go does. The server ends it, not the client.
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
+/// The scopes that are reflected, with what ends each.
+type Handles = BTreeMap<Scope, AbortHandle>;
+
 /// What every watch asks for.
 const WATCH: &str = "watch=true&allowWatchBookmarks=true";
 /// Silence that is longer than the asked life of a watch by so much means that the connection is dead.
@@ -214,10 +217,12 @@ impl Source {
     /// Dropping the future ends the watch; the store keeps what it has.
     pub async fn run(&self) {
         let mut wanted = self.scopes.subscribe();
-        let (mut running, mut handles) = (FuturesUnordered::new(), BTreeMap::<Scope, AbortHandle>::new());
+        let (mut running, mut handles) = (FuturesUnordered::new(), Handles::new());
         loop {
             let scopes = wanted.borrow_and_update().clone();
-            for (scope, handle) in handles.extract_if(.., |scope, _| !scopes.contains(scope)) {
+            let (stay, go): (Handles, Handles) = handles.into_iter().partition(|(scope, _)| scopes.contains(scope));
+            handles = stay;
+            for (scope, handle) in go {
                 // After this nothing of it comes any more.
                 handle.abort();
                 self.store.push(Delta::Close(scope)).await;
@@ -231,7 +236,7 @@ impl Source {
             }
             let changed = async {
                 if wanted.changed().await.is_err() {
-                    pending().await
+                    pending::<()>().await;
                 }
             };
             tokio::select! {
@@ -462,7 +467,18 @@ impl Source {
         let mut wait = None;
         for effect in reflector.on(input) {
             match effect {
-                Effect::Emit(delta) => self.store.push(delta).await,
+                Effect::Emit(delta) => {
+                    if let Delta::Restore(_, objects, version) = &delta {
+                        let (kind, n_objects) = (&self.identity.kind.plural, objects.len());
+                        tracing::warn!(
+                            kind,
+                            version,
+                            n_objects,
+                            "the API server's state went back: what is cached follows it"
+                        );
+                    }
+                    self.store.push(delta).await;
+                }
                 Effect::Wait(duration) => wait = Some(duration),
                 Effect::Next => {}
             }
