@@ -18,6 +18,7 @@ pub mod source;
 pub mod spec;
 pub mod store;
 mod trim;
+pub mod watches;
 pub mod worker;
 
 pub mod __private;

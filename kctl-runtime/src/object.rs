@@ -9,7 +9,7 @@ use std::{
 
 use kube::{
     Resource,
-    core::{ClusterResourceScope, NamespaceResourceScope},
+    core::{ApiResource, ClusterResourceScope, NamespaceResourceScope},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -91,6 +91,11 @@ impl Kind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// As roles and kubectl name it: `pods`, `deployments.apps`.
+    pub fn resource(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
     /// The path of the collection, in one namespace or over all.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api/" } else { "/apis/" };
@@ -99,6 +104,13 @@ impl Kind {
             Some(ns) => format!("{root}{api}/namespaces/{ns}/{}", self.plural),
             None => format!("{root}{api}/{}", self.plural),
         }
+    }
+}
+
+impl From<&ApiResource> for Kind {
+    fn from(resource: &ApiResource) -> Self {
+        let ApiResource { group, version, kind, plural, .. } = resource.clone();
+        Self { group, version, kind, plural }
     }
 }
 
@@ -231,20 +243,31 @@ impl Stored {
     /// # Errors
     /// When the object does not fit the type. The source of objects checks that before they are stored.
     pub fn decode<K: Object>(&self) -> Result<Arc<K>, DecodeError> {
+        self.decode_as(&K::kind(&()))
+    }
+
+    pub(crate) fn decode_as<T>(&self, kind: &str) -> Result<Arc<T>, DecodeError>
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+    {
         if let Some(value) = self.decoded.get()
-            && let Ok(value) = value.clone().downcast::<K>()
+            && let Ok(value) = value.clone().downcast::<T>()
         {
             return Ok(value);
         }
-        let value: K = serde_json::from_str(&self.json).map_err(|source| DecodeError {
-            kind: K::kind(&()).into_owned(),
-            name: self.key.to_string(),
-            source,
-        })?;
-        let value = Arc::new(value);
+        let value = Arc::new(self.decode_once::<T>(kind)?);
         // Another type may have come first: then this one is decoded at each read.
         let _taken = self.decoded.set(value.clone());
         Ok(value)
+    }
+
+    /// The object as a type that is not kept.
+    pub(crate) fn decode_once<T: DeserializeOwned>(&self, kind: &str) -> Result<T, DecodeError> {
+        serde_json::from_str(&self.json).map_err(|source| DecodeError {
+            kind: kind.into(),
+            name: self.key.to_string(),
+            source,
+        })
     }
 }
 
