@@ -149,6 +149,17 @@ impl ApiServer {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
+    /// A server with the same objects and the same history, which go ways of their own from here on. Its simulated time
+    /// starts anew.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn fork(&self, seed: u64) -> Self {
+        let state = self.state.lock().fork(Clock::Simulated(Instant::now()), seed);
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
     /// The server as a service, for a user who may do everything.
     pub fn service(&self) -> InProcess {
         self.service_as(User::admin())
