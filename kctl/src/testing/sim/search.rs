@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::{
     checks::Found,
     normal::Normal,
-    plan::{Fault, Points},
+    plan::{Fault, Points, evenly},
     report::{Failure, Report},
     run::{Outcome, broken, prepare, run},
     scenario::Scenario,
@@ -74,9 +74,9 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Each single fault.
-    pub(super) fn singles(&self) -> Vec<Case> {
-        let singles = self.points.singles().into_iter().enumerate();
+    /// Single faults, with their numbers among all of them.
+    pub(super) fn singles(&self, max: usize) -> Vec<Case> {
+        let singles = evenly(self.points.singles().into_iter().enumerate().collect(), max).into_iter();
         singles.map(|(n, fault)| Case { name: format!("single-{n}"), seed: 0, plan: vec![fault] }).collect()
     }
 
