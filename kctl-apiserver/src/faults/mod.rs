@@ -3,6 +3,8 @@
 mod rule;
 mod service;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -70,12 +70,7 @@ impl Table {
     }
 
     fn fork(&self) -> Self {
-        Self {
-            objects: self.objects.clone(),
-            history: self.history.clone(),
-            changed: Arc::default(),
-            ..*self
-        }
+        Self { objects: self.objects.clone(), history: self.history.clone(), changed: Arc::default(), ..*self }
     }
 
     /// The objects of a namespace, or all, by namespace and name, from after a key on.

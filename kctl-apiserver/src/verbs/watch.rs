@@ -90,7 +90,7 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
     } else if asked == 0 {
         start.revision = revision;
     }
-    Ok(Answer { payload: Payload::Watch(start), ..Answer::ok(Value::Null) })
+    Ok(Answer { payload: Payload::Watch(Box::new(start)), ..Answer::ok(Value::Null) })
 }
 
 fn check_initial(call: &Call) -> Result<(), Refusal> {
@@ -212,7 +212,6 @@ impl Watcher {
             }
             // Before the look at the history, so that no change falls between look and wait.
             let changed = self.start.changes.clone().notified_owned();
-            let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
             match self.read() {
                 Next::Events(events) => return Some(self.lines(events)),
                 Next::TooOld => {
@@ -222,6 +221,7 @@ impl Watcher {
                 }
                 Next::Nothing => {}
             }
+            let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
             tokio::select! {
                 biased;
                 () = changed => {}
