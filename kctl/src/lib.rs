@@ -63,4 +63,6 @@ mod guide {
     struct Permissions;
     #[doc = include_str!("../../guide/attributes.md")]
     struct Attributes;
+    #[doc = include_str!("../../guide/simulation.md")]
+    struct Simulation;
 }
