@@ -87,3 +87,36 @@ fn emit(Options { seeds, krate }: &Options, function: &ItemFn) -> TokenStream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(options: &str, item: &str) -> String {
+        expand(options.parse().unwrap(), item.parse().unwrap()).to_string()
+    }
+
+    #[test]
+    fn misuse_says_what_to_write_and_keeps_the_function() {
+        let right = "fn survives(scenario: Scenario) -> Scenario { scenario }";
+        let cases = [
+            ("seeds = many", right, "integer"),
+            ("speed = 3", right, "no such option; there are `seeds = 64`"),
+            ("", "async fn survives(scenario: Scenario) -> Scenario { scenario }", "remove `async`"),
+            ("", "fn survives(scenario: Scenario) { }", "returns its scenario"),
+            ("", "fn survives(one: Scenario, two: Scenario) -> Scenario { one }", "the only parameter"),
+        ];
+        for (options, item, text) in cases {
+            let expanded = expanded(options, item);
+            assert!(expanded.contains("compile_error") && expanded.contains(text), "{expanded}");
+            assert!(expanded.contains("fn survives"), "{expanded}");
+        }
+    }
+
+    #[test]
+    fn seeds_and_name_of_the_test_are_handed_on() {
+        let expanded = expanded("seeds = 7", "fn survives(scenario: Scenario) -> Scenario { scenario }");
+        assert!(expanded.contains("# [test] fn survives ()"), "{expanded}");
+        assert!(expanded.contains("7u64") && expanded.contains("stringify ! (survives)"), "{expanded}");
+    }
+}

@@ -1,3 +1,4 @@
-//! The examples under the simulator.
+//! The simulator: it finds what is wrong, and the examples survive it.
 
 mod examples;
+mod finds;

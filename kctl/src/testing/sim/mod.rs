@@ -22,6 +22,7 @@ pub use scenario::Scenario;
 pub use snapshot::Snapshot;
 
 use plan::SINGLES_MAX;
+use run::prepare;
 use search::{Case, Search};
 
 /// The number of seeds, instead of the one in the test.
@@ -126,9 +127,11 @@ impl Sim {
     /// faults can be, what the final state is, and that the same happens both times.
     ///
     /// # Errors
-    /// When the number of a single fault is beyond those that there are. What the simulation finds is in the report.
+    /// When the scenario cannot be set up, or the number of a single fault is beyond those that there are. What the simulation
+    /// finds is in the report.
     pub fn run(&self, scenario: &Scenario) -> Result<Report> {
-        let mut search = Search::new(scenario, &self.replay);
+        let servers = prepare(scenario)?;
+        let mut search = Search::new(scenario, &servers, &self.replay);
         if search.begin() {
             for cases in &self.cases {
                 let cases = match cases {

@@ -52,9 +52,9 @@ pub(super) struct Outcome {
 }
 
 /// Sets up the servers that all runs have copies of.
-pub(super) fn prepare(scenario: &Scenario) -> Result<Servers, Found> {
-    let servers = on_own_thread(Servers::installed(scenario))?;
-    servers.map_err(|error| Found::new("the simulation", format!("it does not start: {error}")))
+pub(super) fn prepare(scenario: &Scenario) -> Result<Servers> {
+    let broken = |found: Found| Error::from(format!("{}: {}", found.checker, found.message));
+    on_own_thread(Servers::installed(scenario)).map_err(broken)?
 }
 
 /// Runs a scenario once. `expected` is what the run without faults came to.
@@ -91,8 +91,14 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into())
 }
 
-pub(super) fn broken(found: Found) -> Outcome {
-    Outcome { lines: Vec::new(), found: Some(found), reference: Reference::default(), points: Points::default(), n_injected: 0 }
+fn broken(found: Found) -> Outcome {
+    Outcome {
+        lines: Vec::new(),
+        found: Some(found),
+        reference: Reference::default(),
+        points: Points::default(),
+        n_injected: 0,
+    }
 }
 
 async fn run_here(

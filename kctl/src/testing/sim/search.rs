@@ -8,7 +8,7 @@ use super::{
     checks::Found,
     plan::{Fault, Points, evenly},
     report::{Failure, Report},
-    run::{Outcome, Reference, broken, prepare, run},
+    run::{Outcome, Reference, run},
     scenario::Scenario,
     trace::{self, Line},
     world::Servers,
@@ -30,16 +30,22 @@ pub(super) struct Case {
 pub(super) struct Search<'a> {
     scenario: &'a Scenario,
     replay: &'a str,
-    /// Set up by [`begin`](Self::begin).
-    servers: Option<Servers>,
+    servers: &'a Servers,
     points: Points,
     expected: Reference,
     report: Report,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(scenario: &'a Scenario, replay: &'a str) -> Self {
-        Self { scenario, replay, servers: None, points: Points::default(), expected: Reference::default(), report: Report::default() }
+    pub(super) fn new(scenario: &'a Scenario, servers: &'a Servers, replay: &'a str) -> Self {
+        Self {
+            scenario,
+            replay,
+            servers,
+            points: Points::default(),
+            expected: Reference::default(),
+            report: Report::default(),
+        }
     }
 
     pub(super) fn report(self) -> Report {
@@ -49,13 +55,6 @@ impl<'a> Search<'a> {
     /// The run without faults, twice. False when it fails already.
     pub(super) fn begin(&mut self) -> bool {
         let case = Case { name: "none".into(), seed: 0, plan: Vec::new() };
-        match prepare(self.scenario) {
-            Ok(servers) => self.servers = Some(servers),
-            Err(found) => {
-                self.fail(&case, found, Vec::new());
-                return false;
-            }
-        }
         let first = self.run(&case, false);
         self.count(&first);
         if let Some(found) = first.found.clone() {
@@ -123,10 +122,7 @@ impl<'a> Search<'a> {
 
     fn run(&self, case: &Case, compared: bool) -> Outcome {
         let expected = compared.then_some(&self.expected);
-        match &self.servers {
-            Some(servers) => run(self.scenario, servers, case.seed, &case.plan, expected),
-            None => broken(Found::new("the simulation", "it has not begun")),
-        }
+        run(self.scenario, self.servers, case.seed, &case.plan, expected)
     }
 
     fn count(&mut self, outcome: &Outcome) {

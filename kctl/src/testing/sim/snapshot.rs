@@ -43,7 +43,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// All objects of the cluster at one moment.
+/// The objects of the cluster at one moment: what was made since the app was started.
 #[derive(Clone, Default)]
 pub struct Snapshot {
     pub(super) objects: BTreeMap<Id, Arc<Value>>,

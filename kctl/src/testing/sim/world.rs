@@ -158,6 +158,7 @@ pub(super) struct Servers {
 impl Servers {
     pub(super) async fn installed(scenario: &Scenario) -> Result<Self> {
         let app = (scenario.app)();
+        app::parse(&scenario.objects, "the objects of the scenario", &mut Vec::new())?;
         let own = ApiServer::new();
         install(&own, &app, "", scenario.instances > 1).await?;
         let mut others = Vec::new();
