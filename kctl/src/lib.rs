@@ -124,6 +124,8 @@ pub use kctl_macros::resource;
 /// ```
 #[doc(inline)]
 pub use kctl_macros::schema;
+#[cfg(feature = "dev")]
+pub use kctl_macros::test;
 #[doc(hidden)]
 pub use kctl_runtime::__private;
 pub use kctl_runtime::manager::metrics::prometheus_client::metrics;
@@ -145,4 +147,6 @@ mod guide {
     struct Permissions;
     #[doc = include_str!("../../guide/attributes.md")]
     struct Attributes;
+    #[doc = include_str!("../../guide/simulation.md")]
+    struct Simulation;
 }

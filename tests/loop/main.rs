@@ -7,6 +7,7 @@ mod cache;
 mod determinism;
 mod dynamic;
 mod gaps;
+mod gone;
 mod index;
 mod informer;
 mod keys;

@@ -49,7 +49,7 @@ pub(crate) struct Answer {
 /// The body of an answer.
 pub(crate) enum Payload {
     Json(Arc<Value>),
-    Watch(watch::Start),
+    Watch(Box<watch::Start>),
 }
 
 impl Answer {

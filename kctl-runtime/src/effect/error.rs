@@ -146,6 +146,12 @@ impl ApiError {
         matches!(self, Self::Refused { code: 404, message, .. } if known.contains(&message.trim()))
     }
 
+    /// Whether it says that there is no object of this name, and not that there is no such kind.
+    pub(crate) fn names_missing(&self, name: &str) -> bool {
+        let missing = format!("\"{name}\" not found");
+        self.has_reason(404, "NotFound") && matches!(self, Self::Refused { message, .. } if message.ends_with(&missing))
+    }
+
     /// 403: the role lacks a rule.
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)

@@ -123,7 +123,8 @@ impl World {
             source.store().acknowledged(Delta::Replace(None, Vec::new(), "1".into())).await;
         }
         let queue = WorkQueue::new(QueueConfig::default());
-        let pool = Pool { controller: Arc::new(Test { act }), env: env.clone(), queue: queue.clone(), observer };
+        let pool =
+            Pool { controller: Arc::new(Test { act }), env: env.clone(), queue: queue.clone(), observer, begun: None };
         Self { env, queue, reports, pool: tokio::spawn(Arc::new(pool).run()) }
     }
 

@@ -1,0 +1,229 @@
+//! Each fault, as a client meets it.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::*;
+use crate::{ApiServer, User};
+
+struct World {
+    server: ApiServer,
+    faults: Faults,
+    connection: Connection,
+}
+
+impl World {
+    fn new() -> Self {
+        let (server, faults) = (ApiServer::new(), Faults::seeded(0));
+        let connection = faults.connection("app");
+        Self { server, faults, connection }
+    }
+
+    fn configs(&self) -> Api<ConfigMap> {
+        Api::default_namespaced(Client::new(self.server.faulty(User::admin(), &self.connection), "default"))
+    }
+
+    /// Creates or changes an object, without faults.
+    async fn set(&self, name: &str, text: &str) {
+        let configs = Api::<ConfigMap>::default_namespaced(Client::new(self.server.service(), "default"));
+        let config =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "t": text } });
+        configs.patch(name, &PatchParams::apply("test"), &Patch::Apply(config)).await.unwrap();
+    }
+
+    async fn delete(&self, name: &str) {
+        let configs = Api::<ConfigMap>::default_namespaced(Client::new(self.server.service(), "default"));
+        configs.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// Watches from now on, and writes down what comes, with the seconds; the end of the watch is `end`.
+    async fn watched(&self) -> Arc<Mutex<Vec<String>>> {
+        let version = self.server.revision().to_string();
+        let mut events = self.configs().watch(&WatchParams::default(), &version).await.unwrap().boxed();
+        let (log, begun) = (Arc::<Mutex<Vec<String>>>::default(), Instant::now());
+        let lines = log.clone();
+        tokio::spawn(async move {
+            loop {
+                let line = match events.try_next().await {
+                    Ok(Some(WatchEvent::Added(config))) => format!("added {}", text(&config)),
+                    Ok(Some(WatchEvent::Modified(config))) => format!("modified {}", text(&config)),
+                    Ok(Some(WatchEvent::Deleted(config))) => format!("deleted {}", text(&config)),
+                    Ok(Some(WatchEvent::Error(status))) => format!("error {}", status.code),
+                    Ok(Some(WatchEvent::Bookmark(_))) => continue,
+                    Ok(None) | Err(_) => "end".into(),
+                };
+                lines.lock().push(format!("{} s: {line}", begun.elapsed().as_secs()));
+                if line == "end" {
+                    return;
+                }
+            }
+        });
+        log
+    }
+}
+
+fn text(config: &ConfigMap) -> String {
+    let text = config.data.as_ref().and_then(|data| data.get("t")).cloned().unwrap_or_default();
+    format!("{} {text}", config.name_any())
+}
+
+fn config(name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: kube::core::ObjectMeta { name: Some(name.into()), ..Default::default() },
+        ..ConfigMap::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_fail_before_or_after_they_took_effect() {
+    let refuse = |code, moment| RequestFault::Refuse { code, retry_after: Some(3), moment };
+    let cases = [
+        (refuse(409, Moment::Before), Some(409), false),
+        (refuse(429, Moment::Before), Some(429), false),
+        (refuse(500, Moment::After), Some(500), true),
+        (RequestFault::Reset(Moment::Before), None, false),
+        (RequestFault::Reset(Moment::After), None, true),
+    ];
+    for (fault, code, took_effect) in cases {
+        let world = World::new();
+        world.faults.add(Rule::request(fault, Asked::is_write).times(1));
+        let failed = world.configs().create(&PostParams::default(), &config("a")).await.unwrap_err();
+        let answered = match &failed {
+            kube::Error::Api(status) => Some(status.code),
+            _ => None,
+        };
+        assert_eq!(answered, code, "{fault:?}: {failed:?}");
+        assert_eq!(world.configs().get_opt("a").await.unwrap().is_some(), took_effect, "{fault:?}");
+        assert_eq!(world.faults.counts().values().sum::<u64>(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_requests_and_slow_answers_take_their_time() {
+    for (fault, there_at_once) in [
+        (RequestFault::Delay(Duration::from_secs(5)), false),
+        (RequestFault::DelayAnswer(Duration::from_secs(5)), true),
+    ] {
+        let world = World::new();
+        world.faults.add(Rule::request(fault, Asked::is_write));
+        let (configs, begun) = (world.configs(), Instant::now());
+        let created = tokio::spawn(async move { configs.create(&PostParams::default(), &config("a")).await });
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.configs().get_opt("a").await.unwrap().is_some(), there_at_once, "{fault:?}");
+        created.await.unwrap().unwrap();
+        assert_eq!(begun.elapsed().as_secs(), 5);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_passes_to_or_from_a_process_that_has_crashed() {
+    for (moment, took_effect) in [(Moment::Before, false), (Moment::After, true)] {
+        let world = World::new();
+        world.faults.add(Rule::request(RequestFault::Crash(moment), Asked::is_write).nth(2));
+        let configs = world.configs();
+        configs.create(&PostParams::default(), &config("a")).await.unwrap();
+        let (posts, b) = (PostParams::default(), config("b"));
+        let lost = timeout(Duration::from_secs(60), configs.create(&posts, &b));
+        assert!(lost.await.is_err(), "nobody hears the answer");
+        world.connection.crashed().await;
+        let c = config("c");
+        assert!(timeout(Duration::from_secs(60), configs.create(&posts, &c)).await.is_err());
+        let there: Vec<_> = ["a", "b", "c"]
+            .into_iter()
+            .filter(|name| world.server.object("", "configmaps", "default", name).is_some())
+            .collect();
+        assert_eq!(there, if took_effect { vec!["a", "b"] } else { vec!["a"] });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_of_a_server_that_is_behind_shows_an_old_state() {
+    let world = World::new();
+    world.set("a", "1").await;
+    let revision = world.server.revision();
+    world.set("a", "2").await;
+    world.set("b", "1").await;
+    let stale = RequestFault::Stale { revision, lag: Duration::from_secs(3) };
+    world.faults.add(Rule::request(stale, |asked| asked.is_first));
+    for expected in [vec!["a 1"], vec!["a 2", "b 1"]] {
+        let list = world.configs().list(&ListParams::default()).await.unwrap();
+        assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_fault_of_a_watch_is_seen_in_its_events() {
+    let second = Duration::from_secs;
+    let cases: [(EventFault, &[&str]); 5] = [
+        (
+            EventFault::Repeat,
+            &["0 s: added a 1", "0 s: modified a 2", "0 s: modified a 2", "5 s: deleted a 2", "5 s: added b 1"],
+        ),
+        (EventFault::Close, &["0 s: added a 1", "0 s: modified a 2", "0 s: end"]),
+        (EventFault::Expire, &["0 s: added a 1", "0 s: error 410", "0 s: end"]),
+        (EventFault::Hold(second(8)), &["0 s: added a 1", "8 s: modified a 2", "8 s: deleted a 2", "8 s: added b 1"]),
+        (EventFault::Skip(second(60)), &["0 s: added a 1", "5 s: deleted a 2", "5 s: added b 1"]),
+    ];
+    for (fault, expected) in cases {
+        let world = World::new();
+        world.faults.add(Rule::event(fault, |told| told.kind == "MODIFIED"));
+        let log = world.watched().await;
+        world.set("a", "1").await;
+        world.set("a", "2").await;
+        sleep(second(5)).await;
+        world.delete("a").await;
+        world.set("b", "1").await;
+        sleep(second(60)).await;
+        assert_eq!(*log.lock(), expected, "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_that_is_skipped_comes_when_nothing_else_does() {
+    let world = World::new();
+    world.faults.add(Rule::event(EventFault::Skip(Duration::from_secs(10)), |_| true).nth(1));
+    let log = world.watched().await;
+    world.set("a", "1").await;
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(*log.lock(), ["10 s: added a 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_is_replaced_while_the_watch_stands_still_seems_changed() {
+    let world = World::new();
+    world.set("a", "1").await;
+    world.faults.add(Rule::event(EventFault::Skip(Duration::from_secs(10)), |told| told.kind == "DELETED"));
+    let log = world.watched().await;
+    world.delete("a").await;
+    world.set("a", "2").await;
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(*log.lock(), ["0 s: modified a 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_seed_gives_one_series_of_chances() {
+    async fn failures(seed: u64) -> Vec<bool> {
+        let (server, faults) = (ApiServer::new(), Faults::seeded(seed));
+        faults.add(Rule::request(RequestFault::Reset(Moment::Before), |_| true).per_mille(300));
+        let client = Client::new(server.faulty(User::admin(), &faults.connection("app")), "default");
+        let configs = Api::<ConfigMap>::default_namespaced(client);
+        let mut failures = Vec::new();
+        for _ in 0..40 {
+            failures.push(configs.list(&ListParams::default()).await.is_err());
+        }
+        failures
+    }
+    let first = failures(1).await;
+    assert_eq!(first, failures(1).await);
+    assert_ne!(first, failures(2).await);
+    assert!((4..20).contains(&first.iter().filter(|failed| **failed).count()));
+}

@@ -1,0 +1,52 @@
+//! What the simulator says of a controller with a bug.
+
+use kctl::{
+    prelude::*,
+    testing::{Scenario, Sim},
+};
+
+/// Makes one pod, and then says so: a crash between both makes two.
+#[controller(owns = Pod(create), primary(patch))]
+async fn once(config: Arc<ConfigMap>, cx: Context<once>) -> Result<Action> {
+    if !config.annotations().contains_key("made") {
+        let metadata = ObjectMeta { generate_name: Some("pod-".into()), ..ObjectMeta::default() };
+        let containers = vec![Container { name: "main".into(), image: Some("main".into()), ..Container::default() }];
+        let spec = PodSpec { containers, ..PodSpec::default() };
+        cx.owned::<Pod>().create(Pod { metadata, spec: Some(spec), ..Pod::default() }).await?;
+        cx.patch(kctl::json!({ "metadata": { "annotations": { "made": "yes" } } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+fn scenario() -> Scenario {
+    Scenario::new(|| App::new("once").controller::<once>())
+        .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+        .without_kubelet()
+}
+
+#[test]
+fn simulation_finds_the_crash_between_two_writes_and_says_how_to_replay_it() {
+    let report = Sim::single_faults().replayed_by("again {seed}").run(&scenario()).unwrap();
+    let failure = report.failure().unwrap();
+    assert_eq!(failure.checker(), "the same final state");
+    assert_eq!(failure.faults(), ["crash after write 1 took effect"]);
+    let text = failure.to_string();
+    assert!(text.contains("default/pod-* should not be there") && text.contains("app-0.1  has crashed"), "{text}");
+    assert!(text.ends_with(&format!("replay: again {}", failure.seed())), "{text}");
+}
+
+#[test]
+fn simulated_seed_has_one_report() {
+    let report = |seed| Sim::seeded(seed).run(&scenario()).unwrap();
+    let (seed, first) =
+        (0..200).map(|seed| (seed, report(seed))).find(|(_, report)| report.failure().is_some()).unwrap();
+    let second = report(seed);
+    assert_eq!(first.failure().unwrap().to_string(), second.failure().unwrap().to_string());
+    assert_eq!(first.injected(), second.injected());
+}
+
+#[test]
+fn objects_that_cannot_be_read_are_an_error_and_no_finding() {
+    let error = Sim::seeded(0).run(&scenario().objects("kind: [")).unwrap_err().to_string();
+    assert!(error.starts_with("the objects of the scenario: "), "{error}");
+}
