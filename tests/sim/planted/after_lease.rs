@@ -1,0 +1,116 @@
+//! A leader that goes on after it lost its lease: the upload runs in a task of its own, so it neither ends with the
+//! reconcile nor with the leadership, while the next leader uploads as well.
+
+use kctl::prelude::*;
+
+use crate::{
+    case::{Case, External},
+    site::{A, Site, ask, reached},
+};
+
+/// How many parts an upload has.
+const PARTS: usize = 6;
+/// How long a part takes.
+const PART: Duration = Duration::from_secs(5);
+
+/// A bucket that takes whatever it gets.
+#[derive(Default)]
+struct Bucket {
+    /// Programs that know the bucket.
+    programs: usize,
+    /// Which program uploaded the parts, one after the other.
+    parts: Vec<usize>,
+    /// The version that was uploaded to the end.
+    version: i32,
+}
+
+/// A program's connection to the bucket.
+#[derive(Clone)]
+struct Connection {
+    bucket: External<Bucket>,
+    program: usize,
+}
+
+impl Connection {
+    fn new(bucket: External<Bucket>) -> Self {
+        let program = bucket.with(|bucket| {
+            bucket.programs += 1;
+            bucket.programs
+        });
+        Self { bucket, program }
+    }
+
+    fn has(&self, version: i32) -> bool {
+        self.bucket.with(|bucket| bucket.version >= version)
+    }
+
+    async fn upload(&self, version: i32) {
+        for _part in 0..PARTS {
+            tokio::time::sleep(PART).await;
+            self.bucket.with(|bucket| bucket.parts.push(self.program));
+        }
+        self.bucket.with(|bucket| bucket.version = version);
+    }
+}
+
+/// Starts uploads, and waits for none.
+#[controller(of = Site)]
+struct Bug {
+    connection: Connection,
+}
+
+impl Reconcile for Bug {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let version = site.spec.version;
+        if site.reached() != version && !self.connection.has(version) {
+            let connection = self.connection.clone();
+            tokio::spawn(async move { connection.upload(version).await });
+            return Ok(Action::requeue(PART * 7));
+        }
+        cx.patch_status(reached(&site)).await?;
+        Ok(Action::await_change())
+    }
+}
+
+/// Uploads in the reconcile, which ends with the lease.
+#[controller(of = Site)]
+struct Twin {
+    connection: Connection,
+}
+
+impl Reconcile for Twin {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let version = site.spec.version;
+        if site.reached() != version && !self.connection.has(version) {
+            self.connection.upload(version).await;
+        }
+        cx.patch_status(reached(&site)).await?;
+        Ok(Action::await_change())
+    }
+}
+
+fn case<C: Reconcile>(make: fn(External<Bucket>) -> C) -> Case {
+    let bucket = External::default();
+    Case::of(&bucket, make)
+        .objects(A)
+        .instances(2)
+        .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
+        .always("no program uploads after another one has begun", move |_state| {
+            bucket.with(|bucket| in_turn(&bucket.parts))
+        })
+}
+
+fn in_turn(parts: &[usize]) -> Result<(), String> {
+    let mut turns = parts.to_vec();
+    turns.dedup();
+    let again = (1..turns.len()).find(|&turn| turns[..turn].contains(&turns[turn]));
+    again.map_or(Ok(()), |turn| Err(format!("program {} goes on after others: {parts:?}", turns[turn])))
+}
+
+pub(crate) fn bug() -> Case {
+    case(|bucket| Bug { connection: Connection::new(bucket) })
+}
+
+pub(crate) fn twin() -> Case {
+    case(|bucket| Twin { connection: Connection::new(bucket) })
+}

@@ -1,0 +1,59 @@
+//! A name that the server makes up, without a look at what is there: the only trace of what was created is a status that
+//! is written afterwards.
+
+use kctl::prelude::*;
+
+use crate::{
+    case::{Case, External, State},
+    site::{A, Site, ask, reached_with, unnamed_secret},
+};
+
+/// Trusts the status alone.
+#[controller(of = Site, owns = Secret(create))]
+struct Bug;
+
+impl Reconcile for Bug {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let made = match site.made() {
+            Some(made) => made,
+            None => cx.owned::<Secret>().create(unnamed_secret("key-")).await?.name_any(),
+        };
+        cx.patch_status(reached_with(&site, made)).await?;
+        Ok(Action::await_change())
+    }
+}
+
+/// Looks at what it owns, which is never older than what it did last.
+#[controller(of = Site, owns = Secret(create))]
+struct Twin;
+
+impl Reconcile for Twin {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let made = match cx.owned::<Secret>().iter().next() {
+            Some(secret) => secret.name_any(),
+            None => cx.owned::<Secret>().create(unnamed_secret("key-")).await?.name_any(),
+        };
+        cx.patch_status(reached_with(&site, made)).await?;
+        Ok(Action::await_change())
+    }
+}
+
+fn case<C: Reconcile>(make: fn(External<()>) -> C) -> Case {
+    Case::of(&External::default(), make)
+        .objects(A)
+        .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
+        .in_the_end("one key for the site", one_key)
+}
+
+fn one_key(state: &State) -> Result<(), String> {
+    let keys: Vec<_> = state.secrets.iter().map(ResourceExt::name_any).collect();
+    if keys.len() == 1 { Ok(()) } else { Err(format!("{keys:?}")) }
+}
+
+pub(crate) fn bug() -> Case {
+    case(|_| Bug)
+}
+
+pub(crate) fn twin() -> Case {
+    case(|_| Twin)
+}
