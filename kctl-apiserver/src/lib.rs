@@ -17,6 +17,7 @@ mod clock;
 mod controllers;
 pub mod crd;
 mod decode;
+pub mod faults;
 mod kinds;
 mod kubelet;
 mod openapi;
@@ -37,4 +38,4 @@ pub use kubelet::Kubelet;
 pub use request::User;
 #[cfg(feature = "serve")]
 pub use serve::{Listening, ServeOptions};
-pub use server::{ApiServer, Body, InProcess, RequestRecord};
+pub use server::{ApiServer, Body, Change, InProcess, RequestRecord};

@@ -20,12 +20,13 @@ use tokio::time::Instant;
 use crate::{
     clock::Clock,
     controllers::{self, Garbage},
+    faults::Connection,
     kinds,
     kubelet::Kubelet,
     openapi,
     request::{Call, User},
     status::{GroupResource, Refusal},
-    store::{Key, State},
+    store::{Event, Key, State},
     verbs::{self, Answer, Payload},
 };
 
@@ -42,6 +43,8 @@ pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub struct RequestRecord {
     /// Who sent it.
     pub user: String,
+    /// Which process, where it is one [under faults](crate::faults::Connection::client).
+    pub client: Option<String>,
     /// In the words of RBAC: `get`, `list`, …
     pub verb: &'static str,
     /// The group; empty for the core.
@@ -54,6 +57,44 @@ pub struct RequestRecord {
     pub name: String,
     /// The HTTP status of the answer.
     pub code: u16,
+}
+
+/// A change of an object.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The client of a request ([`Connection::client`](crate::faults::Connection::client)) or else the user; empty for what
+    /// the server does by itself.
+    pub by: String,
+    /// The revision of the change.
+    pub revision: u64,
+    /// The group; empty for the core.
+    pub group: String,
+    /// The resource.
+    pub resource: String,
+    /// Empty for the cluster.
+    pub namespace: String,
+    /// The object.
+    pub name: String,
+    /// The state before; there is none of a new object.
+    pub before: Option<Arc<Value>>,
+    /// The state from now on; there is none of an object that is gone.
+    pub after: Option<Arc<Value>>,
+}
+
+impl Change {
+    pub(crate) fn new(by: &str, of: &GroupResource, event: &Event) -> Self {
+        let (namespace, name) = event.key.clone();
+        Self {
+            by: by.into(),
+            revision: event.revision,
+            group: of.group.clone(),
+            resource: of.resource.clone(),
+            namespace,
+            name,
+            before: event.before.clone(),
+            after: (!event.deleted).then(|| event.object.clone()),
+        }
+    }
 }
 
 /// An API server. Clones share it.
@@ -144,6 +185,11 @@ impl ApiServer {
         self.state.lock().observer = Some(Box::new(observer));
     }
 
+    /// Calls this for each change of an object, in order. It must not use the server.
+    pub fn observe_changes(&self, observer: impl Fn(&Change) + Send + 'static) {
+        self.state.lock().change_observer = Some(Box::new(observer));
+    }
+
     /// The time that the server writes into objects.
     pub fn now(&self) -> jiff::Timestamp {
         let clock = self.state.lock().clock;
@@ -228,6 +274,7 @@ where
 }
 
 fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> Response<Body> {
+    let connection: Option<&Connection> = parts.extensions.get();
     let mut locked = state.lock();
     let user = match user.or_impersonated(&parts.headers) {
         Ok(user) => user,
@@ -238,13 +285,16 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
     };
     let (call, performed) = match call {
         Ok(call) => {
+            locked.acting = connection.map_or(user.name.as_str(), Connection::client).into();
             let performed = verbs::perform(&mut locked, &call);
+            locked.acting.clear();
             (call, performed)
         }
         Err(refusal) => return refuse(&refusal),
     };
     let code = performed.as_ref().map_or_else(|refusal| refusal.code, |answer| answer.code);
-    record(&mut locked, &call, code, performed.as_ref().ok());
+    let client = connection.map(|connection| connection.client().to_owned());
+    record(&mut locked, &call, client, code, performed.as_ref().ok());
     audit(&mut locked, &call, parts, code);
     drop(locked);
     let mut response = match performed {
@@ -256,6 +306,7 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
         }
         Err(refusal) => refuse(&refusal),
         Ok(Answer { payload: Payload::Watch(start), .. }) => {
+            let start = start.under(connection);
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));
             respond(StatusCode::OK, "application/json", StreamBody::new(body).boxed_unsync())
         }
@@ -292,7 +343,7 @@ fn yaml(object: &Value) -> Vec<u8> {
     serde_saphyr::to_string(object).unwrap_or_default().into_bytes()
 }
 
-fn record(state: &mut State, call: &Call, code: StatusCode, answer: Option<&Answer>) {
+fn record(state: &mut State, call: &Call, client: Option<String>, code: StatusCode, answer: Option<&Answer>) {
     let mut resource = call.resource.of.resource.clone();
     if !call.subresource.is_empty() {
         resource += &format!("/{}", call.subresource);
@@ -309,6 +360,7 @@ fn record(state: &mut State, call: &Call, code: StatusCode, answer: Option<&Answ
     };
     let record = RequestRecord {
         user: call.user.name.clone(),
+        client,
         verb: call.verb.name(),
         group: call.resource.of.group.clone(),
         resource,

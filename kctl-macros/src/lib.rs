@@ -4,6 +4,7 @@ mod controller;
 mod interpreter;
 mod mistake;
 mod resource;
+mod simulation;
 
 use proc_macro::TokenStream;
 
@@ -29,4 +30,11 @@ pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn schema(options: TokenStream, item: TokenStream) -> TokenStream {
     resource::expand_schema(&options.into(), &item.into()).into()
+}
+
+/// Makes a simulated test of a function that returns a scenario: `#[kctl::test(seeds = 64)]`. `KCTL_SEEDS` in the environment
+/// changes the number of seeds, `KCTL_SEED` replays one run.
+#[proc_macro_attribute]
+pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
+    simulation::expand(options.into(), item.into()).into()
 }

@@ -39,6 +39,8 @@ pub use k8s_openapi as k8s;
 pub use kctl_apiserver as apiserver;
 #[cfg(feature = "interpreter")]
 pub use kctl_macros::interpreter;
+#[cfg(feature = "dev")]
+pub use kctl_macros::test;
 pub use kctl_macros::{controller, resource, schema};
 #[doc(hidden)]
 pub use kctl_runtime::__private;

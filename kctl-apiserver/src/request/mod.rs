@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, request::Parts};
 pub(crate) use params::Params;
 
 use crate::{
+    faults::Stale,
     kinds::{Registry, Resource},
     status::Refusal,
 };
@@ -95,22 +96,24 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) user: User,
     pub(crate) body: Bytes,
+    /// A fault on purpose: what a list shows.
+    pub(crate) stale: Option<Stale>,
 }
 
 /// What a path names.
 #[derive(Debug, PartialEq, Eq, Default)]
-struct Place<'a> {
-    group: &'a str,
+pub(crate) struct Place<'a> {
+    pub(crate) group: &'a str,
     version: &'a str,
-    namespace: &'a str,
-    resource: &'a str,
-    name: &'a str,
-    subresource: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) resource: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) subresource: &'a str,
     /// By the old paths of watches, with `watch` in front.
-    watches: bool,
+    pub(crate) watches: bool,
 }
 
-fn place(path: &str) -> Option<Place<'_>> {
+pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (group, version, skip) = match parts.as_slice() {
         ["api", version, _, ..] => ("", *version, 2),
@@ -191,6 +194,7 @@ impl Call {
             headers: parts.headers.clone(),
             user,
             body,
+            stale: parts.extensions.get().copied(),
         }))
     }
 

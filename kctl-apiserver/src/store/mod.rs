@@ -17,8 +17,8 @@ use tokio::sync::{Notify, watch};
 use crate::{
     clock::{Chance, Clock},
     kinds::Registry,
-    request::User,
-    server::RequestRecord,
+    request::{Call, User},
+    server::{Change, RequestRecord},
     status::GroupResource,
 };
 use journal::Journal;
@@ -32,6 +32,8 @@ pub(crate) type Key = (String, String);
 
 /// Told of each request.
 pub(crate) type Observer = Box<dyn Fn(&RequestRecord) + Send>;
+/// Told of each change of an object.
+pub(crate) type ChangeObserver = Box<dyn Fn(&Change) + Send>;
 
 /// A change of one object.
 #[derive(Debug)]
@@ -102,6 +104,12 @@ impl Table {
         Some(Table { objects, ..Table::new(revision) })
     }
 
+    /// The revision that a fault on purpose makes a list show, while it is known.
+    pub(crate) fn stale(&self, call: &Call) -> Option<u64> {
+        let revision = call.stale?.revision;
+        (revision >= self.compacted && revision < self.last_change).then_some(revision)
+    }
+
     /// Notified after each change.
     pub(crate) fn changes(&self) -> Arc<Notify> {
         self.changed.clone()
@@ -131,6 +139,9 @@ pub(crate) struct State {
     journal: Option<Journal>,
     pub(crate) audit: Option<std::fs::File>,
     pub(crate) observer: Option<Observer>,
+    pub(crate) change_observer: Option<ChangeObserver>,
+    /// Whose request is being handled; nobody's while the server's own controllers work.
+    pub(crate) acting: String,
 }
 
 impl State {
@@ -149,6 +160,8 @@ impl State {
             journal: None,
             audit: None,
             observer: None,
+            change_observer: None,
+            acting: String::new(),
         }
     }
 
@@ -246,6 +259,9 @@ impl State {
 
     fn log(&mut self, of: &GroupResource, event: Event) {
         let revision = event.revision;
+        if let Some(observer) = &self.change_observer {
+            observer(&Change::new(&self.acting, of, &event));
+        }
         let table = self.table(of);
         table.history.push_back(Arc::new(event));
         if table.history.len() > HISTORY_LEN_MAX {

@@ -37,6 +37,7 @@ pub(super) fn list(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     };
     let revision = state.revision;
     let table = state.table(&call.resource.of);
+    let at = at.or_else(|| table.stale(call));
     let past = match at.filter(|at| *at != revision) {
         Some(at) => Some(table.at(at).ok_or_else(|| too_old(token.is_some(), at, revision))?),
         None => None,

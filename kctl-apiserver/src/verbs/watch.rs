@@ -13,6 +13,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{Answer, Form, Payload, list, read::in_version};
 use crate::{
+    faults::{Connection, Gate, Opened, Passage, newest},
     kinds::Resource,
     request::Call,
     selector::Selector,
@@ -40,6 +41,9 @@ pub(crate) struct Start {
     /// Events after this revision follow.
     revision: u64,
     changes: Arc<Notify>,
+    /// A fault on purpose: so long the watch stays behind.
+    lag: Option<Duration>,
+    gate: Option<Gate>,
 }
 
 pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer, Refusal> {
@@ -66,9 +70,14 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         initial: Vec::new(),
         revision: asked,
         changes: table.changes(),
+        lag: call.stale.map(|stale| stale.lag),
+        gate: None,
     };
     if sends_initial || (asked == 0 && !call.params.given("sendInitialEvents")) {
         let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let stale = table.stale(call);
+        let past = stale.and_then(|stale| table.at(stale));
+        let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, revision));
         let matching = table.range(namespace, None).filter(|(_, object)| start.selector.matches(object));
         start.initial = matching.map(|(_, object)| start.event("ADDED", object)).collect();
         start.revision = revision;
@@ -103,6 +112,14 @@ fn check_initial(call: &Call) -> Result<(), Refusal> {
 }
 
 impl Start {
+    /// The watch of a client under faults.
+    pub(crate) fn under(mut self, connection: Option<&Connection>) -> Self {
+        let held = self.lag.map(|lag| Instant::now() + lag);
+        let of = &self.resource.of;
+        self.gate = connection.map(|connection| Gate::new(connection.clone(), &of.group, &of.resource, held));
+        self
+    }
+
     fn event(&self, kind: &str, object: &Value) -> Value {
         match in_version(&self.resource, object) {
             Some(converted) => json!({ "type": kind, "object": converted }),
@@ -195,6 +212,7 @@ impl Watcher {
             }
             // Before the look at the history, so that no change falls between look and wait.
             let changed = self.start.changes.clone().notified_owned();
+            let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
             match self.read() {
                 Next::Events(events) => return Some(self.lines(events)),
                 Next::TooOld => {
@@ -207,6 +225,7 @@ impl Watcher {
             tokio::select! {
                 biased;
                 () = changed => {}
+                () = sleep_until(held_until), if held_until.is_some() => {}
                 () = tokio::time::sleep_until(self.end) => {
                     self.over = true;
                     return None;
@@ -221,6 +240,9 @@ impl Watcher {
     }
 
     fn read(&mut self) -> Next {
+        if self.start.gate.is_some() {
+            return self.read_under_faults();
+        }
         let mut state = self.state.lock();
         let current = state.revision;
         if self.start.revision > current {
@@ -240,5 +262,61 @@ impl Watcher {
         // Nothing more of this resource happened up to the revision of the whole server.
         self.start.revision = current;
         if seen.is_empty() { Next::Nothing } else { Next::Events(seen) }
+    }
+
+    /// The same for a client under faults, one event at a time.
+    fn read_under_faults(&mut self) -> Next {
+        let state = self.state.clone();
+        let mut state = state.lock();
+        let current = state.revision;
+        let Some(mut gate) = self.start.gate.take() else { return Next::Nothing };
+        let next = match state.table(&self.start.resource.of).since(self.start.revision) {
+            _ if self.start.revision > current => Next::Nothing,
+            None => Next::TooOld,
+            Some(_) if gate.is_expired() => Next::TooOld,
+            Some(events) => self.pass(&mut gate, events.cloned().collect(), current),
+        };
+        self.start.gate = Some(gate);
+        next
+    }
+
+    fn pass(&mut self, gate: &mut Gate, events: Vec<Arc<Event>>, current: u64) -> Next {
+        let opened = gate.opens(events.iter());
+        let events = match opened {
+            Opened::Not => return Next::Nothing,
+            Opened::Each => events,
+            Opened::Newest => newest(events.iter()),
+        };
+        let mut seen = Vec::new();
+        let told = |seen: Vec<Value>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
+        for event in events {
+            let Some(shown) = self.start.seen(&event) else {
+                self.start.revision = event.revision;
+                continue;
+            };
+            let kind = shown["type"].as_str().unwrap_or_default().to_owned();
+            let passage = if opened == Opened::Newest { gate.deliver(&event, &kind) } else { gate.pass(&event, &kind) };
+            match passage {
+                Passage::Held => return told(seen),
+                Passage::Expired if seen.is_empty() => return Next::TooOld,
+                Passage::Expired => return Next::Events(seen),
+                Passage::Once | Passage::Last => seen.push(shown),
+                Passage::Twice => seen.extend([shown.clone(), shown]),
+            }
+            self.start.revision = event.revision;
+            if matches!(passage, Passage::Last) {
+                self.over = true;
+                return told(seen);
+            }
+        }
+        self.start.revision = current;
+        told(seen)
+    }
+}
+
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     source::{Identity, Source},
     spec::{ControllerSpec, RelationSpec, Role},
     store::SharedStore,
-    worker::{Observer, Pool},
+    worker::{BeginObserver, Observer, Pool},
 };
 
 /// A key that waits longer than this by its own wish does not keep a program from being idle.
@@ -47,6 +47,7 @@ pub struct Manager {
     clusters: BTreeMap<String, Client>,
     name: String,
     observer: Observer,
+    begun: Option<BeginObserver>,
     metrics: Metrics,
     clock: Clock,
     permit: WritePermit,
@@ -91,6 +92,7 @@ impl Manager {
             clusters: BTreeMap::new(),
             name: name.into(),
             observer,
+            begun: None,
             metrics: Metrics::default(),
             clock: Arc::new(Timestamp::now),
             permit: WritePermit::always(),
@@ -117,6 +119,24 @@ impl Manager {
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Calls this with a controller and a key when a reconcile begins. Counts for controllers that are added later.
+    #[must_use]
+    pub fn on_begin(mut self, begun: BeginObserver) -> Self {
+        self.begun = Some(begun);
+        self
+    }
+
+    /// Calls this after each reconcile, after the observer that is there. Counts for controllers that are added later.
+    #[must_use]
+    pub fn on_end(mut self, ended: Observer) -> Self {
+        let first = self.observer;
+        self.observer = Arc::new(move |report| {
+            first(report);
+            ended(report);
+        });
         self
     }
 
@@ -207,6 +227,7 @@ impl Manager {
             env: env.clone(),
             queue: queue.clone(),
             observer: self.observer(),
+            begun: self.begun.clone(),
         });
         self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()) });
     }

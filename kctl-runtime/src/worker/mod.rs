@@ -38,6 +38,9 @@ pub struct Report {
 /// Told of every reconcile.
 pub type Observer = Arc<dyn Fn(&Report) + Send + Sync>;
 
+/// Told of the controller and the key of each reconcile that begins.
+pub type BeginObserver = Arc<dyn Fn(&str, &ObjectKey) + Send + Sync>;
+
 /// How long a key whose write met a newer state waits for that state at most.
 const OUTDATED_WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -47,6 +50,7 @@ pub(crate) struct Pool<C> {
     pub(crate) env: Arc<Env>,
     pub(crate) queue: WorkQueue<ObjectKey>,
     pub(crate) observer: Observer,
+    pub(crate) begun: Option<BeginObserver>,
 }
 
 impl<C: Reconcile> Pool<C> {
@@ -67,6 +71,9 @@ impl<C: Reconcile> Pool<C> {
         }
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
+        if let Some(observer) = &self.begun {
+            observer(&self.env.spec.name, &key);
+        }
         let begun = Instant::now();
         let outcome = self.reconcile(&key, tags).await;
         let took = begun.elapsed();

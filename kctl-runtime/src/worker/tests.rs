@@ -119,7 +119,8 @@ impl World {
         });
         store.acknowledged(Delta::Replace(None, objects.collect(), "1".into())).await;
         let queue = WorkQueue::new(QueueConfig::default());
-        let pool = Pool { controller: Arc::new(Test { act }), env: env.clone(), queue: queue.clone(), observer };
+        let pool =
+            Pool { controller: Arc::new(Test { act }), env: env.clone(), queue: queue.clone(), observer, begun: None };
         Self { env, queue, reports, pool: tokio::spawn(Arc::new(pool).run()) }
     }
 

@@ -101,7 +101,7 @@ fn print_writes(app: &App, server: &ApiServer) {
 }
 
 /// The service account of the generated manifests.
-fn user_of(app: &App) -> User {
+pub(crate) fn user_of(app: &App) -> User {
     User {
         name: format!("system:serviceaccount:default:{}", app.name),
         groups: vec![

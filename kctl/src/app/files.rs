@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// An object and the file that it comes from.
-pub(super) struct FromFile {
-    pub(super) object: Value,
-    pub(super) origin: String,
+pub(crate) struct FromFile {
+    pub(crate) object: Value,
+    pub(crate) origin: String,
 }
 
 /// Installs the definitions of an app's kinds, and its role.
@@ -72,7 +72,8 @@ fn read_file(path: &Path, objects: &mut Vec<FromFile>) -> Result<()> {
     parse(&text, &path.display().to_string(), objects)
 }
 
-fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Result<()> {
+/// Reads a stream of documents.
+pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Result<()> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).context(origin)?;
     for object in documents.into_iter().filter(|document| !document.is_null()) {
         for field in ["/apiVersion", "/kind", "/metadata/name"] {
@@ -98,7 +99,7 @@ struct Resource {
 }
 
 /// Applies objects as kubectl does, with defaults for the namespace.
-pub(super) async fn apply(client: &Client, objects: &[FromFile]) -> Result<()> {
+pub(crate) async fn apply(client: &Client, objects: &[FromFile]) -> Result<()> {
     for FromFile { object, origin } in objects {
         let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (kind, name) = (field("/kind"), field("/metadata/name"));
@@ -120,7 +121,8 @@ pub(super) async fn get(client: &Client, object: &Value) -> Result<Value> {
     Ok(client.request(Request::get(format!("{path}/{name}")).body(Vec::new())?).await?)
 }
 
-async fn path(client: &Client, object: &Value) -> Result<String> {
+/// Where objects of this kind and namespace are.
+pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
     let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (api, kind) = (field("/apiVersion"), field("/kind"));
     let root = if api.contains('/') { format!("/apis/{api}") } else { format!("/api/{api}") };

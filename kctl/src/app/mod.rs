@@ -33,9 +33,9 @@ use kctl_runtime::{
 use kube::Client;
 
 #[cfg(feature = "dev")]
-pub(crate) use dev::World;
+pub(crate) use dev::{World, user_of};
 #[cfg(feature = "dev")]
-pub(crate) use files::install;
+pub(crate) use files::{FromFile, apply, install, parse, path};
 #[cfg(feature = "dev")]
 pub(crate) use rbac_check::missing;
 pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
@@ -228,6 +228,18 @@ impl App {
         names.map(|name| (name.to_owned(), grants(&specs, name))).collect()
     }
 
+    /// The name.
+    #[cfg(feature = "dev")]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The other clusters, by name.
+    #[cfg(feature = "dev")]
+    pub(crate) fn cluster_names(&self) -> Vec<String> {
+        self.clusters.iter().map(|(name, _)| name.clone()).collect()
+    }
+
     /// As `run --namespace`.
     #[cfg(feature = "dev")]
     pub(crate) fn run_only_in(&mut self, namespace: &str) {
@@ -293,9 +305,21 @@ impl App {
     }
 
     async fn manager_at(&self, client: Client, clusters: Vec<(String, Client)>, clock: Clock) -> Result<Manager> {
+        self.manager_with(client, clusters, clock, |manager| manager).await
+    }
+
+    /// The same, with whatever `set_up` adds before the controllers.
+    pub(crate) async fn manager_with(
+        &self,
+        client: Client,
+        clusters: Vec<(String, Client)>,
+        clock: Clock,
+        set_up: impl FnOnce(Manager) -> Manager,
+    ) -> Result<Manager> {
         self.check()?;
-        let mut manager =
+        let manager =
             Manager::new(client, &self.name, run::observer()).clock(clock).namespaces(self.namespaces.clone());
+        let mut manager = set_up(manager);
         for (name, client) in clusters {
             manager = manager.cluster(&name, client);
         }

@@ -3,6 +3,7 @@
 mod emitted;
 mod refusal;
 mod role;
+mod sim;
 mod trial;
 
 use std::time::Duration;
@@ -15,6 +16,9 @@ pub use emitted::check_grants;
 pub use emitted::{Emitted, Granted, Probe, Refused};
 pub(crate) use refusal::Refusals;
 pub use role::{check_role, check_role_on_cluster};
+#[doc(hidden)]
+pub use sim::simulate;
+pub use sim::{Failure, Report, Scenario, Sim, Snapshot};
 pub use trial::Trial;
 
 use crate::{App, app::World};

@@ -1,0 +1,182 @@
+//! Which request or event a fault is for.
+
+use http::{Method, Request};
+
+use super::{Connection, EventFault, Fault, RequestFault};
+use crate::{
+    clock::Chance,
+    request::{Params, place},
+};
+
+/// A request, as rules see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The name of the client.
+    pub client: String,
+    /// In the words of RBAC: `get`, `list`, …
+    pub verb: &'static str,
+    /// The group; empty for the core.
+    pub group: String,
+    /// The resource, with its subresource: `pods/status`.
+    pub resource: String,
+    /// Empty for the cluster.
+    pub namespace: String,
+    /// Empty for several objects, and for a new one.
+    pub name: String,
+    /// Whether it is the first list (or watch that begins with a list) of this resource by this process.
+    pub is_first: bool,
+}
+
+impl Asked {
+    /// Whether it changes something.
+    pub fn is_write(&self) -> bool {
+        !["get", "list", "watch"].contains(&self.verb)
+    }
+
+    /// What a request is about; `None` when that is no resource.
+    pub(super) fn of<B>(connection: &Connection, request: &Request<B>) -> Option<Self> {
+        let place = place(request.uri().path())?;
+        let params = Params::parse(request.uri().query().unwrap_or_default());
+        let many = place.name.is_empty();
+        let verb = match *request.method() {
+            Method::GET if place.watches || (params.flag("watch") && many) => "watch",
+            Method::GET if many => "list",
+            Method::GET => "get",
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE if many => "deletecollection",
+            Method::DELETE => "delete",
+            _ => return None,
+        };
+        let lists = verb == "list" || (verb == "watch" && params.flag("sendInitialEvents"));
+        let slash = if place.subresource.is_empty() { "" } else { "/" };
+        Some(Self {
+            client: connection.client().into(),
+            verb,
+            group: place.group.into(),
+            resource: format!("{}{slash}{}", place.resource, place.subresource),
+            namespace: place.namespace.into(),
+            name: place.name.into(),
+            is_first: lists && connection.lists_first(&format!("{}/{}", place.group, place.resource)),
+        })
+    }
+}
+
+/// An event of a watch, as rules see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The name of the client.
+    pub client: String,
+    /// `ADDED`, `MODIFIED` or `DELETED`.
+    pub kind: String,
+    /// The group; empty for the core.
+    pub group: String,
+    /// The resource.
+    pub resource: String,
+    /// Empty for the cluster.
+    pub namespace: String,
+    /// The object.
+    pub name: String,
+    /// The revision of the change.
+    pub revision: u64,
+}
+
+type OfRequest = Box<dyn Fn(&Asked) -> bool + Send>;
+type OfEvent = Box<dyn Fn(&Told) -> bool + Send>;
+
+enum Picks {
+    Request(OfRequest, RequestFault),
+    Event(OfEvent, EventFault),
+}
+
+/// A fault, and what it is for.
+pub struct Rule {
+    picks: Picks,
+    /// Only the nth that is picked, counted from one.
+    nth: Option<u64>,
+    /// So many of a thousand.
+    per_mille: u64,
+    /// So often at most.
+    times: u64,
+    n_picked: u64,
+    then: Option<Box<dyn FnMut() + Send>>,
+}
+
+impl Rule {
+    /// A fault of all requests that the function picks.
+    pub fn request(fault: RequestFault, picks: impl Fn(&Asked) -> bool + Send + 'static) -> Self {
+        Self::new(Picks::Request(Box::new(picks), fault))
+    }
+
+    /// A fault at all events that the function picks.
+    pub fn event(fault: EventFault, picks: impl Fn(&Told) -> bool + Send + 'static) -> Self {
+        Self::new(Picks::Event(Box::new(picks), fault))
+    }
+
+    fn new(picks: Picks) -> Self {
+        Self { picks, nth: None, per_mille: 1_000, times: u64::MAX, n_picked: 0, then: None }
+    }
+
+    /// Only the nth of those that are picked, counted from one.
+    #[must_use]
+    pub fn nth(mut self, nth: u64) -> Self {
+        self.nth = Some(nth);
+        self
+    }
+
+    /// By chance: so many of a thousand.
+    #[must_use]
+    pub fn per_mille(mut self, per_mille: u16) -> Self {
+        self.per_mille = per_mille.into();
+        self
+    }
+
+    /// So often at most.
+    #[must_use]
+    pub fn times(mut self, times: u64) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Calls this when it acts. It must not use the server or the plan.
+    #[must_use]
+    pub fn then(mut self, told: impl FnMut() + Send + 'static) -> Self {
+        self.then = Some(Box::new(told));
+        self
+    }
+
+    /// The fault.
+    pub fn fault(&self) -> Fault {
+        match self.picks {
+            Picks::Request(_, fault) => Fault::Request(fault),
+            Picks::Event(_, fault) => Fault::Event(fault),
+        }
+    }
+
+    pub(super) fn of_request(&mut self, asked: &Asked, chance: &mut Chance) -> Option<RequestFault> {
+        let Picks::Request(picks, fault) = &self.picks else { return None };
+        let (fits, fault) = (picks(asked), *fault);
+        (fits && self.acts(chance)).then_some(fault)
+    }
+
+    pub(super) fn of_event(&mut self, told: &Told, chance: &mut Chance) -> Option<EventFault> {
+        let Picks::Event(picks, fault) = &self.picks else { return None };
+        let (fits, fault) = (picks(told), *fault);
+        (fits && self.acts(chance)).then_some(fault)
+    }
+
+    fn acts(&mut self, chance: &mut Chance) -> bool {
+        self.n_picked += 1;
+        let acts = self.times > 0
+            && self.nth.is_none_or(|nth| nth == self.n_picked)
+            && (self.per_mille >= 1_000 || chance.next() % 1_000 < self.per_mille);
+        if acts {
+            self.times -= 1;
+            if let Some(told) = &mut self.then {
+                told();
+            }
+        }
+        acts
+    }
+}

@@ -1,0 +1,150 @@
+//! The server as a client under faults meets it: a service whose requests may be late, refused, lost or without an answer.
+
+use std::{
+    future::pending,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use serde_json::json;
+
+use super::{Asked, Connection, Moment, RequestFault};
+use crate::{
+    Body,
+    request::User,
+    server::{ApiServer, InProcess},
+};
+
+/// A request has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the connection was reset by a fault on purpose")]
+pub struct Reset;
+
+/// What a list under a fault shows instead of the newest state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stale {
+    pub(crate) revision: u64,
+    pub(crate) lag: Duration,
+}
+
+impl ApiServer {
+    /// The server as a service for one process under faults; RBAC as for [`service_as`](Self::service_as).
+    pub fn faulty(&self, user: User, connection: &Connection) -> Faulty {
+        Faulty { server: self.service_as(user), connection: connection.clone() }
+    }
+}
+
+/// A server without a socket between it and a client under faults.
+#[derive(Clone)]
+pub struct Faulty {
+    server: InProcess,
+    connection: Connection,
+}
+
+impl<B> tower::Service<Request<B>> for Faulty
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Reset;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Reset>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Reset>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let Self { mut server, connection } = self.clone();
+        Box::pin(async move {
+            alive(&connection).await;
+            let asked = Asked::of(&connection, &request);
+            let fault = asked.as_ref().and_then(|asked| connection.faults.decide_request(asked));
+            if let Some(answer) = before(fault, &connection).await {
+                return answer;
+            }
+            if let Some(RequestFault::Stale { revision, lag }) = fault {
+                request.extensions_mut().insert(Stale { revision, lag });
+            }
+            request.extensions_mut().insert(connection.clone());
+            let answer = tower::Service::call(&mut server, request).await.unwrap_or_else(|never| match never {});
+            after(fault, &connection, answer).await
+        })
+    }
+}
+
+/// A process that is dead neither sends nor hears anything.
+async fn alive(connection: &Connection) {
+    if connection.is_dead() {
+        pending::<()>().await;
+    }
+}
+
+/// What happens before the server sees the request; the answer, when it never does.
+async fn before(fault: Option<RequestFault>, connection: &Connection) -> Option<Result<Response<Body>, Reset>> {
+    match fault? {
+        RequestFault::Refuse { code, retry_after, moment: Moment::Before } => Some(Ok(refusal(code, retry_after))),
+        RequestFault::Reset(Moment::Before) => Some(Err(Reset)),
+        RequestFault::Delay(time) => {
+            tokio::time::sleep(time).await;
+            alive(connection).await;
+            None
+        }
+        RequestFault::Crash(Moment::Before) => {
+            connection.cut();
+            pending().await
+        }
+        _ => None,
+    }
+}
+
+/// What happens once the server has done its part.
+async fn after(
+    fault: Option<RequestFault>,
+    connection: &Connection,
+    answer: Response<Body>,
+) -> Result<Response<Body>, Reset> {
+    match fault {
+        Some(RequestFault::Refuse { code, retry_after, moment: Moment::After }) => {
+            return Ok(refusal(code, retry_after));
+        }
+        Some(RequestFault::Reset(Moment::After)) => return Err(Reset),
+        Some(RequestFault::DelayAnswer(time)) => tokio::time::sleep(time).await,
+        Some(RequestFault::Crash(Moment::After)) => connection.cut(),
+        _ => {}
+    }
+    alive(connection).await;
+    Ok(answer)
+}
+
+fn refusal(code: u16, retry_after: Option<u32>) -> Response<Body> {
+    let reason = match code {
+        409 => "Conflict",
+        410 => "Expired",
+        429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "InternalError",
+    };
+    let status = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": format!("refused with {code} by a fault on purpose"),
+        "reason": reason,
+        "code": code,
+    });
+    let mut response = Response::new(Full::from(status.to_string()).boxed_unsync());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(seconds) = retry_after {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}

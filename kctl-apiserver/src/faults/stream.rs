@@ -1,0 +1,135 @@
+//! The faults of one watch: whether its next event passes, and what stands in its way.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::time::Instant;
+
+use super::{Connection, EventFault, Told};
+use crate::store::{Event, Key};
+
+/// Stands between the history and a watch.
+pub(crate) struct Gate {
+    connection: Connection,
+    resource: (String, String),
+    /// The watch stands still.
+    held: Option<Held>,
+    /// An event that was decided upon already: it passes.
+    decided: u64,
+    expired: bool,
+}
+
+struct Held {
+    until: Instant,
+    /// Until this object changes again; then only the newest states pass.
+    skips: Option<Key>,
+}
+
+/// What becomes of an event.
+pub(crate) enum Passage {
+    Once,
+    Twice,
+    /// And the watch ends.
+    Last,
+    /// The watch ends with 410 instead.
+    Expired,
+    /// Not now.
+    Held,
+}
+
+impl Gate {
+    pub(crate) fn new(connection: Connection, group: &str, resource: &str, held: Option<Instant>) -> Self {
+        let held = held.map(|until| Held { until, skips: None });
+        Self { connection, resource: (group.into(), resource.into()), held, decided: 0, expired: false }
+    }
+
+    /// Whether the client has to list.
+    pub(crate) fn is_expired(&self) -> bool {
+        self.expired
+    }
+
+    /// Until when the watch stands still at most.
+    pub(crate) fn held_until(&self) -> Option<Instant> {
+        self.held.as_ref().map(|held| held.until)
+    }
+
+    /// Whether the watch goes on now: so long events wait. `waiting` are those.
+    pub(crate) fn opens<'a>(&mut self, mut waiting: impl Iterator<Item = &'a Arc<Event>>) -> Opened {
+        let Some(held) = &self.held else { return Opened::Each };
+        let changed = |key: &Key| waiting.by_ref().filter(|event| event.key == *key).nth(1).is_some();
+        let skips = held.skips.is_some();
+        if Instant::now() < held.until && !held.skips.as_ref().is_some_and(changed) {
+            return Opened::Not;
+        }
+        self.held = None;
+        if skips { Opened::Newest } else { Opened::Each }
+    }
+
+    /// Decides about an event that the client would see.
+    pub(crate) fn pass(&mut self, event: &Event, kind: &str) -> Passage {
+        let told = self.told(event, kind);
+        let fault = if self.decided == event.revision { None } else { self.connection.faults.decide_event(&told) };
+        self.decided = event.revision;
+        let passage = match fault {
+            None => Passage::Once,
+            Some(EventFault::Repeat) => Passage::Twice,
+            Some(EventFault::Close) => Passage::Last,
+            Some(EventFault::Expire) => {
+                self.expired = true;
+                return Passage::Expired;
+            }
+            Some(EventFault::Hold(time)) => {
+                self.held = Some(Held { until: Instant::now() + time, skips: None });
+                return Passage::Held;
+            }
+            Some(EventFault::Skip(time)) => {
+                self.held = Some(Held { until: Instant::now() + time, skips: Some(event.key.clone()) });
+                return Passage::Held;
+            }
+        };
+        self.connection.faults.delivered(&told);
+        passage
+    }
+
+    /// An event that nothing stands in the way of.
+    pub(crate) fn deliver(&self, event: &Event, kind: &str) -> Passage {
+        self.connection.faults.delivered(&self.told(event, kind));
+        Passage::Once
+    }
+
+    fn told(&self, event: &Event, kind: &str) -> Told {
+        let (group, resource) = self.resource.clone();
+        let (namespace, name) = event.key.clone();
+        let client = self.connection.client().into();
+        Told { client, kind: kind.into(), group, resource, namespace, name, revision: event.revision }
+    }
+}
+
+/// Whether a watch goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// It stands still.
+    Not,
+    /// With every event.
+    Each,
+    /// With the newest state of each object.
+    Newest,
+}
+
+/// One event for each object: from the first state that was not seen to the newest.
+pub(crate) fn newest<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Vec<Arc<Event>> {
+    let mut by_key: BTreeMap<&Key, Event> = BTreeMap::new();
+    for event in events {
+        let before = by_key.get(&event.key).map_or_else(|| event.before.clone(), |first| first.before.clone());
+        let merged = Event {
+            revision: event.revision,
+            key: event.key.clone(),
+            before,
+            object: event.object.clone(),
+            deleted: event.deleted,
+        };
+        by_key.insert(&event.key, merged);
+    }
+    let mut merged: Vec<_> = by_key.into_values().map(Arc::new).collect();
+    merged.sort_by_key(|event| event.revision);
+    merged
+}

@@ -1,0 +1,89 @@
+//! `#[kctl::test(seeds = 64)]`: a function that returns a scenario becomes a test that simulates it.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::{ItemFn, LitInt, parse::Parser, spanned::Spanned};
+
+/// Seeds without `seeds = …`.
+const SEEDS: u64 = 64;
+
+struct Options {
+    seeds: u64,
+    krate: syn::Path,
+}
+
+pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    let function: ItemFn = match syn::parse2(item.clone()) {
+        Ok(function) => function,
+        Err(error) => return beside(&error, &item),
+    };
+    match parse(options).and_then(|options| check(&function).map(|()| options)) {
+        Ok(options) => emit(&options, &function),
+        Err(error) => beside(&error, &item),
+    }
+}
+
+/// The error, and the user's item as it is.
+fn beside(error: &syn::Error, item: &TokenStream) -> TokenStream {
+    let error = error.to_compile_error();
+    quote! { #error #item }
+}
+
+fn parse(options: TokenStream) -> syn::Result<Options> {
+    let mut found = Options { seeds: SEEDS, krate: syn::parse_quote!(::kctl) };
+    let parser = syn::meta::parser(|meta| {
+        if meta.path.is_ident("seeds") {
+            found.seeds = meta.value()?.parse::<LitInt>()?.base10_parse()?;
+            Ok(())
+        } else if meta.path.is_ident("crate") {
+            found.krate = meta.value()?.parse()?;
+            Ok(())
+        } else {
+            Err(meta.error("no such option; there are `seeds = 64` and `crate = path`"))
+        }
+    });
+    parser.parse2(options)?;
+    Ok(found)
+}
+
+fn check(function: &ItemFn) -> syn::Result<()> {
+    let signature = &function.sig;
+    if let Some(asynchronous) = &signature.asyncness {
+        let text = "a scenario is described, not run: remove `async`; what awaits goes into `.step(…)`";
+        return Err(syn::Error::new(asynchronous.span(), text));
+    }
+    if signature.inputs.len() > 1 {
+        let text = "the only parameter is the scenario to begin with: `fn survives(scenario: Scenario) -> Scenario`";
+        return Err(syn::Error::new(signature.inputs.span(), text));
+    }
+    if matches!(signature.output, syn::ReturnType::Default) {
+        let text = "a simulated test returns its scenario: `fn survives(scenario: Scenario) -> Scenario`";
+        return Err(syn::Error::new(signature.ident.span(), text));
+    }
+    Ok(())
+}
+
+fn emit(Options { seeds, krate }: &Options, function: &ItemFn) -> TokenStream {
+    let name = &function.sig.ident;
+    let (attributes, body) = (&function.attrs, &function.block);
+    let (inputs, output) = (&function.sig.inputs, &function.sig.output);
+    let begin =
+        (!inputs.is_empty()).then(|| quote!(<#krate::testing::Scenario as ::core::default::Default>::default()));
+    let described = quote_spanned! { function.sig.output.span() =>
+        let scenario: #krate::testing::Scenario = described(#begin);
+    };
+    quote! {
+        #(#attributes)*
+        #[test]
+        fn #name() {
+            fn described(#inputs) #output #body
+            #described
+            #krate::testing::simulate(
+                &scenario,
+                #seeds,
+                ::core::env!("CARGO_PKG_NAME"),
+                ::core::concat!(::core::module_path!(), "::", ::core::stringify!(#name)),
+            );
+        }
+    }
+}

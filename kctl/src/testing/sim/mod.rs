@@ -1,0 +1,162 @@
+//! The simulator: runs an app, unchanged, under simulated time and with faults on purpose, and checks it all the while.
+
+mod checks;
+mod normal;
+mod ownership;
+mod plan;
+mod process;
+mod report;
+mod run;
+mod scenario;
+mod search;
+mod snapshot;
+mod trace;
+mod world;
+
+use std::ops::Range;
+
+use kctl_runtime::reconcile::{Error, Result};
+
+pub use report::{Failure, Report};
+pub use scenario::Scenario;
+pub use snapshot::Snapshot;
+
+use search::{Case, Search};
+
+/// The number of seeds, instead of the one in the test.
+const SEEDS_VARIABLE: &str = "KCTL_SEEDS";
+/// The one run that is to be replayed.
+const SEED_VARIABLE: &str = "KCTL_SEED";
+
+/// Which runs are tried.
+///
+/// ```
+/// use kctl::{prelude::*, testing::{Scenario, Sim}};
+///
+/// /// Labels every ConfigMap.
+/// #[controller(primary(patch))]
+/// async fn labels(config: Arc<ConfigMap>, cx: Context<labels>) -> Result<Action> {
+///     if !config.labels().contains_key("seen") {
+///         cx.patch(kctl::json!({ "metadata": { "labels": { "seen": "yes" } } })).await?;
+///     }
+///     Ok(Action::await_change())
+/// }
+///
+/// let scenario = Scenario::new(|| App::new("labels").controller::<labels>())
+///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}");
+/// let report = Sim::seeds(0..4).run(&scenario)?;
+/// assert!(report.failure().is_none());
+/// # Ok::<(), kctl::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sim {
+    cases: Vec<Cases>,
+    /// How a run is replayed; `{seed}` stands for its name.
+    replay: String,
+}
+
+#[derive(Clone, Debug)]
+enum Cases {
+    FaultFree,
+    Singles(Option<usize>),
+    Seeds(Range<u64>),
+}
+
+impl Sim {
+    fn new(cases: Vec<Cases>) -> Self {
+        Self { cases, replay: format!("{SEED_VARIABLE}={{seed}}, with Sim::from_env") }
+    }
+
+    /// One run with a combination of faults that the seed chooses.
+    pub fn seeded(seed: u64) -> Self {
+        Self::new(vec![Cases::Seeds(seed..seed + 1)])
+    }
+
+    /// Each single fault once, at each place that the run without faults shows.
+    pub fn single_faults() -> Self {
+        Self::new(vec![Cases::Singles(None)])
+    }
+
+    /// Each single fault, and then a run for each seed.
+    pub fn seeds(seeds: Range<u64>) -> Self {
+        Self::new(vec![Cases::Singles(None), Cases::Seeds(seeds)])
+    }
+
+    /// As [`seeds`](Self::seeds) from 0 to `n`, unless `KCTL_SEEDS` names another number, or `KCTL_SEED` the one run that is
+    /// to be replayed: a seed, `single-` and a number, or `none`.
+    ///
+    /// # Errors
+    /// When one of the variables is no such thing.
+    pub fn from_env(n: u64) -> Result<Self> {
+        if let Ok(seed) = std::env::var(SEED_VARIABLE) {
+            return Self::replayed(&seed);
+        }
+        let n = match std::env::var(SEEDS_VARIABLE) {
+            Ok(text) => {
+                text.parse().map_err(|_| Error::from(format!("{SEEDS_VARIABLE} has to be a number, not `{text}`")))?
+            }
+            Err(_unset) => n,
+        };
+        Ok(Self::seeds(0..n))
+    }
+
+    fn replayed(seed: &str) -> Result<Self> {
+        if seed == "none" {
+            return Ok(Self::new(vec![Cases::FaultFree]));
+        }
+        if let Some(single) = seed.strip_prefix("single-").and_then(|number| number.parse().ok()) {
+            return Ok(Self::new(vec![Cases::Singles(Some(single))]));
+        }
+        let wrong = |_| Error::from(format!("{SEED_VARIABLE} has to be a seed, `single-N` or `none`, not `{seed}`"));
+        Ok(Self::seeded(seed.parse().map_err(wrong)?))
+    }
+
+    /// How a failure is replayed, for its report: `{seed}` stands for the name of the run.
+    #[must_use]
+    pub fn replayed_by(mut self, command: &str) -> Self {
+        self.replay = command.into();
+        self
+    }
+
+    /// Runs a scenario until something is found or all is tried. The run without faults is made twice first: it shows where
+    /// faults can be, what the final state is, and that the same happens both times.
+    ///
+    /// # Errors
+    /// When the number of a single fault is beyond those that there are. What the simulation finds is in the report.
+    pub fn run(&self, scenario: &Scenario) -> Result<Report> {
+        let mut search = Search::new(scenario, &self.replay);
+        if search.begin() {
+            for cases in &self.cases {
+                let cases = match cases {
+                    Cases::FaultFree => Vec::new(),
+                    Cases::Singles(None) => search.singles(),
+                    Cases::Singles(Some(number)) => {
+                        let singles = search.singles();
+                        let n = singles.len();
+                        let one = singles.into_iter().nth(*number);
+                        vec![
+                            one.ok_or_else(|| Error::from(format!("there are {n} single faults, no number {number}")))?,
+                        ]
+                    }
+                    Cases::Seeds(seeds) => seeds.clone().map(|seed| search.seeded(seed)).collect::<Vec<Case>>(),
+                };
+                search.all(&cases);
+            }
+        }
+        Ok(search.report())
+    }
+}
+
+/// What `#[kctl::test]` calls: panics with the failure.
+#[doc(hidden)]
+pub fn simulate(scenario: &Scenario, seeds: u64, package: &str, test: &str) {
+    // The name of the test is without the name of its crate.
+    let test = test.split_once("::").map_or(test, |(_, rest)| rest);
+    let command = format!("{SEED_VARIABLE}={{seed}} cargo test -p {package} {test}");
+    let report = Sim::from_env(seeds).map(|sim| sim.replayed_by(&command)).and_then(|sim| sim.run(scenario));
+    match report.map(|report| report.failure) {
+        Ok(None) => {}
+        Ok(Some(failure)) => panic!("{failure}"),
+        Err(error) => panic!("{error}"),
+    }
+}

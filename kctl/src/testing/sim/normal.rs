@@ -1,0 +1,226 @@
+//! The state of a cluster without what two runs may differ in: uids, times, versions, generated names, addresses.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    checks::is_aside,
+    snapshot::{Id, Snapshot, uid},
+};
+
+/// What the server writes into objects beside what they are about.
+const OF_THE_SERVER: [&str; 6] =
+    ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionGracePeriodSeconds"];
+/// Given out in the order in which objects come.
+const ADDRESSES: [&str; 6] = ["podIP", "podIPs", "hostIP", "clusterIP", "clusterIPs", "nodePort"];
+
+/// An object in its normal form, with how it is called in both runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Normal {
+    pub(super) name: String,
+    pub(super) object: Value,
+}
+
+/// The objects, in an order that does not depend on generated names.
+pub(super) fn state(snapshot: &Snapshot, ignored: &[String]) -> Vec<Normal> {
+    let names = Names::of(snapshot);
+    let mut state: Vec<Normal> = snapshot
+        .objects
+        .iter()
+        .filter(|(id, _)| !is_aside(&id.resource))
+        .map(|(id, object)| {
+            let by_app = snapshot.created.contains(uid(object));
+            normal(id, object, by_app, &names, ignored)
+        })
+        .collect();
+    state.sort_by_cached_key(|normal| (normal.name.clone(), normal.object.to_string()));
+    state
+}
+
+/// Names and uids, and what stands for them.
+struct Names(BTreeMap<String, String>);
+
+impl Names {
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut names = BTreeMap::new();
+        for (id, object) in &snapshot.objects {
+            let name = general(object, &id.name);
+            names.insert(uid(object).to_owned(), format!("(uid of {} {name})", id.resource));
+            if name != id.name {
+                names.insert(id.name.clone(), name);
+            }
+        }
+        names.remove("");
+        Self(names)
+    }
+
+    fn replace(&self, text: &str) -> String {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        if text.parse::<Timestamp>().is_ok() {
+            return "(a time)".into();
+        }
+        let mut replaced = text.to_owned();
+        // Long texts name objects as well: messages of conditions do.
+        for (name, general) in self.0.iter().filter(|(name, _)| text.len() > name.len() && text.contains(name.as_str()))
+        {
+            replaced = replaced.replace(name, general);
+        }
+        replaced
+    }
+}
+
+/// The name of an object, or what it was generated from.
+fn general(object: &Value, name: &str) -> String {
+    match object["metadata"]["generateName"].as_str() {
+        Some(base) if name.starts_with(base) => format!("{base}*"),
+        _ => name.to_owned(),
+    }
+}
+
+fn normal(id: &Id, object: &Value, by_app: bool, names: &Names, ignored: &[String]) -> Normal {
+    let mut object = object.clone();
+    for pointer in ignored {
+        remove(&mut object, pointer);
+    }
+    let name = general(&object, &id.name);
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
+        metadata.insert("name".into(), name.clone().into());
+        if by_app {
+            // How often it was written: what an app does again after a fault counts here.
+            metadata.remove("generation");
+            remove(&mut object, "/status/observedGeneration");
+        }
+    }
+    clean(&mut object, names);
+    let place = if id.namespace.is_empty() { name } else { format!("{}/{name}", id.namespace) };
+    Normal { name: format!("{} {place}", id.resource), object }
+}
+
+fn clean(value: &mut Value, names: &Names) {
+    match value {
+        Value::Object(fields) => clean_fields(fields, names),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, names)),
+        Value::String(text) => *text = names.replace(text),
+        _ => {}
+    }
+}
+
+fn clean_fields(fields: &mut Map<String, Value>, names: &Names) {
+    fields.retain(|name, _| !ADDRESSES.contains(&name.as_str()));
+    fields.values_mut().for_each(|value| clean(value, names));
+}
+
+fn remove(object: &mut Value, pointer: &str) {
+    let Some((parent, field)) = pointer.rsplit_once('/') else { return };
+    match object.pointer_mut(parent) {
+        Some(Value::Object(fields)) => drop(fields.remove(field)),
+        Some(Value::Array(items)) => {
+            if let Some(item) = field.parse().ok().and_then(|index: usize| items.get_mut(index)) {
+                item.take();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// How two states differ, in words; `None` when they do not.
+pub(super) fn difference(expected: &[Normal], found: &[Normal]) -> Option<String> {
+    let missing: Vec<_> = without(expected, found);
+    let surplus: Vec<_> = without(found, expected);
+    let mut texts = Vec::new();
+    for one in &missing {
+        texts.push(match surplus.iter().find(|other| other.name == one.name) {
+            Some(other) => format!("{}: {}", one.name, field(&one.object, &other.object, "")),
+            None => format!("{} is missing", one.name),
+        });
+    }
+    for other in surplus.iter().filter(|other| !missing.iter().any(|one| one.name == other.name)) {
+        texts.push(format!("{} should not be there", other.name));
+    }
+    if missing.len() != surplus.len() && !texts.is_empty() {
+        texts.push(format!("{} objects instead of {}", found.len(), expected.len()));
+    }
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// What one list has more of than the other.
+fn without<'a>(list: &'a [Normal], other: &[Normal]) -> Vec<&'a Normal> {
+    let mut rest: Vec<&Normal> = other.iter().collect();
+    let mut more = Vec::new();
+    for one in list {
+        match rest.iter().position(|known| *known == one) {
+            Some(place) => drop(rest.swap_remove(place)),
+            None => more.push(one),
+        }
+    }
+    more
+}
+
+/// The first field in which two objects differ.
+fn field(expected: &Value, found: &Value, path: &str) -> String {
+    if let (Value::Object(one), Value::Object(other)) = (expected, found) {
+        let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
+        for name in names {
+            let (a, b) = (one.get(name).unwrap_or(&Value::Null), other.get(name).unwrap_or(&Value::Null));
+            if a != b {
+                return field(a, b, &format!("{path}.{name}"));
+            }
+        }
+    }
+    format!("{path} is {found} instead of {expected}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn snapshot(pods: &[(&str, &str, &str)]) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for (name, uid, time) in pods {
+            let object = json!({
+                "metadata": { "name": name, "generateName": "web-", "uid": uid, "resourceVersion": uid },
+                "status": { "startTime": time, "podIP": uid, "message": format!("{name} runs") },
+            });
+            let id =
+                Id { resource: "pods".into(), namespace: "default".into(), name: (*name).into(), group: String::new() };
+            snapshot.objects.insert(id, Arc::new(object));
+        }
+        snapshot
+    }
+
+    #[test]
+    fn generated_names_uids_and_times_make_no_difference() {
+        let one = snapshot(&[("web-a", "1", "2026-01-01T00:00:00Z"), ("web-b", "2", "2026-01-01T00:00:05Z")]);
+        let other = snapshot(&[("web-x", "7", "2026-01-01T00:10:00Z"), ("web-a", "3", "2026-01-01T00:00:01Z")]);
+        let (one, other) = (state(&one, &[]), state(&other, &[]));
+        assert_eq!(difference(&one, &other), None);
+    }
+
+    #[test]
+    fn difference_names_the_object_and_the_field() {
+        let one = snapshot(&[("web-a", "1", "2026-01-01T00:00:00Z")]);
+        let two = snapshot(&[("web-a", "1", "2026-01-01T00:00:00Z"), ("web-b", "2", "2026-01-01T00:00:00Z")]);
+        let other = snapshot(&[("web-a", "1", "never")]);
+        let [one, two, other] = [one, two, other].map(|snapshot| state(&snapshot, &[]));
+        let text = difference(&one, &other).unwrap();
+        assert_eq!(text, r#"pods default/web-*: .status.startTime is "never" instead of "(a time)""#);
+        assert_eq!(difference(&one, &two).unwrap(), "pods default/web-* should not be there; 2 objects instead of 1");
+        assert_eq!(difference(&two, &one).unwrap(), "pods default/web-* is missing; 1 objects instead of 2");
+    }
+
+    #[test]
+    fn ignored_fields_make_no_difference() {
+        let (one, other) = (snapshot(&[("a", "1", "x")]), snapshot(&[("a", "1", "y")]));
+        let ignored = ["/status/startTime".to_owned(), "/status/message".to_owned(), "/status/podIP".to_owned()];
+        assert_eq!(difference(&state(&one, &ignored), &state(&other, &ignored)), None);
+    }
+}

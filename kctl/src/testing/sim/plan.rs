@@ -1,0 +1,264 @@
+//! What goes wrong in a run: a list of faults, each at a place that the run without faults has shown.
+
+use std::{fmt, time::Duration};
+
+use kctl_apiserver::faults::{EventFault, Moment, RequestFault, Told};
+
+/// A state that a watch does not show comes after so long at the latest.
+pub(super) const SKIPPED_FOR: Duration = Duration::from_secs(10);
+/// A cache that is behind after a restart stays so for so long.
+pub(super) const BEHIND_FOR: Duration = Duration::from_secs(3);
+/// A program that has crashed is started again after this.
+pub(super) const DOWN_FOR: Duration = Duration::from_secs(1);
+/// Single faults of one scenario: of more, so many are tried that lie evenly among them.
+const SINGLES_MAX: usize = 400;
+/// Restarts on older caches among them.
+const STALE_MAX: usize = 100;
+/// Faults of one seed.
+const FAULTS_OF_SEED_MAX: u64 = 5;
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// At the nth write of the app, counted from one over all its processes.
+    Write { nth: u64, what: OnWrite },
+    /// At the nth event of the app's watches.
+    Event { nth: u64, what: EventFault },
+    /// At a time.
+    At { time: Duration, what: Timed },
+}
+
+/// What happens to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnWrite {
+    /// It fails, or is slow.
+    Fails(RequestFault),
+    /// The program ends, and is started again: perhaps with caches that show the state of this revision at first.
+    Crash { moment: Moment, stale: Option<u64> },
+}
+
+/// What happens at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timed {
+    /// A process ends, and is started again.
+    Crash { instance: usize },
+    /// Nothing passes between a process and the server for a while; then all of it does.
+    Partition { instance: usize, length: Duration },
+    /// The clocks of the app show another time from here on.
+    ClockJump { seconds: i64 },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write { nth, what: OnWrite::Fails(fault) } => write!(formatter, "write {nth}: {}", request(*fault)),
+            Self::Write { nth, what: OnWrite::Crash { moment, stale } } => {
+                write!(formatter, "crash {} write {nth} took effect", moment_text(*moment))?;
+                match stale {
+                    Some(revision) => write!(formatter, ", restart on the state of revision {revision}"),
+                    None => Ok(()),
+                }
+            }
+            Self::Event { nth, what } => write!(formatter, "watch event {nth}: {}", event(*what)),
+            Self::At { time, what } => {
+                write!(formatter, "at {:.3} s: ", time.as_secs_f64())?;
+                match what {
+                    Timed::Crash { instance } => write!(formatter, "crash of app-{instance}"),
+                    Timed::Partition { instance, length } => {
+                        write!(formatter, "app-{instance} does not reach the server for {length:?}")
+                    }
+                    Timed::ClockJump { seconds } => write!(formatter, "the clock of the app jumps by {seconds} s"),
+                }
+            }
+        }
+    }
+}
+
+fn moment_text(moment: Moment) -> &'static str {
+    match moment {
+        Moment::Before => "before",
+        Moment::After => "after",
+    }
+}
+
+pub(super) fn request(fault: RequestFault) -> String {
+    match fault {
+        RequestFault::Refuse { code, retry_after, moment } => {
+            let after = retry_after.map(|seconds| format!(" and Retry-After {seconds}")).unwrap_or_default();
+            format!("answered {code}{after} {} it took effect", moment_text(moment))
+        }
+        RequestFault::Reset(moment) => format!("connection reset {} it took effect", moment_text(moment)),
+        RequestFault::Delay(time) => format!("on its way for {time:?}"),
+        RequestFault::DelayAnswer(time) => format!("its answer is on its way for {time:?}"),
+        RequestFault::Stale { revision, .. } => format!("shows the state of revision {revision}"),
+        RequestFault::Crash(moment) => format!("crash {} it took effect", moment_text(moment)),
+    }
+}
+
+pub(super) fn event(fault: EventFault) -> String {
+    match fault {
+        EventFault::Close => "the watch ends after it".into(),
+        EventFault::Expire => "the watch expires before it".into(),
+        EventFault::Hold(time) => format!("the watch stands still for {time:?} before it"),
+        EventFault::Skip(_) => "is not seen, only what the object becomes next".into(),
+        EventFault::Repeat => "comes twice".into(),
+    }
+}
+
+/// Where faults can be: what happened in the run without any.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Points {
+    /// For each write of the app, the revision before it.
+    pub(super) writes: Vec<u64>,
+    /// The events of the app's watches.
+    pub(super) events: Vec<Told>,
+    /// The revision at which the app was started.
+    pub(super) first_revision: u64,
+    /// How long it took.
+    pub(super) length: Duration,
+    pub(super) instances: usize,
+}
+
+/// Ways in which a single write fails.
+const FAILURES: [RequestFault; 7] = [
+    RequestFault::Reset(Moment::After),
+    RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::After },
+    RequestFault::Refuse { code: 409, retry_after: None, moment: Moment::Before },
+    RequestFault::Reset(Moment::Before),
+    RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
+    RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before },
+    RequestFault::DelayAnswer(Duration::from_secs(5)),
+];
+
+impl Points {
+    /// Each fault alone: a crash before and after each write, each state that a watch delivered not seen, each restart on
+    /// each older cache, and whatever else a single request or event can meet.
+    pub(super) fn singles(&self) -> Vec<Fault> {
+        let writes = || (1..).zip(&self.writes);
+        let events = || (1..).zip(&self.events).map(|(nth, _)| nth);
+        let on_write = |nth, what| Fault::Write { nth, what };
+        let mut singles = Vec::new();
+        for moment in [Moment::After, Moment::Before] {
+            singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Crash { moment, stale: None })));
+        }
+        singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_FOR) }));
+        let stale: Vec<_> = writes()
+            .flat_map(|(nth, revision)| {
+                let older = self.first_revision..=*revision;
+                older
+                    .map(move |older| OnWrite::Crash { moment: Moment::After, stale: Some(older) })
+                    .map(move |w| (nth, w))
+            })
+            .map(|(nth, what)| on_write(nth, what))
+            .collect();
+        singles.extend(evenly(stale, STALE_MAX));
+        let mut others = Vec::new();
+        for fault in FAILURES {
+            others.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Fails(fault))));
+        }
+        for what in [EventFault::Close, EventFault::Expire, EventFault::Repeat, EventFault::Hold(BEHIND_FOR)] {
+            others.extend(events().map(|nth| Fault::Event { nth, what }));
+        }
+        let room = SINGLES_MAX.saturating_sub(singles.len());
+        singles.extend(evenly(others, room.max(SINGLES_MAX / 2)));
+        evenly(singles, SINGLES_MAX)
+    }
+
+    /// A combination that the seed chooses.
+    pub(super) fn seeded(&self, seed: u64) -> Vec<Fault> {
+        let mut dice = Dice::new(seed);
+        let n_faults = 1 + dice.below(FAULTS_OF_SEED_MAX);
+        (0..n_faults).map(|_| self.any(&mut dice)).collect()
+    }
+
+    fn any(&self, dice: &mut Dice) -> Fault {
+        // A little beyond what happened without faults: they make more of it.
+        let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
+        let nth_write = 1 + dice.below(reach(self.writes.len()));
+        let nth_event = 1 + dice.below(reach(self.events.len()));
+        match dice.below(12) {
+            0..=3 => {
+                let moment = if dice.below(2) == 0 { Moment::Before } else { Moment::After };
+                let index = usize::try_from(nth_write - 1).unwrap_or(usize::MAX);
+                let newest = self.writes.get(index).or(self.writes.last()).copied().unwrap_or(self.first_revision);
+                let older = newest.saturating_sub(self.first_revision) + 1;
+                let stale = (dice.below(3) == 0).then(|| self.first_revision + dice.below(older));
+                Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, stale } }
+            }
+            4..=6 => {
+                let fault = FAILURES[usize::try_from(dice.below(FAILURES.len() as u64)).unwrap_or_default()];
+                Fault::Write { nth: nth_write, what: OnWrite::Fails(fault) }
+            }
+            7..=9 => {
+                let what = match dice.below(6) {
+                    0 | 1 => EventFault::Skip(SKIPPED_FOR),
+                    2 => EventFault::Close,
+                    3 => EventFault::Expire,
+                    4 => EventFault::Repeat,
+                    _ => EventFault::Hold(Duration::from_millis(100 + dice.below(8_000))),
+                };
+                Fault::Event { nth: nth_event, what }
+            }
+            _ => self.any_timed(dice),
+        }
+    }
+
+    fn any_timed(&self, dice: &mut Dice) -> Fault {
+        let length = u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX).max(1);
+        let time = Duration::from_millis(dice.below(length));
+        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
+        let what = match dice.below(4) {
+            0 => Timed::Crash { instance },
+            1 => Timed::ClockJump { seconds: i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600 },
+            _ => Timed::Partition { instance, length: Duration::from_millis(500 + dice.below(30_000)) },
+        };
+        Fault::At { time, what }
+    }
+}
+
+/// So many at most, from all over the list.
+fn evenly<T>(all: Vec<T>, max: usize) -> Vec<T> {
+    let n = all.len();
+    if n <= max {
+        return all;
+    }
+    let kept = move |index: usize| (index * max) / n != ((index + 1) * max) / n;
+    all.into_iter().enumerate().filter(|(index, _)| kept(*index)).map(|(_, one)| one).collect()
+}
+
+/// A seeded generator (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        Self(seed ^ 0x5de6_c1f2_37a9_80b4)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_thinned_evenly() {
+        assert_eq!(evenly((0..10).collect(), 5), [1, 3, 5, 7, 9]);
+        assert_eq!(evenly((0..3).collect(), 5), [0, 1, 2]);
+        assert_eq!(evenly((0..1000).collect::<Vec<i32>>(), 7).len(), 7);
+    }
+
+    #[test]
+    fn one_seed_gives_one_combination() {
+        let points =
+            Points { writes: vec![5, 6, 7], instances: 2, length: Duration::from_secs(9), ..Points::default() };
+        assert_eq!(points.seeded(7), points.seeded(7));
+        assert!((0..20).any(|seed| points.seeded(seed) != points.seeded(7)));
+    }
+}

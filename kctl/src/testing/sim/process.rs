@@ -1,0 +1,107 @@
+//! One process of the app: started, ended by a crash, started again.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use k8s_openapi::jiff::SignedDuration;
+use kctl_apiserver::{
+    User,
+    faults::{Connection, RequestFault, Rule},
+};
+use kctl_runtime::{
+    manager::{Manager, View, lease::ElectionConfig},
+    reconcile::Result,
+};
+use kube::Client;
+
+use super::{
+    plan::{BEHIND_FOR, DOWN_FOR},
+    world::Shared,
+};
+use crate::app::user_of;
+
+/// A program that ends by itself too often is waited for so long, as a kubelet does.
+const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Runs one replica for ever: what ends is started again.
+pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
+    let mut wait = DOWN_FOR;
+    for incarnation in 1_u32.. {
+        let name = format!("app-{index}.{incarnation}");
+        let connection = shared.faults.connection(&name);
+        shared.connected(index, &connection);
+        let ended = tokio::select! {
+            biased;
+            () = connection.crashed() => None,
+            ended = run(&shared, index, incarnation, &connection) => Some(ended),
+        };
+        // The manager was dropped above; what is left of its tasks ends unheard.
+        connection.cut();
+        shared.ended(index, &name);
+        match ended {
+            None => {
+                shared.log(&name, "has crashed");
+                wait = DOWN_FOR;
+            }
+            Some(Ok(())) => shared.log(&name, "has ended"),
+            Some(Err(error)) => shared.log(&name, format!("has ended: {error}")),
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(RESTART_WAIT_MAX);
+    }
+}
+
+async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &Connection) -> Result<()> {
+    let name = connection.client().to_owned();
+    let stale = shared.next_stale.lock().take();
+    if let Some(revision) = stale {
+        let own = name.clone();
+        let fault = RequestFault::Stale { revision, lag: BEHIND_FOR };
+        shared.faults.add(Rule::request(fault, move |asked| asked.client == own && asked.is_first));
+    }
+    let app = (shared.scenario.app)();
+    let user = user_of(&app);
+    let client = Client::new(shared.server.faulty(user.clone(), connection), "default");
+    let others = shared
+        .others
+        .iter()
+        .map(|(cluster, server)| (cluster.clone(), Client::new(server.faulty(user.clone(), connection), "default")));
+    let (server, skew) = (shared.server.clone(), shared.clone());
+    let clock = move || server.now() + SignedDuration::from_secs(skew.clock_offset.load(Ordering::Relaxed));
+    let manager =
+        app.manager_with(client, others.collect(), Arc::new(clock), |manager| observed(shared, &name, manager));
+    let mut manager = manager.await?;
+    if shared.scenario.instances > 1 {
+        manager = manager.elect(election(app.name(), &user, index, incarnation))?;
+    }
+    shared.started(index, manager.view());
+    shared.log(&name, "starts");
+    Ok(manager.run(std::future::pending()).await?)
+}
+
+fn observed(shared: &Arc<Shared>, name: &str, manager: Manager) -> Manager {
+    let (begin, end, process) = (shared.clone(), shared.clone(), name.to_owned());
+    let by = process.clone();
+    manager
+        .on_begin(Arc::new(move |controller, key| begin.reconcile_begins(&process, controller, key)))
+        .on_end(Arc::new(move |report| end.reconcile_ends(&by, report)))
+}
+
+/// The same waits for the same process, in each run.
+fn election(app: &str, user: &User, index: usize, incarnation: u32) -> ElectionConfig {
+    let identity = format!("{}-{index}.{incarnation}", user.name.rsplit(':').next().unwrap_or(app));
+    let mut config = ElectionConfig::new(app, "default", &identity);
+    config.seed = u64::from(incarnation) << 8 | index as u64;
+    config
+}
+
+/// What a process is seen to be at.
+pub(super) fn is_idle(view: &View) -> bool {
+    let synced = view.sources().iter().all(|source| source.store().is_synced() && source.store().backlog() == 0);
+    match view.leadership() {
+        Some(leadership) if !leadership.is_leading() => synced,
+        _ => view.is_idle(),
+    }
+}

@@ -1,0 +1,219 @@
+//! The phases of a run: the objects, the steps, the final state, and the end of everything that was applied.
+
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures::FutureExt;
+use http::Request;
+use kctl_runtime::reconcile::{Error, Result, ResultExt};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{
+    checks::Found,
+    normal::{self, Normal},
+    plan::{Fault, Points},
+    scenario::Scenario,
+    trace::Line,
+    world::World,
+};
+use crate::app;
+
+/// Nothing is left to do when nothing has been for so long: longer than any state is held back.
+const QUIET_FOR: Duration = Duration::from_secs(15);
+/// A key that never succeeds does not keep a system from being settled when nothing changes for so long.
+const STUCK_FOR: Duration = Duration::from_secs(600);
+/// A system has settled within this.
+const SETTLE_WITHIN: Duration = Duration::from_secs(3_600);
+/// And then nothing is written for so long.
+const STABLE_FOR: Duration = Duration::from_secs(120);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(250);
+/// Requests of the app without which no run is.
+const REQUESTS_BASE: u64 = 200;
+
+/// What came of one run.
+pub(super) struct Outcome {
+    pub(super) lines: Vec<Line>,
+    pub(super) found: Option<Found>,
+    /// The state once everything had settled.
+    pub(super) state: Vec<Normal>,
+    pub(super) points: Points,
+    pub(super) n_injected: u64,
+}
+
+/// Runs a scenario once, on a thread of its own. `expected` is the final state of the run without faults.
+pub(super) fn run(scenario: &Scenario, seed: u64, plan: &[Fault], expected: Option<&[Normal]>) -> Outcome {
+    let body = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        match runtime {
+            Ok(runtime) => runtime.block_on(run_here(scenario, seed, plan, expected)),
+            Err(error) => broken(Found::new("the simulation", format!("no runtime: {error}"))),
+        }
+    };
+    let ended = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("kctl-sim".into()).spawn_scoped(scope, body);
+        thread.map(std::thread::ScopedJoinHandle::join)
+    });
+    match ended {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => broken(Found::new("no panic", panic_text(&*panic))),
+        Err(error) => broken(Found::new("the simulation", format!("no thread: {error}"))),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into())
+}
+
+fn broken(found: Found) -> Outcome {
+    Outcome { lines: Vec::new(), found: Some(found), state: Vec::new(), points: Points::default(), n_injected: 0 }
+}
+
+async fn run_here(scenario: &Scenario, seed: u64, plan: &[Fault], expected: Option<&[Normal]>) -> Outcome {
+    let world = match World::start(scenario, seed, plan).await {
+        Ok(world) => world,
+        Err(error) => return broken(Found::new("the simulation", format!("it does not start: {error}"))),
+    };
+    let mut state = Vec::new();
+    let phases = AssertUnwindSafe(phases(&world, expected, &mut state)).catch_unwind();
+    let found = tokio::select! {
+        biased;
+        found = world.shared.found() => Some(found),
+        ended = phases => ended.unwrap_or_else(|panic| Err(Found::new("no panic", panic_text(&*panic)))).err(),
+    };
+    let mut points = world.points();
+    points.length = world.shared.elapsed();
+    let n_injected = world.shared.faults.counts().values().sum();
+    Outcome { lines: world.lines(), found, state, points, n_injected }
+}
+
+async fn phases(world: &World, expected: Option<&[Normal]>, state: &mut Vec<Normal>) -> Result<(), Found> {
+    let scenario = &world.shared.scenario;
+    let failed = |step: &str| {
+        let step = step.to_owned();
+        move |error: Error| Found::new("the steps of the scenario", format!("{step}: {error}"))
+    };
+    world.shared.log("user", "applies the objects");
+    app::apply(&world.client, &world.objects).await.map_err(failed("the objects"))?;
+    for step in &scenario.steps {
+        match step.after {
+            Some(time) => sleep(time).await,
+            None => settle(world).await?,
+        }
+        world.shared.log("user", &step.name);
+        (step.action)(world.client.clone()).await.map_err(failed(&step.name))?;
+    }
+    sleep_until(world.quiet_from).await;
+    settle(world).await?;
+    world.shared.log("checker", "the state has settled");
+    let snapshot = world.shared.checks.lock().snapshot.clone();
+    *state = normal::state(&snapshot, &scenario.ignored);
+    if let Some(difference) = expected.and_then(|expected| normal::difference(expected, state)) {
+        return Err(Found::new("the same final state", difference));
+    }
+    stays(world).await?;
+    delete_all(world).await.map_err(failed("the end of all objects"))?;
+    settle(world).await?;
+    check_leaks(world)?;
+    check_requests(world)
+}
+
+/// Waits until nothing is left to do.
+async fn settle(world: &World) -> Result<(), Found> {
+    let (begun, mut quiet_since) = (Instant::now(), Instant::now());
+    let (mut revision, mut changed) = (0, Instant::now());
+    loop {
+        sleep(LOOK).await;
+        let now = Instant::now();
+        let newest = world.shared.checks.lock().n_changes;
+        if newest != revision {
+            (revision, changed) = (newest, now);
+        }
+        if newest != revision || !world.is_idle() {
+            quiet_since = now;
+        }
+        let quiet = now - quiet_since.max(changed) >= QUIET_FOR;
+        if quiet || now - changed >= STUCK_FOR {
+            return Ok(());
+        }
+        if now - begun >= SETTLE_WITHIN {
+            let what = format!("the state still changes after {SETTLE_WITHIN:?}{}", world.failing());
+            return Err(Found::new("the state settles", what));
+        }
+    }
+}
+
+/// What has settled is not written any more.
+async fn stays(world: &World) -> Result<(), Found> {
+    let n_before = world.shared.checks.lock().changes_by_app;
+    let n_lines = world.lines().len();
+    sleep(STABLE_FOR).await;
+    let n_after = world.shared.checks.lock().changes_by_app;
+    if n_after == n_before {
+        return Ok(());
+    }
+    let lines = world.lines();
+    let first =
+        lines[n_lines..].iter().find(|line| line.who.starts_with("app-") && line.what.contains(" at revision "));
+    let first = first.map_or_else(String::new, |line| format!(", the first one: {} {}", line.who, line.what));
+    let what =
+        format!("{} more changes within {STABLE_FOR:?} although nothing was left to do{first}", n_after - n_before);
+    Err(Found::new("no more writes", what))
+}
+
+/// Deletes what was applied, and every primary.
+async fn delete_all(world: &World) -> Result<()> {
+    world.shared.log("user", "deletes what was applied");
+    let mut paths: Vec<String> = Vec::new();
+    for file in &world.objects {
+        let name = file.object["metadata"]["name"].as_str().unwrap_or_default();
+        paths.push(format!("{}/{name}", app::path(&world.client, &file.object).await.context(&file.origin)?));
+    }
+    let specs = (world.shared.scenario.app)().specs();
+    let snapshot = world.shared.checks.lock().snapshot.clone();
+    for (id, _) in &snapshot.objects {
+        let of_primary = specs.iter().find(|spec| {
+            let kind = &spec.primary.kind;
+            spec.primary.cluster.is_empty() && id.group == kind.group && id.resource == kind.plural
+        });
+        if let Some(spec) = of_primary.filter(|spec| spec.crd.is_some()) {
+            let namespace = Some(id.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+            paths.push(format!("{}/{}", spec.primary.kind.path(namespace), id.name));
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    for path in paths {
+        match world.client.request::<Value>(Request::delete(&path).body(Vec::new())?).await {
+            Err(kube::Error::Api(refused)) if refused.code == 404 => {}
+            other => drop(other.context(&path)?),
+        }
+    }
+    Ok(())
+}
+
+fn check_leaks(world: &World) -> Result<(), Found> {
+    let checks = world.shared.checks.lock();
+    let specs = (world.shared.scenario.app)().specs();
+    let primaries = specs.iter().filter(|spec| spec.crd.is_some());
+    let primaries = primaries.map(|spec| (spec.primary.kind.group.clone(), spec.primary.kind.plural.clone())).collect();
+    let leaked = checks.leaked(&world.shared.scenario.kept, &primaries);
+    if leaked.is_empty() {
+        return Ok(());
+    }
+    Err(Found::new("no leaked objects", format!("still there after the end of all primaries: {}", leaked.join(", "))))
+}
+
+fn check_requests(world: &World) -> Result<(), Found> {
+    let checks = world.shared.checks.lock();
+    let per_change = world.shared.scenario.requests_per_change;
+    if checks.n_requests <= REQUESTS_BASE + per_change * checks.n_changes {
+        return Ok(());
+    }
+    let what = format!(
+        "{} requests for {} changes of the state: more than {per_change} for each",
+        checks.n_requests, checks.n_changes
+    );
+    Err(Found::new("bounded requests per change", what))
+}

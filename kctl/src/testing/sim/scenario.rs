@@ -1,0 +1,184 @@
+//! What is simulated: an app, the objects that it starts with, what people do, and what must always hold.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use kctl_runtime::reconcile::Result;
+use kube::Client;
+
+use super::Snapshot;
+use crate::App;
+
+pub(super) type MakeApp = Arc<dyn Fn() -> App + Send + Sync>;
+type Doing = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+type Do = Arc<dyn Fn(Client) -> Doing + Send + Sync>;
+type Holds = Arc<dyn Fn(&Snapshot) -> Result<(), String> + Send + Sync>;
+
+/// Requests that an app may send for each change of the state, on average over a run, unless the scenario says otherwise.
+const REQUESTS_PER_CHANGE: u64 = 30;
+
+/// What is simulated. It is run many times, each time from the start.
+///
+/// ```
+/// use kctl::{prelude::*, testing::{Scenario, Snapshot}};
+///
+/// # #[controller]
+/// # async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> { Ok(Action::await_change()) }
+/// fn app() -> App {
+///     App::new("idler").controller::<idle>()
+/// }
+///
+/// let scenario = Scenario::new(app)
+///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
+///     .invariant("settings stay", |snapshot: &Snapshot| {
+///         let configs: Vec<ConfigMap> = snapshot.all();
+///         if configs.len() > 1 { Err(format!("{} of them", configs.len())) } else { Ok(()) }
+///     });
+/// # let _ = scenario;
+/// ```
+#[derive(Clone)]
+pub struct Scenario {
+    pub(super) app: MakeApp,
+    pub(super) objects: String,
+    pub(super) steps: Vec<Step>,
+    pub(super) invariants: Vec<Invariant>,
+    pub(super) instances: usize,
+    pub(super) kubelet: bool,
+    pub(super) ignored: Vec<String>,
+    pub(super) kept: Vec<String>,
+    pub(super) requests_per_change: u64,
+}
+
+/// Something that a user does.
+#[derive(Clone)]
+pub(super) struct Step {
+    pub(super) name: String,
+    /// So long after the step before, or once the system has settled.
+    pub(super) after: Option<Duration>,
+    pub(super) action: Do,
+}
+
+#[derive(Clone)]
+pub(super) struct Invariant {
+    pub(super) name: String,
+    pub(super) holds: Holds,
+}
+
+impl Default for Scenario {
+    /// Of an app without controllers: [`app`](Self::app) gives it one.
+    fn default() -> Self {
+        Self::new(|| App::new("nothing"))
+    }
+}
+
+impl Scenario {
+    /// A scenario of this app. The function is called at each start and restart of the program. Each run has a thread of its
+    /// own, so that thread-local values last for one run and outlive a crash, as a system outside of the cluster does.
+    pub fn new(app: impl Fn() -> App + Send + Sync + 'static) -> Self {
+        Self {
+            app: Arc::new(app),
+            objects: String::new(),
+            steps: Vec::new(),
+            invariants: Vec::new(),
+            instances: 1,
+            kubelet: true,
+            ignored: Vec::new(),
+            kept: Vec::new(),
+            requests_per_change: REQUESTS_PER_CHANGE,
+        }
+    }
+
+    /// The app.
+    #[must_use]
+    pub fn app(mut self, app: impl Fn() -> App + Send + Sync + 'static) -> Self {
+        self.app = Arc::new(app);
+        self
+    }
+
+    /// Objects that are applied first, as a stream of YAML documents. They are deleted at the end, when everything that
+    /// belongs to them has to go.
+    #[must_use]
+    pub fn objects(mut self, yaml: &str) -> Self {
+        if !self.objects.is_empty() {
+            self.objects += "\n---\n";
+        }
+        self.objects += yaml;
+        self
+    }
+
+    /// Something that a user does, once the system has settled.
+    #[must_use]
+    pub fn step<F, Fut>(self, name: &str, action: F) -> Self
+    where
+        F: Fn(Client) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.add_step(name, None, action)
+    }
+
+    /// Something that a user does so long after the step before it (or after the objects were applied), while the system is
+    /// busy.
+    #[must_use]
+    pub fn step_at<F, Fut>(self, after: Duration, name: &str, action: F) -> Self
+    where
+        F: Fn(Client) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.add_step(name, Some(after), action)
+    }
+
+    fn add_step<F, Fut>(mut self, name: &str, after: Option<Duration>, action: F) -> Self
+    where
+        F: Fn(Client) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let action: Do = Arc::new(move |client| Box::pin(action(client)));
+        self.steps.push(Step { name: name.into(), after, action });
+        self
+    }
+
+    /// Something that holds at all times: it is checked after each change of the state.
+    #[must_use]
+    pub fn invariant(
+        mut self,
+        name: &str,
+        holds: impl Fn(&Snapshot) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.invariants.push(Invariant { name: name.into(), holds: Arc::new(holds) });
+        self
+    }
+
+    /// So many replicas of the program, one of which works: with leader election.
+    #[must_use]
+    pub fn instances(mut self, n: usize) -> Self {
+        self.instances = n.max(1);
+        self
+    }
+
+    /// Pods are not run.
+    #[must_use]
+    pub fn without_kubelet(mut self) -> Self {
+        self.kubelet = false;
+        self
+    }
+
+    /// Leaves a field (a JSON pointer, such as `/status/attempts`) out when final states are compared.
+    #[must_use]
+    pub fn ignoring(mut self, pointer: &str) -> Self {
+        self.ignored.push(pointer.into());
+        self
+    }
+
+    /// Objects of this resource (its plural) that the app creates may stay when the primaries are gone.
+    #[must_use]
+    pub fn keeping(mut self, plural: &str) -> Self {
+        self.kept.push(plural.into());
+        self
+    }
+
+    /// How many requests the app may send for each change of the state, on average over a run: 30 unless changed.
+    #[must_use]
+    pub fn requests_per_change(mut self, n: u64) -> Self {
+        self.requests_per_change = n;
+        self
+    }
+}

@@ -1,0 +1,53 @@
+//! What happened in a run, in order: the same seed gives the same lines.
+
+use std::{fmt, time::Duration};
+
+use tokio::time::Instant;
+
+/// Lines that are kept of one run.
+const LINES_MAX: usize = 50_000;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) at: Duration,
+    pub(super) who: String,
+    pub(super) what: String,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, who, what } = self;
+        write!(formatter, "{:>9.3} s  {who:<8} {what}", at.as_secs_f64())
+    }
+}
+
+/// The lines of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Trace {
+    start: Instant,
+    pub(super) lines: Vec<Line>,
+}
+
+impl Trace {
+    pub(super) fn new() -> Self {
+        Self { start: Instant::now(), lines: Vec::new() }
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    pub(super) fn add(&mut self, who: &str, what: impl Into<String>) {
+        if self.lines.len() < LINES_MAX {
+            self.lines.push(Line { at: self.start.elapsed(), who: who.into(), what: what.into() });
+        }
+    }
+}
+
+/// The first lines in which two runs differ, in words.
+pub(super) fn difference(first: &[Line], second: &[Line]) -> Option<String> {
+    let place = (0..first.len().max(second.len())).find(|place| first.get(*place) != second.get(*place))?;
+    let show = |lines: &[Line]| lines.get(place).map_or_else(|| "(nothing more)".to_owned(), ToString::to_string);
+    Some(format!("line {place} is in one run\n  {}\nand in the other\n  {}", show(first), show(second)))
+}

@@ -1,0 +1,366 @@
+//! One run: an API server, the processes of the app, the faults, and what a user does, under simulated time.
+
+use std::{
+    sync::{Arc, atomic::AtomicI64, atomic::Ordering},
+    time::Duration,
+};
+
+use kctl_apiserver::{
+    ApiServer, Kubelet,
+    faults::{Connection, EventFault, Faults, RequestFault, Rule, Seen},
+};
+use kctl_runtime::{
+    key::ObjectKey,
+    manager::View,
+    manifest::{self, RbacOptions},
+    reconcile::{Result, ResultExt},
+    worker::{Outcome, Report},
+};
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::{sync::Notify, task::JoinSet, time::Instant};
+
+use super::{
+    checks::{Checks, Found, SharedChecks, is_app, is_aside},
+    ownership::Ownership,
+    plan::{self, Fault, OnWrite, Points, Timed},
+    process::{self, supervise},
+    scenario::Scenario,
+    snapshot::Id,
+    trace::{Line, Trace},
+};
+use crate::app::{self, FromFile};
+
+/// What is shared by everything in a run.
+pub(super) struct Shared {
+    pub(super) scenario: Scenario,
+    pub(super) server: ApiServer,
+    /// Of the other clusters.
+    pub(super) others: Vec<(String, ApiServer)>,
+    pub(super) faults: Faults,
+    /// The revision that a program sees at its next start, where that is an old one.
+    pub(super) next_stale: Mutex<Option<u64>>,
+    /// Seconds by which the clocks of the app are wrong.
+    pub(super) clock_offset: AtomicI64,
+    pub(super) checks: SharedChecks,
+    found: Notify,
+    trace: Mutex<Trace>,
+    points: Mutex<Points>,
+    processes: Mutex<Vec<Running>>,
+}
+
+/// A process, as far as it is there.
+#[derive(Clone, Default)]
+struct Running {
+    connection: Option<Connection>,
+    view: Option<View>,
+}
+
+/// A run that is set up.
+pub(super) struct World {
+    pub(super) shared: Arc<Shared>,
+    pub(super) client: Client,
+    pub(super) objects: Vec<FromFile>,
+    kubelet: Option<Kubelet>,
+    /// When the last of the faults that come at a time is over.
+    pub(super) quiet_from: Instant,
+    _tasks: JoinSet<()>,
+}
+
+impl World {
+    /// Starts everything under a plan of faults.
+    pub(super) async fn start(scenario: &Scenario, seed: u64, plan: &[Fault]) -> Result<Self> {
+        let app = (scenario.app)();
+        let mut objects = Vec::new();
+        app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
+        let server = ApiServer::seeded(seed);
+        let client = Client::new(server.service(), "default");
+        let mut others = Vec::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(server.controllers());
+        install(&server, &app, "", scenario.instances > 1).await?;
+        for cluster in app.cluster_names() {
+            let other = ApiServer::seeded(seed);
+            install(&other, &app, &cluster, false).await?;
+            tasks.spawn(other.controllers());
+            others.push((cluster, other));
+        }
+        let kubelet = scenario.kubelet.then(|| server.kubelet());
+        tasks.spawn(kubelet.clone().map_or_else(
+            || futures::future::Either::Left(std::future::ready(())),
+            |kubelet| futures::future::Either::Right(kubelet.run()),
+        ));
+        // The node is there before the app is: no part of what happens.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
+        let points = Points { first_revision: server.revision(), instances: scenario.instances, ..Points::default() };
+        let shared = Arc::new(Shared {
+            scenario: scenario.clone(),
+            server,
+            others,
+            faults: Faults::seeded(seed),
+            next_stale: Mutex::default(),
+            clock_offset: AtomicI64::new(0),
+            checks: Arc::new(Mutex::new(checks)),
+            found: Notify::new(),
+            trace: Mutex::new(Trace::new()),
+            points: Mutex::new(points),
+            processes: Mutex::new(vec![Running::default(); scenario.instances]),
+        });
+        shared.observe();
+        let quiet_from = shared.inject(plan, &mut tasks);
+        for index in 0..scenario.instances {
+            tasks.spawn(supervise(shared.clone(), index));
+        }
+        Ok(Self { shared, client, objects, kubelet, quiet_from, _tasks: tasks })
+    }
+
+    /// Whether nothing is left to do for anybody.
+    pub(super) fn is_idle(&self) -> bool {
+        let server = &self.shared.server;
+        let kubelet = self.kubelet.as_ref();
+        let pods = kubelet.is_none_or(|k| k.pending() == 0 && k.seen() >= server.revision_of("", "pods"));
+        let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
+        let leads = |view: &View| view.leadership().is_none_or(|leadership| leadership.is_leading());
+        pods && server.pending() == 0
+            && views.iter().all(|view| view.as_ref().is_some_and(process::is_idle))
+            && views.iter().flatten().any(leads)
+    }
+
+    /// Keys that fail, in words.
+    pub(super) fn failing(&self) -> String {
+        let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
+        let mut text = String::new();
+        for view in views {
+            for (spec, queue) in view.controllers() {
+                for (key, failures) in queue.failing() {
+                    text += &format!("; {} {key} failed {failures} times in a row", spec.name);
+                }
+            }
+        }
+        text
+    }
+
+    pub(super) fn points(&self) -> Points {
+        self.shared.points.lock().clone()
+    }
+
+    pub(super) fn lines(&self) -> Vec<Line> {
+        self.shared.trace.lock().lines.clone()
+    }
+}
+
+/// The definitions of the app's kinds and its role.
+async fn install(server: &ApiServer, app: &crate::App, cluster: &str, elects: bool) -> Result<()> {
+    let names = RbacOptions { name: app.name().into(), namespace: "default".into(), ..RbacOptions::default() };
+    let admin = Client::new(server.service(), "default");
+    let grants = app.grants().remove(cluster).unwrap_or_default();
+    app::install(&admin, &app.specs(), &grants, &names).await?;
+    if elects {
+        let lease = manifest::manager_rbac(&names, manifest::ManagerOptions { leader_elect: true, metrics: false })?;
+        let origin = || "generated manifests".to_owned();
+        let lease = lease.into_iter().map(|manifest| FromFile { object: manifest.object, origin: origin() });
+        app::apply(&admin, &lease.collect::<Vec<_>>()).await.context("the role of leader election")?;
+    }
+    Ok(())
+}
+
+impl Shared {
+    pub(super) fn log(&self, who: &str, what: impl Into<String>) {
+        self.trace.lock().add(who, what);
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.trace.lock().elapsed()
+    }
+
+    /// Returns when a checker has found something.
+    pub(super) async fn found(&self) -> Found {
+        loop {
+            let notified = self.found.notified();
+            if let Some(found) = self.checks.lock().found.clone() {
+                return found;
+            }
+            notified.await;
+        }
+    }
+
+    /// Has a checker look at something; once one has found something, the app is stopped.
+    pub(super) fn check(&self, look: impl FnOnce(&mut Checks, Duration)) {
+        let now = self.elapsed();
+        let mut checks = self.checks.lock();
+        let before = checks.found.is_some();
+        look(&mut checks, now);
+        if let (false, Some(found)) = (before, &checks.found) {
+            self.log("checker", format!("{}: {}", found.checker, found.message));
+            self.found.notify_one();
+            for process in self.processes.lock().iter().filter_map(|process| process.connection.as_ref()) {
+                process.cut();
+            }
+        }
+    }
+
+    pub(super) fn connected(&self, index: usize, connection: &Connection) {
+        self.processes.lock()[index] = Running { connection: Some(connection.clone()), view: None };
+    }
+
+    pub(super) fn started(&self, index: usize, view: View) {
+        self.processes.lock()[index].view = Some(view);
+    }
+
+    pub(super) fn ended(&self, index: usize, name: &str) {
+        self.processes.lock()[index] = Running::default();
+        self.check(|checks, _| checks.process_ended(name));
+    }
+
+    pub(super) fn reconcile_begins(&self, process: &str, controller: &str, key: &ObjectKey) {
+        self.log(process, format!("reconciles {controller} {key}"));
+        self.check(|checks, now| checks.begin(process, controller, key, now));
+    }
+
+    pub(super) fn reconcile_ends(&self, process: &str, report: &Report) {
+        let Report { controller, key, outcome, .. } = report;
+        let how = match outcome {
+            Outcome::Done(_) => "done".into(),
+            Outcome::Vanished => "there is no such object".into(),
+            Outcome::Failed { text, .. } => format!("failed: {text}"),
+            Outcome::Panicked(text) => format!("panic: {text}"),
+            Outcome::TimedOut => "took longer than its timeout".into(),
+        };
+        self.log(process, format!("{controller} {key}: {how}"));
+        self.check(|checks, _| checks.end(controller, key));
+    }
+
+    fn observe(self: &Arc<Self>) {
+        let shared = Arc::downgrade(self);
+        self.server.observe_changes(move |change| {
+            let Some(shared) = shared.upgrade() else { return };
+            let by = if change.by.is_empty() { "server" } else { &change.by };
+            let what = match (&change.before, &change.after) {
+                (None, _) => "is created",
+                (_, None) => "is gone",
+                (Some(before), Some(after))
+                    if after["metadata"]["deletionTimestamp"] != before["metadata"]["deletionTimestamp"] =>
+                {
+                    "is being deleted"
+                }
+                _ => "changes",
+            };
+            if !is_aside(&change.resource) {
+                shared.log(by, format!("{} {what} at revision {}", Id::of(change), change.revision));
+            }
+            shared.check(|checks, now| checks.change(change, now));
+        });
+        let shared = Arc::downgrade(self);
+        self.server.observe(move |request| {
+            let Some(shared) = shared.upgrade() else { return };
+            let Some(client) = request.client.as_deref().filter(|client| is_app(client)) else { return };
+            if request.code >= 400 {
+                let what = format!("{} {} {}/{}", request.verb, request.resource, request.namespace, request.name);
+                shared.log(client, format!("{what} is answered {}", request.code));
+            }
+            shared.check(|checks, now| checks.request(request, now));
+        });
+        let shared = Arc::downgrade(self);
+        self.faults.observe(move |seen| {
+            let Some(shared) = shared.upgrade() else { return };
+            shared.seen(seen);
+        });
+    }
+
+    fn seen(&self, seen: Seen<'_>) {
+        match seen {
+            Seen::Request(asked) if asked.is_write() && !is_aside(&asked.resource) => {
+                let revision = self.checks.lock().revision;
+                let mut points = self.points.lock();
+                let before = revision.max(points.first_revision);
+                points.writes.push(before);
+            }
+            Seen::Event(told) if !is_aside(&told.resource) => self.points.lock().events.push(told.clone()),
+            Seen::InRequest(asked, fault) => {
+                let (namespace, name) = (&asked.namespace, &asked.name);
+                let what = format!("{} {} {namespace}/{name} of {}", asked.verb, asked.resource, asked.client);
+                let kctl_apiserver::faults::Fault::Request(fault) = fault else { return };
+                self.log("fault", format!("{what}: {}", plan::request(fault)));
+            }
+            Seen::AtEvent(told, fault) => {
+                let what = format!("{} {} {}/{}", told.kind, told.resource, told.namespace, told.name);
+                let kctl_apiserver::faults::Fault::Event(fault) = fault else { return };
+                self.log("fault", format!("event {what} to {}: {}", told.client, plan::event(fault)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Sets up the faults. Returns when the last one that comes at a time is over.
+    fn inject(self: &Arc<Self>, plan: &[Fault], tasks: &mut JoinSet<()>) -> Instant {
+        let start = Instant::now();
+        let mut end = start;
+        for fault in plan {
+            match fault.clone() {
+                Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
+                Fault::Event { nth, what } => {
+                    let rule = Rule::event(what, |told| is_app(&told.client) && !is_aside(&told.resource));
+                    self.faults.add(rule.nth(nth).times(1));
+                }
+                Fault::At { time, what } => {
+                    end = end.max(start + time);
+                    if let Timed::Partition { instance, length } = what {
+                        end = end.max(start + time + length);
+                        self.partition(instance, start + time, length);
+                    }
+                    let shared = self.clone();
+                    tasks.spawn(async move {
+                        tokio::time::sleep_until(start + time).await;
+                        shared.at_time(what);
+                    });
+                }
+            }
+        }
+        end
+    }
+
+    fn on_write(self: &Arc<Self>, what: OnWrite) -> Rule {
+        let fault = match what {
+            OnWrite::Fails(fault) => fault,
+            OnWrite::Crash { moment, .. } => RequestFault::Crash(moment),
+        };
+        let rule =
+            Rule::request(fault, |asked| is_app(&asked.client) && asked.is_write() && !is_aside(&asked.resource));
+        match what {
+            OnWrite::Crash { stale: Some(revision), .. } => {
+                let shared = self.clone();
+                rule.then(move || *shared.next_stale.lock() = Some(revision))
+            }
+            _ => rule,
+        }
+    }
+
+    /// All that passes between a process and the server in this time comes so much later.
+    fn partition(&self, instance: usize, from: Instant, length: Duration) {
+        let of_instance = move |client: &str| client.starts_with(&format!("app-{instance}."));
+        let now = move || (from..from + length).contains(&Instant::now());
+        let delay = RequestFault::Delay(length);
+        self.faults.add(Rule::request(delay, move |asked| of_instance(&asked.client) && now()));
+        self.faults.add(Rule::event(EventFault::Hold(length), move |told| of_instance(&told.client) && now()));
+    }
+
+    fn at_time(&self, what: Timed) {
+        match what {
+            Timed::Crash { instance } => {
+                let connection = self.processes.lock().get(instance).and_then(|process| process.connection.clone());
+                if let Some(connection) = connection {
+                    self.log("fault", format!("{} crashes", connection.client()));
+                    connection.cut();
+                }
+            }
+            Timed::Partition { instance, length } => {
+                self.log("fault", format!("app-{instance} does not reach the server for {length:?}"));
+            }
+            Timed::ClockJump { seconds } => {
+                self.log("fault", format!("the clock of the app jumps by {seconds} s"));
+                self.clock_offset.fetch_add(seconds, Ordering::Relaxed);
+            }
+        }
+    }
+}
