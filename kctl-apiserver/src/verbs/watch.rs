@@ -212,7 +212,6 @@ impl Watcher {
             }
             // Before the look at the history, so that no change falls between look and wait.
             let changed = self.start.changes.clone().notified_owned();
-            let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
             match self.read() {
                 Next::Events(events) => return Some(self.lines(events)),
                 Next::TooOld => {
@@ -222,6 +221,8 @@ impl Watcher {
                 }
                 Next::Nothing => {}
             }
+            // After the look: the event at which the watch stands still may be among those that were looked at.
+            let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
             tokio::select! {
                 biased;
                 () = changed => {}

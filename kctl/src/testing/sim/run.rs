@@ -99,7 +99,10 @@ async fn phases(world: &World, expected: Option<&[Normal]>, state: &mut Vec<Norm
     for step in &scenario.steps {
         match step.after {
             Some(time) => sleep(time).await,
-            None => settle(world).await?,
+            None => {
+                settle(world).await?;
+                check_settled(world)?;
+            }
         }
         world.shared.log("user", &step.name);
         (step.action)(world.client.clone()).await.map_err(failed(&step.name))?;
@@ -107,6 +110,7 @@ async fn phases(world: &World, expected: Option<&[Normal]>, state: &mut Vec<Norm
     sleep_until(world.quiet_from).await;
     settle(world).await?;
     world.shared.log("checker", "the state has settled");
+    check_settled(world)?;
     let snapshot = world.shared.checks.lock().snapshot.clone();
     *state = normal::state(&snapshot, &scenario.ignored);
     if let Some(difference) = expected.and_then(|expected| normal::difference(expected, state)) {
@@ -142,6 +146,14 @@ async fn settle(world: &World) -> Result<(), Found> {
             return Err(Found::new("the state settles", what));
         }
     }
+}
+
+fn check_settled(world: &World) -> Result<(), Found> {
+    let snapshot = world.shared.checks.lock().snapshot.clone();
+    for invariant in &world.shared.scenario.settled {
+        (invariant.holds)(&snapshot).map_err(|message| Found::new(&invariant.name, message))?;
+    }
+    Ok(())
 }
 
 /// What has settled is not written any more.

@@ -213,12 +213,24 @@ impl Shared {
         self.check(|checks, _| checks.process_ended(name));
     }
 
+    /// Tasks of a process that has ended may be polled once more before they go: nobody would see that in another process.
+    fn is_running(&self, process: &str) -> bool {
+        let processes = self.processes.lock();
+        processes.iter().filter_map(|known| known.connection.as_ref()).any(|known| known.client() == process)
+    }
+
     pub(super) fn reconcile_begins(&self, process: &str, controller: &str, key: &ObjectKey) {
+        if !self.is_running(process) {
+            return;
+        }
         self.log(process, format!("reconciles {controller} {key}"));
         self.check(|checks, now| checks.begin(process, controller, key, now));
     }
 
     pub(super) fn reconcile_ends(&self, process: &str, report: &Report) {
+        if !self.is_running(process) {
+            return;
+        }
         let Report { controller, key, outcome, .. } = report;
         let how = match outcome {
             Outcome::Done(_) => "done".into(),
