@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{External, State, program, rule},
     site::{A, Site, ask, reached},
 };
 
@@ -81,15 +81,15 @@ fn database(name: &str) -> Pod {
     Pod { metadata, spec: Some(spec), ..Pod::default() }
 }
 
-fn case<C: Reconcile>(make: fn(Disks) -> C) -> Case {
+fn case(app: fn() -> App) -> Scenario {
     let disks = Disks::default();
     let (known, left) = (disks.clone(), disks.clone());
-    Case::of(&disks, make)
+    Scenario::new(app)
         .objects(A)
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
         .step("ask for nothing", |client| async move { ask(&client, "a", 0).await })
-        .always("no disk is wiped under a pod", move |state| known.with(|disks| under_pods(disks, state)))
-        .in_the_end("a disk where something is asked for", move |state| left.with(|disks| wanted(disks, state)))
+        .invariant("no disk is wiped under a pod", rule(move |state| known.with(|disks| under_pods(disks, state))))
+        .settled("a disk where something is asked for", rule(move |state| left.with(|disks| wanted(disks, state))))
 }
 
 fn under_pods(disks: &BTreeSet<String>, state: &State) -> Result<(), String> {
@@ -103,10 +103,10 @@ fn wanted(disks: &BTreeSet<String>, state: &State) -> Result<(), String> {
     if *disks == wanted { Ok(()) } else { Err(format!("disks {disks:?}, wanted {wanted:?}")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|disks| Bug { disks })
+pub(crate) fn bug() -> Scenario {
+    case(|| program(|disks| Bug { disks }))
 }
 
-pub(crate) fn twin() -> Case {
-    case(|disks| Twin { disks })
+pub(crate) fn twin() -> Scenario {
+    case(|| program(|disks| Twin { disks }))
 }

@@ -1,9 +1,9 @@
 //! A status that says done before it is: what follows it is never done when the program stops in between.
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{State, rule, simple},
     site::{A, Site, ask, reached, secret},
 };
 
@@ -41,11 +41,11 @@ fn release(site: &Site) -> Secret {
     secret(&format!("{name}-{version}"), &version.to_string())
 }
 
-fn case<C: Reconcile>(make: fn(External<()>) -> C) -> Case {
-    Case::of(&External::default(), make)
+fn case(app: fn() -> App) -> Scenario {
+    Scenario::new(app)
         .objects(A)
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
-        .in_the_end("every version is released", released)
+        .settled("every version is released", rule(released))
 }
 
 fn released(state: &State) -> Result<(), String> {
@@ -57,10 +57,10 @@ fn released(state: &State) -> Result<(), String> {
     }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|_| Bug)
+pub(crate) fn bug() -> Scenario {
+    case(|| simple(|| Bug))
 }
 
-pub(crate) fn twin() -> Case {
-    case(|_| Twin)
+pub(crate) fn twin() -> Scenario {
+    case(|| simple(|| Twin))
 }

@@ -1,10 +1,10 @@
 //! Trust in an intermediate state: each version of the site is one migration of its database, and the controller expects to
 //! see them all.
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{External, State, program, rule},
     site::{A, Site, ask, reached},
 };
 
@@ -46,16 +46,16 @@ impl Reconcile for Twin {
     }
 }
 
-fn case<C: Reconcile>(make: fn(Database) -> C) -> Case {
+fn case(app: fn() -> App) -> Scenario {
     let database = Database::default();
-    Case::of(&database, make)
+    Scenario::new(app)
         .objects(A)
         .step("ask for version 2, then 3", |client| async move {
             ask(&client, "a", 2).await?;
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
             ask(&client, "a", 3).await
         })
-        .in_the_end("the database has the version of the site", move |state| database.with(|is| same(*is, state)))
+        .settled("the database has the version of the site", rule(move |state| database.with(|is| same(*is, state))))
 }
 
 fn same(database: i32, state: &State) -> Result<(), String> {
@@ -63,10 +63,10 @@ fn same(database: i32, state: &State) -> Result<(), String> {
     if wanted == [database] { Ok(()) } else { Err(format!("database {database}, wanted {wanted:?}")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|database| Bug { database })
+pub(crate) fn bug() -> Scenario {
+    case(|| program(|database| Bug { database }))
 }
 
-pub(crate) fn twin() -> Case {
-    case(|database| Twin { database })
+pub(crate) fn twin() -> Scenario {
+    case(|| program(|database| Twin { database }))
 }

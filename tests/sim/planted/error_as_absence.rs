@@ -1,9 +1,9 @@
 //! An error that is taken for absence: a read that fails looks as if there were nothing, and what belongs to it is dropped.
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{External, State, program, rule},
     site::{A, Site, ask, reached},
 };
 
@@ -53,25 +53,26 @@ kind: Secret
 metadata: { name: credentials }
 ";
 
-fn case<C: Reconcile>(make: fn(Databases) -> C) -> Case {
+fn case(app: fn() -> App) -> Scenario {
     let databases = Databases::default();
-    Case::of(&databases, make)
+    Scenario::new(app)
         .objects(CREDENTIALS)
         .objects(A)
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
-        .always("no database is dropped while there are credentials", move |state| {
-            databases.with(|(dropped, _)| none_dropped(*dropped, state))
-        })
+        .invariant(
+            "no database is dropped while there are credentials",
+            rule(move |state| databases.with(|(dropped, _)| none_dropped(*dropped, state))),
+        )
 }
 
 fn none_dropped(dropped: u32, state: &State) -> Result<(), String> {
     if dropped == 0 || state.secrets.is_empty() { Ok(()) } else { Err(format!("{dropped} dropped")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|databases| Bug { databases })
+pub(crate) fn bug() -> Scenario {
+    case(|| program(|databases| Bug { databases }))
 }
 
-pub(crate) fn twin() -> Case {
-    case(|databases| Twin { databases })
+pub(crate) fn twin() -> Scenario {
+    case(|| program(|databases| Twin { databases }))
 }

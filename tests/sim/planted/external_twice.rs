@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External},
+    case::{External, program, rule},
     site::{A_AND_B, Site, ask, reached_with},
 };
 
@@ -58,12 +58,12 @@ impl Reconcile for Twin {
     }
 }
 
-fn case<C: Reconcile>(make: fn(Invoices) -> C) -> Case {
+fn case(app: fn() -> App) -> Scenario {
     let invoices = Invoices::default();
-    Case::of(&invoices, make)
+    Scenario::new(app)
         .objects(A_AND_B)
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
-        .always("one invoice for each site", move |_state| invoices.with(|sent| once(sent)))
+        .invariant("one invoice for each site", rule(move |_state| invoices.with(|sent| once(sent))))
 }
 
 fn once(sent: &BTreeMap<usize, String>) -> Result<(), String> {
@@ -76,10 +76,10 @@ fn once(sent: &BTreeMap<usize, String>) -> Result<(), String> {
     Ok(())
 }
 
-pub(crate) fn bug() -> Case {
-    case(|invoices| Bug { invoices })
+pub(crate) fn bug() -> Scenario {
+    case(|| program(|invoices| Bug { invoices }))
 }
 
-pub(crate) fn twin() -> Case {
-    case(|invoices| Twin { invoices })
+pub(crate) fn twin() -> Scenario {
+    case(|| program(|invoices| Twin { invoices }))
 }

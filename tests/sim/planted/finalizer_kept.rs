@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{External, State, program, rule},
     site::{A_AND_B, Site, delete, reached},
 };
 
@@ -63,12 +63,12 @@ impl Finalize for Twin {
     }
 }
 
-fn case<C: Reconcile>(make: fn(Disks) -> C) -> Case {
+fn case(app: fn() -> App) -> Scenario {
     let disks = Disks::default();
-    Case::of(&disks, make)
+    Scenario::new(app)
         .objects(A_AND_B)
         .step("delete a", |client| async move { delete(&client, "a").await })
-        .in_the_end("one disk for each site", move |state| disks.with(|disks| same(disks, state)))
+        .settled("one disk for each site", rule(move |state| disks.with(|disks| same(disks, state))))
 }
 
 fn same(disks: &BTreeSet<String>, state: &State) -> Result<(), String> {
@@ -76,10 +76,10 @@ fn same(disks: &BTreeSet<String>, state: &State) -> Result<(), String> {
     if *disks == sites { Ok(()) } else { Err(format!("disks {disks:?}, sites {sites:?}")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|disks| Bug { disks })
+pub(crate) fn bug() -> Scenario {
+    case(|| program(|disks| Bug { disks }))
 }
 
-pub(crate) fn twin() -> Case {
-    case(|disks| Twin { disks })
+pub(crate) fn twin() -> Scenario {
+    case(|| program(|disks| Twin { disks }))
 }

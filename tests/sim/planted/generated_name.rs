@@ -1,10 +1,10 @@
 //! A name that the server makes up, without a look at what is there: the only trace of what was created is a status that
 //! is written afterwards.
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{State, rule, simple},
     site::{A, Site, ask, reached_with, unnamed_secret},
 };
 
@@ -38,11 +38,11 @@ impl Reconcile for Twin {
     }
 }
 
-fn case<C: Reconcile>(make: fn(External<()>) -> C) -> Case {
-    Case::of(&External::default(), make)
+fn case(app: fn() -> App) -> Scenario {
+    Scenario::new(app)
         .objects(A)
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
-        .in_the_end("one key for the site", one_key)
+        .settled("one key for the site", rule(one_key))
 }
 
 fn one_key(state: &State) -> Result<(), String> {
@@ -50,10 +50,10 @@ fn one_key(state: &State) -> Result<(), String> {
     if keys.len() == 1 { Ok(()) } else { Err(format!("{keys:?}")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|_| Bug)
+pub(crate) fn bug() -> Scenario {
+    case(|| simple(|| Bug))
 }
 
-pub(crate) fn twin() -> Case {
-    case(|_| Twin)
+pub(crate) fn twin() -> Scenario {
+    case(|| simple(|| Twin))
 }

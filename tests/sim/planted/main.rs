@@ -17,53 +17,72 @@ mod stale_read;
 mod status_each_time;
 mod swallowed_error;
 
-use case::Case;
+use kctl::testing::{Scenario, Sim};
 
-/// A bug, and the same controller without it.
-struct Planted {
-    name: &'static str,
-    bug: fn() -> Case,
-    twin: fn() -> Case,
-    /// Whether the bug shows where nothing fails.
-    plain: bool,
+/// Seeds within which each bug has to be found.
+const SEEDS: u64 = 200;
+/// Seeds with which each twin has to work, unless `KCTL_SEEDS` names another number.
+const TWIN_SEEDS: u64 = 64;
+
+/// Whether a bug shows where nothing fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    WithoutFaults,
+    WithFaults,
+}
+use Shows::{WithFaults, WithoutFaults};
+
+fn check_found(bug: &Scenario, shows: Shows, checker: &str) {
+    let report = Sim::seeds(0..SEEDS).run(bug).unwrap();
+    let failure = report.failure().expect("the simulator does not find the bug");
+    println!("{} runs\n{failure}", report.runs());
+    assert_eq!(failure.checker(), checker, "{failure}");
+    assert_eq!(failure.seed() == "none", shows == WithoutFaults, "{failure}");
 }
 
-macro_rules! planted {
-    ($($name:ident $plain:ident),* $(,)?) => {
-        const PLANTED: &[Planted] = &[$(Planted {
-            name: stringify!($name), bug: $name::bug, twin: $name::twin, plain: stringify!($plain).as_bytes()[0] == b'p',
-        }),*];
-    };
-}
-
-planted! {
-    after_lease hidden,
-    deletion_ignored hidden,
-    done_too_early hidden,
-    edge_triggered hidden,
-    error_as_absence hidden,
-    external_twice hidden,
-    finalizer_kept hidden,
-    generated_name hidden,
-    missed_delete hidden,
-    missing_finalizer hidden,
-    owner_by_name hidden,
-    stale_read hidden,
-    status_each_time plain,
-    swallowed_error hidden,
-}
-
-#[tokio::test(start_paused = true)]
-async fn bug_is_hidden_while_nothing_fails_and_its_twin_works() {
-    let mut wrong = Vec::new();
-    for Planted { name, bug, twin, plain } in PLANTED {
-        let (seen, works) = (bug().calmly().await, twin().calmly().await);
-        if seen.is_err() != *plain {
-            wrong.push(format!("{name}: {seen:?}"));
-        }
-        if works.is_err() {
-            wrong.push(format!("twin of {name}: {works:?}"));
-        }
+fn check_clean(twin: &Scenario) {
+    let report = Sim::from_env(TWIN_SEEDS).unwrap().run(twin).unwrap();
+    if let Some(failure) = report.failure() {
+        panic!("{failure}");
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(report.injected() > 0, "no fault met anything");
+    println!("{} runs, {} faults", report.runs(), report.injected());
+}
+
+/// A module of tests for each bug: what finds it, and that its twin has nothing to be found.
+macro_rules! planted {
+    ($($name:ident: $shows:ident, $checker:literal;)*) => {$(
+        mod $name {
+            #[test]
+            fn is_found() {
+                super::check_found(&crate::$name::bug(), super::$shows, $checker);
+            }
+
+            #[test]
+            fn twin_is_clean() {
+                super::check_clean(&crate::$name::twin());
+            }
+        }
+    )*};
+}
+
+mod bug {
+    use super::{WithFaults, WithoutFaults, check_clean, check_found};
+
+    planted! {
+        after_lease: WithFaults, "?";
+        deletion_ignored: WithFaults, "?";
+        done_too_early: WithFaults, "?";
+        edge_triggered: WithFaults, "?";
+        error_as_absence: WithFaults, "?";
+        external_twice: WithFaults, "?";
+        finalizer_kept: WithFaults, "?";
+        generated_name: WithFaults, "?";
+        missed_delete: WithFaults, "?";
+        missing_finalizer: WithFaults, "?";
+        owner_by_name: WithFaults, "?";
+        stale_read: WithFaults, "?";
+        status_each_time: WithoutFaults, "?";
+        swallowed_error: WithFaults, "?";
+    }
 }

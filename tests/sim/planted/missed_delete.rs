@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{External, State, program, rule},
     site::{A_AND_B, Site, ask, delete, sites},
 };
 
@@ -66,17 +66,17 @@ kind: ConfigMap
 metadata: { name: zone, labels: { zone: main } }
 ";
 
-fn case<C: Reconcile>(make: fn(Records) -> C) -> Case {
+fn case(app: fn() -> App) -> Scenario {
     let records = Records::default();
-    Case::of(&records, make)
+    Scenario::new(app)
         .objects(ZONE)
         .objects(A_AND_B)
         .step("replace a", |client| async move {
             delete(&client, "a").await?;
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
             ask(&client, "a", 1).await
         })
-        .in_the_end("each record leads to a site", move |state| records.with(|records| lead(records, state)))
+        .settled("each record leads to a site", rule(move |state| records.with(|records| lead(records, state))))
 }
 
 fn lead(records: &BTreeMap<String, String>, state: &State) -> Result<(), String> {
@@ -84,10 +84,10 @@ fn lead(records: &BTreeMap<String, String>, state: &State) -> Result<(), String>
     if *records == sites { Ok(()) } else { Err(format!("records {records:?}, sites {sites:?}")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|records| Bug { records }).and::<sites>()
+pub(crate) fn bug() -> Scenario {
+    case(|| program(|records| Bug { records }).controller::<sites>())
 }
 
-pub(crate) fn twin() -> Case {
-    case(|records| Twin { records }).and::<sites>()
+pub(crate) fn twin() -> Scenario {
+    case(|| program(|records| Twin { records }).controller::<sites>())
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 use parking_lot::Mutex;
 
 use crate::{
-    case::{Case, External, State},
+    case::{External, State, program, rule},
     site::{A_AND_B, Site, delete, reached, sites},
 };
 
@@ -65,13 +65,13 @@ metadata: { name: zone, labels: { zone: main } }
 ---
 ";
 
-fn case<C: Reconcile>(make: fn(Records) -> C) -> Case {
+fn case(app: fn() -> App) -> Scenario {
     let records = Records::default();
-    Case::of(&records, make)
+    Scenario::new(app)
         .objects(ZONE)
         .objects(A_AND_B)
         .step("delete a", |client| async move { delete(&client, "a").await })
-        .in_the_end("one record for each site", move |state| records.with(|records| same(records, state)))
+        .settled("one record for each site", rule(move |state| records.with(|records| same(records, state))))
 }
 
 fn same(records: &BTreeSet<String>, state: &State) -> Result<(), String> {
@@ -79,10 +79,10 @@ fn same(records: &BTreeSet<String>, state: &State) -> Result<(), String> {
     if *records == sites { Ok(()) } else { Err(format!("records {records:?}, sites {sites:?}")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|records| Bug { records, made: Mutex::default() }).and::<sites>()
+pub(crate) fn bug() -> Scenario {
+    case(|| program(|records| Bug { records, made: Mutex::default() }).controller::<sites>())
 }
 
-pub(crate) fn twin() -> Case {
-    case(|records| Twin { records })
+pub(crate) fn twin() -> Scenario {
+    case(|| program(|records| Twin { records }))
 }

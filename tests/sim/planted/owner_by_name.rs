@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{State, rule, simple},
     site::{A, Site, ask, delete, reached, secret, text},
 };
 
@@ -65,15 +65,15 @@ fn key(site: &Site) -> Secret {
     secret(&format!("{}-key", site.name_any()), &site.uid().unwrap_or_default())
 }
 
-fn case<C: Reconcile>(make: fn(External<()>) -> C) -> Case {
-    Case::of(&External::default(), make)
+fn case(app: fn() -> App) -> Scenario {
+    Scenario::new(app)
         .objects(A)
         .step("replace a", |client| async move {
             delete(&client, "a").await?;
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
             ask(&client, "a", 1).await
         })
-        .in_the_end("each site has a key of its own", own_keys)
+        .settled("each site has a key of its own", rule(own_keys))
 }
 
 fn own_keys(state: &State) -> Result<(), String> {
@@ -82,10 +82,10 @@ fn own_keys(state: &State) -> Result<(), String> {
     if keys == sites { Ok(()) } else { Err(format!("keys for {keys:?}, sites {sites:?}")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|_| Bug).and::<tidier>()
+pub(crate) fn bug() -> Scenario {
+    case(|| simple(|| Bug).controller::<tidier>())
 }
 
-pub(crate) fn twin() -> Case {
-    case(|_| Twin)
+pub(crate) fn twin() -> Scenario {
+    case(|| simple(|| Twin))
 }

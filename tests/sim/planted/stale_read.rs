@@ -2,10 +2,10 @@
 //! this process was told that it wrote; of a write whose answer was lost it knows nothing yet, and only the site that sent
 //! it waits.
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{State, rule, simple},
     site::{A_AND_B, Site, ask, reached, secret, unnamed_secret},
 };
 
@@ -47,11 +47,12 @@ fn in_default(mut secret: Secret) -> Secret {
     secret
 }
 
-fn case<C: Reconcile>(make: fn(External<()>) -> C) -> Case {
-    Case::of(&External::default(), make)
+fn case(app: fn() -> App) -> Scenario {
+    Scenario::new(app)
         .objects(A_AND_B)
+        .keeping("secrets")
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
-        .in_the_end("the sites share one secret", one_secret)
+        .settled("the sites share one secret", rule(one_secret))
 }
 
 fn one_secret(state: &State) -> Result<(), String> {
@@ -59,10 +60,10 @@ fn one_secret(state: &State) -> Result<(), String> {
     if names.len() == 1 { Ok(()) } else { Err(format!("{names:?}")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|_| Bug)
+pub(crate) fn bug() -> Scenario {
+    case(|| simple(|| Bug))
 }
 
-pub(crate) fn twin() -> Case {
-    case(|_| Twin)
+pub(crate) fn twin() -> Scenario {
+    case(|| simple(|| Twin))
 }

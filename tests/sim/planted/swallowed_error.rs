@@ -1,9 +1,9 @@
 //! An update whose error is swallowed: it is written down and not tried again.
 
-use kctl::prelude::*;
+use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
-    case::{Case, External, State},
+    case::{State, rule, simple},
     site::{A, Site, ask, reached, secret, text},
 };
 
@@ -51,11 +51,11 @@ where
     Ok(())
 }
 
-fn case<C: Reconcile>(make: fn(External<()>) -> C) -> Case {
-    Case::of(&External::default(), make)
+fn case(app: fn() -> App) -> Scenario {
+    Scenario::new(app)
         .objects(A)
         .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
-        .in_the_end("the secret has the version of its site", versions)
+        .settled("the secret has the version of its site", rule(versions))
 }
 
 fn versions(state: &State) -> Result<(), String> {
@@ -64,10 +64,10 @@ fn versions(state: &State) -> Result<(), String> {
     if secrets == sites { Ok(()) } else { Err(format!("secrets {secrets:?}, sites {sites:?}")) }
 }
 
-pub(crate) fn bug() -> Case {
-    case(|_| Bug)
+pub(crate) fn bug() -> Scenario {
+    case(|| simple(|| Bug))
 }
 
-pub(crate) fn twin() -> Case {
-    case(|_| Twin)
+pub(crate) fn twin() -> Scenario {
+    case(|| simple(|| Twin))
 }
