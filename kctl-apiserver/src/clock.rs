@@ -43,6 +43,12 @@ impl Chance {
         Self(seed)
     }
 
+    /// A sequence that goes on differently for each seed, and never with what this one has given already.
+    pub(crate) fn fork(&self, seed: u64) -> Self {
+        let mut seeded = Self::new(seed);
+        Self(self.0 ^ seeded.next())
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

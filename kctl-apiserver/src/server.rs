@@ -7,6 +7,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -149,6 +150,17 @@ impl ApiServer {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
+    /// A server with the same objects and the same history, which go ways of their own from here on. Its simulated time
+    /// starts anew.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn fork(&self, seed: u64) -> Self {
+        let state = self.state.lock().fork(Clock::Simulated(Instant::now()), seed);
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
     /// The server as a service, for a user who may do everything.
     pub fn service(&self) -> InProcess {
         self.service_as(User::admin())
@@ -161,7 +173,13 @@ impl ApiServer {
 
     /// Runs the garbage collector and the end of namespaces, for ever.
     pub fn controllers(&self) -> impl Future<Output = ()> + Send + 'static {
-        Garbage::new(self.state.clone()).run()
+        self.controllers_after(Duration::ZERO)
+    }
+
+    /// The same so long after each change, as in a cluster, where the collector hears of it by a watch and looks for the
+    /// owners itself: until then an object is there whose owner is not.
+    pub fn controllers_after(&self, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
+        Garbage::new(self.state.clone()).run(delay)
     }
 
     /// A simulated kubelet on this server: `run` it.

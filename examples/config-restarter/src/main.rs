@@ -1,28 +1,8 @@
-//! Keeps pods that use a `ConfigMap`, and replaces them one at a time when its data changes: the whole operator.
-
-mod controller;
-mod policy;
-mod registry;
-mod rollout;
-#[cfg(test)]
-mod tests;
+//! Keeps pods that use a `ConfigMap`, and replaces them one at a time when its data changes.
 
 use std::sync::Arc;
 
-use kctl::App;
-
-use crate::{
-    controller::ConfigRestarter,
-    registry::{InMemoryRegistry, Registry},
-};
-
-/// The app with a client of the registry: a program has one for the network, tests have one that fails when told to.
-fn app(registry: Arc<dyn Registry>) -> App {
-    App::new("config-restarter").controller_with(move |_env| {
-        let registry = registry.clone();
-        async move { Ok(ConfigRestarter { registry }) }
-    })
-}
+use config_restarter::{InMemoryRegistry, app};
 
 #[tokio::main]
 async fn main() -> kctl::Result<()> {

@@ -7,10 +7,10 @@ use std::{
 };
 
 /// A call to the registry in progress.
-pub(crate) type Call<'a> = Pin<Box<dyn Future<Output = Result<(), RegistryError>> + Send + 'a>>;
+pub type Call<'a> = Pin<Box<dyn Future<Output = Result<(), RegistryError>> + Send + 'a>>;
 
 /// The client of a registry. Both calls may be repeated: the second one changes nothing.
-pub(crate) trait Registry: Send + Sync {
+pub trait Registry: Send + Sync {
     /// Says that the service runs at this revision.
     fn register<'a>(&'a self, service: &'a str, revision: &'a str) -> Call<'a>;
 
@@ -20,9 +20,9 @@ pub(crate) trait Registry: Send + Sync {
 
 /// The registry did not answer, or said no.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RegistryError {
+pub struct RegistryError {
     /// What the call was about.
-    pub(crate) service: String,
+    pub service: String,
 }
 
 impl std::fmt::Display for RegistryError {
@@ -35,7 +35,7 @@ impl std::error::Error for RegistryError {}
 
 /// A registry in memory.
 #[derive(Default)]
-pub(crate) struct InMemoryRegistry(Mutex<BTreeMap<String, String>>);
+pub struct InMemoryRegistry(Mutex<BTreeMap<String, String>>);
 
 impl InMemoryRegistry {
     fn revisions(&self) -> MutexGuard<'_, BTreeMap<String, String>> {

@@ -41,7 +41,7 @@ fn ready(pods: impl Iterator<Item = Arc<Pod>>) -> i32 {
     pods.filter(|pod| is_ready(pod)).count().try_into().unwrap_or(i32::MAX)
 }
 
-fn app() -> App {
+pub fn app() -> App {
     App::new("podset").controller::<podset>()
 }
 

@@ -4,7 +4,7 @@
 mod garbage;
 mod namespaces;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
@@ -19,11 +19,14 @@ pub(crate) fn pending(state: &Mutex<State>) -> usize {
 }
 
 impl Garbage {
-    /// Works until it is dropped.
-    pub(crate) async fn run(self) {
+    /// Works until it is dropped: so long after a change.
+    pub(crate) async fn run(self, delay: Duration) {
         let mut changes = self.state().lock().changes();
         loop {
             changes.borrow_and_update();
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
             while self.step() {
                 // Others get their turn between two objects.
                 tokio::task::yield_now().await;

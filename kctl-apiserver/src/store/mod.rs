@@ -69,6 +69,10 @@ impl Table {
         }
     }
 
+    fn fork(&self) -> Self {
+        Self { objects: self.objects.clone(), history: self.history.clone(), changed: Arc::default(), ..*self }
+    }
+
     /// The objects of a namespace, or all, by namespace and name, from after a key on.
     pub(crate) fn range(
         &self,
@@ -162,6 +166,20 @@ impl State {
             observer: None,
             change_observer: None,
             acting: String::new(),
+        }
+    }
+
+    /// The same state, for another server: nobody watches it, and nobody is told of its changes.
+    pub(crate) fn fork(&self, clock: Clock, seed: u64) -> Self {
+        Self {
+            revision: self.revision,
+            tables: self.tables.iter().map(|(of, table)| (of.clone(), table.fork())).collect(),
+            owners: self.owners.clone(),
+            registry: self.registry.clone(),
+            n_addresses: self.n_addresses,
+            changed: watch::Sender::new(self.revision),
+            chance: self.chance.fork(seed),
+            ..Self::new(clock, seed)
         }
     }
 

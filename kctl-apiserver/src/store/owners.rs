@@ -10,7 +10,7 @@ use crate::status::GroupResource;
 type Place = (GroupResource, Key);
 
 /// The graph of owner references.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Owners {
     places: HashMap<String, Place>,
     dependents: HashMap<String, BTreeSet<Place>>,

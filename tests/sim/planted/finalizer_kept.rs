@@ -7,7 +7,7 @@ use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
     case::{External, State, program, rule},
-    site::{A_AND_B, Site, delete, reached},
+    site::{A_AND_B, Site, delete, reached, stays},
 };
 
 /// The disks at a provider, by the name of their site.
@@ -22,14 +22,17 @@ fn delete_disk(disks: &Disks, name: &str) -> Result<(), NotFound> {
 struct NotFound;
 
 /// Takes every error of the provider for a reason to try again.
-#[controller(of = Site, finalizer = "planted.example.com/disk")]
+#[controller(of = Site, primary(get), finalizer = "planted.example.com/disk")]
 struct Bug {
     disks: Disks,
 }
 
 impl Reconcile for Bug {
     async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
-        self.disks.with(|disks| disks.insert(site.name_any()));
+        let name = site.name_any();
+        if !self.disks.with(|disks| disks.contains(&name)) && stays(&site, &*cx.get().await?) {
+            self.disks.with(|disks| disks.insert(name));
+        }
         cx.patch_status(reached(&site)).await?;
         Ok(Action::await_change())
     }
@@ -42,14 +45,17 @@ impl Finalize for Bug {
 }
 
 /// A disk that is gone is what it wants.
-#[controller(of = Site, finalizer = "planted.example.com/disk")]
+#[controller(of = Site, primary(get), finalizer = "planted.example.com/disk")]
 struct Twin {
     disks: Disks,
 }
 
 impl Reconcile for Twin {
     async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
-        self.disks.with(|disks| disks.insert(site.name_any()));
+        let name = site.name_any();
+        if !self.disks.with(|disks| disks.contains(&name)) && stays(&site, &*cx.get().await?) {
+            self.disks.with(|disks| disks.insert(name));
+        }
         cx.patch_status(reached(&site)).await?;
         Ok(Action::await_change())
     }

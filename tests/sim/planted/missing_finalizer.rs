@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::{
     case::{External, State, program, rule},
-    site::{A_AND_B, Site, delete, reached, sites},
+    site::{A_AND_B, Site, delete, reached, sites, stays},
 };
 
 type Records = External<BTreeSet<String>>;
@@ -38,14 +38,17 @@ impl Reconcile for Bug {
 }
 
 /// A site stays until its record is gone.
-#[controller(of = Site, finalizer = "planted.example.com/record")]
+#[controller(of = Site, primary(get), finalizer = "planted.example.com/record")]
 struct Twin {
     records: Records,
 }
 
 impl Reconcile for Twin {
     async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
-        self.records.with(|records| records.insert(site.name_any()));
+        let name = site.name_any();
+        if !self.records.with(|records| records.contains(&name)) && stays(&site, &*cx.get().await?) {
+            self.records.with(|records| records.insert(name));
+        }
         cx.patch_status(reached(&site)).await?;
         Ok(Action::await_change())
     }

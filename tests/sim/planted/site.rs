@@ -51,6 +51,12 @@ pub(crate) fn reached_with(site: &Site, made: String) -> SiteStatus {
     SiteStatus { made: Some(made), ..reached(site) }
 }
 
+/// Whether a site is still the one that was read, and stays. A cache may be behind after a restart, and what is made outside
+/// for a site that is gone stays for ever.
+pub(crate) fn stays(site: &Site, newest: &Site) -> bool {
+    newest.metadata.uid == site.metadata.uid && newest.metadata.deletion_timestamp.is_none()
+}
+
 /// Says that a site has what it asks for, where another controller works for all sites at once.
 #[controller]
 pub(crate) async fn sites(site: Arc<Site>, cx: Context<sites>) -> Result<Action> {

@@ -14,7 +14,7 @@ use super::{
     plan::{Fault, Points},
     scenario::Scenario,
     trace::Line,
-    world::World,
+    world::{Servers, World},
 };
 use crate::app;
 
@@ -41,14 +41,29 @@ pub(super) struct Outcome {
     pub(super) n_injected: u64,
 }
 
-/// Runs a scenario once, on a thread of its own. `expected` is the final state of the run without faults.
-pub(super) fn run(scenario: &Scenario, seed: u64, plan: &[Fault], expected: Option<&[Normal]>) -> Outcome {
+/// Sets up the servers that all runs have copies of.
+pub(super) fn prepare(scenario: &Scenario) -> Result<Servers, Found> {
+    let servers = on_own_thread(Servers::installed(scenario))?;
+    servers.map_err(|error| Found::new("the simulation", format!("it does not start: {error}")))
+}
+
+/// Runs a scenario once. `expected` is the final state of the run without faults.
+pub(super) fn run(
+    scenario: &Scenario,
+    servers: &Servers,
+    seed: u64,
+    plan: &[Fault],
+    expected: Option<&[Normal]>,
+) -> Outcome {
+    on_own_thread(run_here(scenario, servers, seed, plan, expected)).unwrap_or_else(broken)
+}
+
+/// Runs a future under simulated time on a thread of its own, so that whatever is local to a thread is new.
+fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Found> {
     let body = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        match runtime {
-            Ok(runtime) => runtime.block_on(run_here(scenario, seed, plan, expected)),
-            Err(error) => broken(Found::new("the simulation", format!("no runtime: {error}"))),
-        }
+        let runtime = runtime.map_err(|error| Found::new("the simulation", format!("no runtime: {error}")))?;
+        Ok(runtime.block_on(future))
     };
     let ended = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("kctl-sim".into()).spawn_scoped(scope, body);
@@ -56,8 +71,8 @@ pub(super) fn run(scenario: &Scenario, seed: u64, plan: &[Fault], expected: Opti
     });
     match ended {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => broken(Found::new("no panic", panic_text(&*panic))),
-        Err(error) => broken(Found::new("the simulation", format!("no thread: {error}"))),
+        Ok(Err(panic)) => Err(Found::new("no panic", panic_text(&*panic))),
+        Err(error) => Err(Found::new("the simulation", format!("no thread: {error}"))),
     }
 }
 
@@ -66,12 +81,18 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into())
 }
 
-fn broken(found: Found) -> Outcome {
+pub(super) fn broken(found: Found) -> Outcome {
     Outcome { lines: Vec::new(), found: Some(found), state: Vec::new(), points: Points::default(), n_injected: 0 }
 }
 
-async fn run_here(scenario: &Scenario, seed: u64, plan: &[Fault], expected: Option<&[Normal]>) -> Outcome {
-    let world = match World::start(scenario, seed, plan).await {
+async fn run_here(
+    scenario: &Scenario,
+    servers: &Servers,
+    seed: u64,
+    plan: &[Fault],
+    expected: Option<&[Normal]>,
+) -> Outcome {
+    let world = match World::start(scenario, servers, seed, plan).await {
         Ok(world) => world,
         Err(error) => return broken(Found::new("the simulation", format!("it does not start: {error}"))),
     };

@@ -9,9 +9,10 @@ use super::{
     normal::Normal,
     plan::{Fault, Points},
     report::{Failure, Report},
-    run::{Outcome, run},
+    run::{Outcome, broken, prepare, run},
     scenario::Scenario,
-    trace,
+    trace::{self, Line},
+    world::Servers,
 };
 
 /// Runs that are spent on a shorter schedule.
@@ -30,6 +31,8 @@ pub(super) struct Case {
 pub(super) struct Search<'a> {
     scenario: &'a Scenario,
     replay: &'a str,
+    /// Set up by [`begin`](Self::begin).
+    servers: Option<Servers>,
     points: Points,
     expected: Vec<Normal>,
     report: Report,
@@ -37,7 +40,14 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(super) fn new(scenario: &'a Scenario, replay: &'a str) -> Self {
-        Self { scenario, replay, points: Points::default(), expected: Vec::new(), report: Report::default() }
+        Self {
+            scenario,
+            replay,
+            servers: None,
+            points: Points::default(),
+            expected: Vec::new(),
+            report: Report::default(),
+        }
     }
 
     pub(super) fn report(self) -> Report {
@@ -47,16 +57,23 @@ impl<'a> Search<'a> {
     /// The run without faults, twice. False when it fails already.
     pub(super) fn begin(&mut self) -> bool {
         let case = Case { name: "none".into(), seed: 0, plan: Vec::new() };
-        let first = run(self.scenario, 0, &[], None);
+        match prepare(self.scenario) {
+            Ok(servers) => self.servers = Some(servers),
+            Err(found) => {
+                self.fail(&case, found, Vec::new());
+                return false;
+            }
+        }
+        let first = self.run(&case, false);
         self.count(&first);
         if let Some(found) = first.found.clone() {
-            self.fail(&case, found, first);
+            self.fail(&case, found, first.lines);
             return false;
         }
-        let second = run(self.scenario, 0, &[], None);
+        let second = self.run(&case, false);
         self.count(&second);
         if let Some(difference) = trace::difference(&first.lines, &second.lines) {
-            self.fail(&case, Found::new("one seed, one trace", difference), second);
+            self.fail(&case, Found::new("one seed, one trace", difference), second.lines);
             return false;
         }
         self.points = first.points;
@@ -86,7 +103,7 @@ impl<'a> Search<'a> {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(case) = cases.get(index).filter(|_| index < failed.load(Ordering::Relaxed)) else { return };
-                let outcome = self.run(case);
+                let outcome = self.run(case, true);
                 if outcome.found.is_some() {
                     failed.fetch_min(index, Ordering::Relaxed);
                 }
@@ -112,8 +129,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(&self, case: &Case) -> Outcome {
-        run(self.scenario, case.seed, &case.plan, Some(&self.expected))
+    fn run(&self, case: &Case, compared: bool) -> Outcome {
+        let expected = compared.then_some(self.expected.as_slice());
+        match &self.servers {
+            Some(servers) => run(self.scenario, servers, case.seed, &case.plan, expected),
+            None => broken(Found::new("the simulation", "it has not begun")),
+        }
     }
 
     fn count(&mut self, outcome: &Outcome) {
@@ -132,7 +153,7 @@ impl<'a> Search<'a> {
                 let mut plan = shortest.0.clone();
                 plan.drain(start..(start + size).min(plan.len()));
                 left -= 1;
-                let outcome = self.run(&Case { plan: plan.clone(), ..case.clone() });
+                let outcome = self.run(&Case { plan: plan.clone(), ..case.clone() }, true);
                 self.count(&outcome);
                 match outcome.found.clone() {
                     Some(found) if found.checker == shortest.1.checker => shortest = (plan, found, outcome),
@@ -143,13 +164,13 @@ impl<'a> Search<'a> {
         }
         let (plan, found, outcome) = shortest;
         let n_before = case.plan.len();
-        self.fail(&Case { plan, ..case.clone() }, found, outcome);
+        self.fail(&Case { plan, ..case.clone() }, found, outcome.lines);
         if let Some(failure) = &mut self.report.failure {
             failure.n_faults_before = n_before;
         }
     }
 
-    fn fail(&mut self, case: &Case, found: Found, outcome: Outcome) {
+    fn fail(&mut self, case: &Case, found: Found, lines: Vec<Line>) {
         self.report.failure = Some(Failure {
             checker: found.checker,
             message: found.message,
@@ -157,7 +178,7 @@ impl<'a> Search<'a> {
             replay: self.replay.replace("{seed}", &case.name),
             faults: case.plan.iter().map(ToString::to_string).collect(),
             n_faults_before: case.plan.len(),
-            lines: outcome.lines,
+            lines,
         });
     }
 }

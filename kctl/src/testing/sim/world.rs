@@ -31,6 +31,10 @@ use super::{
 };
 use crate::app::{self, FromFile};
 
+/// The garbage collector takes so long. Were it at once, a controller that has not heard yet that its primary is gone would
+/// create the same object for ever, without any time going by.
+const COLLECTED_AFTER: Duration = Duration::from_millis(100);
+
 /// What is shared by everything in a run.
 pub(super) struct Shared {
     pub(super) scenario: Scenario,
@@ -69,21 +73,19 @@ pub(super) struct World {
 
 impl World {
     /// Starts everything under a plan of faults.
-    pub(super) async fn start(scenario: &Scenario, seed: u64, plan: &[Fault]) -> Result<Self> {
+    pub(super) async fn start(scenario: &Scenario, servers: &Servers, seed: u64, plan: &[Fault]) -> Result<Self> {
         let app = (scenario.app)();
         let mut objects = Vec::new();
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
-        let server = ApiServer::seeded(seed);
+        let server = servers.own.fork(seed);
         let client = Client::new(server.service(), "default");
         let mut others = Vec::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(server.controllers());
-        install(&server, &app, "", scenario.instances > 1).await?;
-        for cluster in app.cluster_names() {
-            let other = ApiServer::seeded(seed);
-            install(&other, &app, &cluster, false).await?;
-            tasks.spawn(other.controllers());
-            others.push((cluster, other));
+        tasks.spawn(server.controllers_after(COLLECTED_AFTER));
+        for (cluster, other) in &servers.others {
+            let other = other.fork(seed);
+            tasks.spawn(other.controllers_after(COLLECTED_AFTER));
+            others.push((cluster.clone(), other));
         }
         let kubelet = scenario.kubelet.then(|| server.kubelet());
         tasks.spawn(kubelet.clone().map_or_else(
@@ -147,6 +149,28 @@ impl World {
 
     pub(super) fn lines(&self) -> Vec<Line> {
         self.shared.trace.lock().lines.clone()
+    }
+}
+
+/// API servers on which everything is installed: each run has copies of them.
+pub(super) struct Servers {
+    own: ApiServer,
+    /// Of the other clusters, by name.
+    others: Vec<(String, ApiServer)>,
+}
+
+impl Servers {
+    pub(super) async fn installed(scenario: &Scenario) -> Result<Self> {
+        let app = (scenario.app)();
+        let own = ApiServer::new();
+        install(&own, &app, "", scenario.instances > 1).await?;
+        let mut others = Vec::new();
+        for cluster in app.cluster_names() {
+            let other = ApiServer::new();
+            install(&other, &app, &cluster, false).await?;
+            others.push((cluster, other));
+        }
+        Ok(Self { own, others })
     }
 }
 

@@ -1,0 +1,3 @@
+//! The examples under the simulator.
+
+mod examples;
