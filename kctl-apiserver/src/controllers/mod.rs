@@ -27,11 +27,14 @@ impl Garbage {
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }
-            while self.step() {
+            // What comes up meanwhile has its turn after the next delay.
+            let mut left = if delay.is_zero() { usize::MAX } else { pending(self.state()).max(1) };
+            while left > 0 && self.step() {
+                left -= 1;
                 // Others get their turn between two objects.
                 tokio::task::yield_now().await;
             }
-            if changes.changed().await.is_err() {
+            if left > 0 && changes.changed().await.is_err() {
                 return;
             }
         }

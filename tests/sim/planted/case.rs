@@ -4,7 +4,6 @@ use std::{
     any::{Any, TypeId},
     cell::RefCell,
     collections::HashMap,
-    fmt,
     marker::PhantomData,
 };
 
@@ -69,12 +68,6 @@ where
 /// The same of a controller without anything outside.
 pub(crate) fn simple<C: Reconcile>(make: fn() -> C) -> App {
     App::new("planted").controller_with(move |_env| std::future::ready(Ok(make())))
-}
-
-/// Nothing, or in words what two things are that should be the same.
-pub(crate) fn same<T: PartialEq + fmt::Debug>(what: [&str; 2], found: &T, wanted: &T) -> Result<(), String> {
-    let [found_is, wanted_is] = what;
-    if found == wanted { Ok(()) } else { Err(format!("{found_is} {found:?}, {wanted_is} {wanted:?}")) }
 }
 
 /// A rule about objects.

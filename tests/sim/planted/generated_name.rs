@@ -5,7 +5,7 @@ use kctl::{prelude::*, testing::Scenario};
 
 use crate::{
     case::{State, rule, simple},
-    site::{A, Site, ask, reached_with, unnamed_secret},
+    site::{A, Site, ask, reached_with, secret, unnamed_secret},
 };
 
 /// Trusts the status alone.
@@ -23,17 +23,18 @@ impl Reconcile for Bug {
     }
 }
 
-/// Looks at what it owns, which is never older than what it did last.
+/// Gives it a name: a second one of that name cannot be, however old the cache is.
 #[controller(of = Site, owns = Secret(create))]
 struct Twin;
 
 impl Reconcile for Twin {
     async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let key = secret(&format!("{}-key", site.name_any()), "1");
         let made = match cx.owned::<Secret>().iter().next() {
-            Some(secret) => secret.name_any(),
-            None => cx.owned::<Secret>().create(unnamed_secret("key-")).await?.name_any(),
+            Some(there) => there,
+            None => cx.owned::<Secret>().create(key).or_get().await?,
         };
-        cx.patch_status(reached_with(&site, made)).await?;
+        cx.patch_status(reached_with(&site, made.name_any())).await?;
         Ok(Action::await_change())
     }
 }

@@ -71,18 +71,18 @@ mod bug {
 
     planted! {
         after_lease: WithFaults, "?";
-        deletion_ignored: WithFaults, "?";
-        done_too_early: WithFaults, "?";
-        edge_triggered: WithFaults, "?";
+        deletion_ignored: WithFaults, "no disk is wiped under a pod";
+        done_too_early: WithFaults, "every version is released";
+        edge_triggered: WithFaults, "the database has the version of the site";
         error_as_absence: WithFaults, "?";
-        external_twice: WithFaults, "?";
-        finalizer_kept: WithFaults, "?";
-        generated_name: WithFaults, "?";
+        external_twice: WithFaults, "one invoice for each site";
+        finalizer_kept: WithFaults, "one disk for each site";
+        generated_name: WithFaults, "one key for the site";
         missed_delete: WithFaults, "?";
         missing_finalizer: WithFaults, "?";
-        owner_by_name: WithFaults, "?";
+        owner_by_name: WithFaults, "each site has a key of its own";
         stale_read: WithFaults, "?";
-        status_each_time: WithoutFaults, "?";
-        swallowed_error: WithFaults, "?";
+        status_each_time: WithoutFaults, "no hot loop";
+        swallowed_error: WithFaults, "the secret has the version of its site";
     }
 }
