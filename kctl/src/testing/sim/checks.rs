@@ -52,6 +52,8 @@ pub(super) struct Checks {
     at_once: (Duration, u32),
     /// Of the last change.
     pub(super) revision: u64,
+    /// Changes by the app in the whole run.
+    pub(super) changes_max: u64,
     pub(super) n_requests: u64,
     pub(super) n_changes: u64,
     pub(super) changes_by_app: u64,
@@ -80,6 +82,7 @@ impl Checks {
             window: Duration::ZERO,
             at_once: (Duration::ZERO, 0),
             revision: 0,
+            changes_max: REQUESTS_MAX,
             n_requests: 0,
             n_changes: 0,
             changes_by_app: 0,
@@ -109,6 +112,11 @@ impl Checks {
             self.at_once = if self.at_once.0 == now { (now, self.at_once.1 + 1) } else { (now, 1) };
             if self.at_once.1 > CHANGES_AT_ONCE_MAX {
                 let what = format!("{CHANGES_AT_ONCE_MAX} changes at one moment, the last one of {}", Id::of(change));
+                self.find(Found::new("no hot loop", what));
+            }
+            if self.changes_by_app > self.changes_max {
+                let n = self.changes_by_app;
+                let what = format!("{n} changes by the app, and no end: the last one of {}", Id::of(change));
                 self.find(Found::new("no hot loop", what));
             }
         }

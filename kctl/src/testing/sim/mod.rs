@@ -21,6 +21,7 @@ pub use report::{Failure, Report};
 pub use scenario::Scenario;
 pub use snapshot::Snapshot;
 
+use plan::SINGLES_MAX;
 use search::{Case, Search};
 
 /// The number of seeds, instead of the one in the test.
@@ -58,7 +59,9 @@ pub struct Sim {
 #[derive(Clone, Debug)]
 enum Cases {
     FaultFree,
-    Singles(Option<usize>),
+    /// So many at most, from all over the list.
+    Singles(usize),
+    Single(usize),
     Seeds(Range<u64>),
 }
 
@@ -74,12 +77,13 @@ impl Sim {
 
     /// Each single fault once, at each place that the run without faults shows.
     pub fn single_faults() -> Self {
-        Self::new(vec![Cases::Singles(None)])
+        Self::new(vec![Cases::Singles(SINGLES_MAX)])
     }
 
-    /// Each single fault, and then a run for each seed.
+    /// As many single faults as there are seeds, from all over those that there are; then a run for each seed.
     pub fn seeds(seeds: Range<u64>) -> Self {
-        Self::new(vec![Cases::Singles(None), Cases::Seeds(seeds)])
+        let n_singles = usize::try_from(seeds.end.saturating_sub(seeds.start)).unwrap_or(SINGLES_MAX);
+        Self::new(vec![Cases::Singles(n_singles.min(SINGLES_MAX)), Cases::Seeds(seeds)])
     }
 
     /// As [`seeds`](Self::seeds) from 0 to `n`, unless `KCTL_SEEDS` names another number, or `KCTL_SEED` the one run that is
@@ -105,7 +109,7 @@ impl Sim {
             return Ok(Self::new(vec![Cases::FaultFree]));
         }
         if let Some(single) = seed.strip_prefix("single-").and_then(|number| number.parse().ok()) {
-            return Ok(Self::new(vec![Cases::Singles(Some(single))]));
+            return Ok(Self::new(vec![Cases::Single(single)]));
         }
         let wrong = |_| Error::from(format!("{SEED_VARIABLE} has to be a seed, `single-N` or `none`, not `{seed}`"));
         Ok(Self::seeded(seed.parse().map_err(wrong)?))
@@ -129,9 +133,9 @@ impl Sim {
             for cases in &self.cases {
                 let cases = match cases {
                     Cases::FaultFree => Vec::new(),
-                    Cases::Singles(None) => search.singles(),
-                    Cases::Singles(Some(number)) => {
-                        let singles = search.singles();
+                    Cases::Singles(max) => search.singles(*max),
+                    Cases::Single(number) => {
+                        let singles = search.singles(SINGLES_MAX);
                         let n = singles.len();
                         let one = singles.into_iter().nth(*number);
                         vec![

@@ -11,9 +11,9 @@ pub(super) const BEHIND_FOR: Duration = Duration::from_secs(3);
 /// A program that has crashed is started again after this.
 pub(super) const DOWN_FOR: Duration = Duration::from_secs(1);
 /// Single faults of one scenario: of more, so many are tried that lie evenly among them.
-const SINGLES_MAX: usize = 400;
+pub(super) const SINGLES_MAX: usize = 4_000;
 /// Restarts on older caches among them.
-const STALE_MAX: usize = 100;
+const STALE_MAX: usize = 1_000;
 /// Faults of one seed.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
@@ -152,15 +152,12 @@ impl Points {
             .map(|(nth, what)| on_write(nth, what))
             .collect();
         singles.extend(evenly(stale, STALE_MAX));
-        let mut others = Vec::new();
         for fault in FAILURES {
-            others.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Fails(fault))));
+            singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Fails(fault))));
         }
         for what in [EventFault::Close, EventFault::Expire, EventFault::Repeat, EventFault::Hold(BEHIND_FOR)] {
-            others.extend(events().map(|nth| Fault::Event { nth, what }));
+            singles.extend(events().map(|nth| Fault::Event { nth, what }));
         }
-        let room = SINGLES_MAX.saturating_sub(singles.len());
-        singles.extend(evenly(others, room.max(SINGLES_MAX / 2)));
         evenly(singles, SINGLES_MAX)
     }
 
@@ -217,7 +214,7 @@ impl Points {
 }
 
 /// So many at most, from all over the list.
-fn evenly<T>(all: Vec<T>, max: usize) -> Vec<T> {
+pub(super) fn evenly<T>(all: Vec<T>, max: usize) -> Vec<T> {
     let n = all.len();
     if n <= max {
         return all;

@@ -28,15 +28,25 @@ const SETTLE_WITHIN: Duration = Duration::from_secs(3_600);
 const STABLE_FOR: Duration = Duration::from_secs(120);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
+/// Changes that faults may make an app do beyond those without any, and how many times as many.
+const CHANGES_BASE: u64 = 200;
+const CHANGES_FACTOR: u64 = 10;
 /// Requests of the app without which no run is.
 const REQUESTS_BASE: u64 = 200;
+
+/// What the run without faults came to.
+#[derive(Default)]
+pub(super) struct Reference {
+    pub(super) state: Vec<Normal>,
+    pub(super) changes_by_app: u64,
+}
 
 /// What came of one run.
 pub(super) struct Outcome {
     pub(super) lines: Vec<Line>,
     pub(super) found: Option<Found>,
     /// The state once everything had settled.
-    pub(super) state: Vec<Normal>,
+    pub(super) reference: Reference,
     pub(super) points: Points,
     pub(super) n_injected: u64,
 }
@@ -47,13 +57,13 @@ pub(super) fn prepare(scenario: &Scenario) -> Result<Servers, Found> {
     servers.map_err(|error| Found::new("the simulation", format!("it does not start: {error}")))
 }
 
-/// Runs a scenario once. `expected` is the final state of the run without faults.
+/// Runs a scenario once. `expected` is what the run without faults came to.
 pub(super) fn run(
     scenario: &Scenario,
     servers: &Servers,
     seed: u64,
     plan: &[Fault],
-    expected: Option<&[Normal]>,
+    expected: Option<&Reference>,
 ) -> Outcome {
     on_own_thread(run_here(scenario, servers, seed, plan, expected)).unwrap_or_else(broken)
 }
@@ -82,7 +92,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 pub(super) fn broken(found: Found) -> Outcome {
-    Outcome { lines: Vec::new(), found: Some(found), state: Vec::new(), points: Points::default(), n_injected: 0 }
+    Outcome { lines: Vec::new(), found: Some(found), reference: Reference::default(), points: Points::default(), n_injected: 0 }
 }
 
 async fn run_here(
@@ -90,12 +100,15 @@ async fn run_here(
     servers: &Servers,
     seed: u64,
     plan: &[Fault],
-    expected: Option<&[Normal]>,
+    expected: Option<&Reference>,
 ) -> Outcome {
     let world = match World::start(scenario, servers, seed, plan).await {
         Ok(world) => world,
         Err(error) => return broken(Found::new("the simulation", format!("it does not start: {error}"))),
     };
+    if let Some(expected) = expected {
+        world.shared.checks.lock().changes_max = CHANGES_BASE + CHANGES_FACTOR * expected.changes_by_app;
+    }
     let mut state = Vec::new();
     let phases = AssertUnwindSafe(phases(&world, expected, &mut state)).catch_unwind();
     let found = tokio::select! {
@@ -106,10 +119,11 @@ async fn run_here(
     let mut points = world.points();
     points.length = world.shared.elapsed();
     let n_injected = world.shared.faults.counts().values().sum();
-    Outcome { lines: world.lines(), found, state, points, n_injected }
+    let reference = Reference { state, changes_by_app: world.shared.checks.lock().changes_by_app };
+    Outcome { lines: world.lines(), found, reference, points, n_injected }
 }
 
-async fn phases(world: &World, expected: Option<&[Normal]>, state: &mut Vec<Normal>) -> Result<(), Found> {
+async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Normal>) -> Result<(), Found> {
     let scenario = &world.shared.scenario;
     let failed = |step: &str| {
         let step = step.to_owned();
@@ -134,7 +148,7 @@ async fn phases(world: &World, expected: Option<&[Normal]>, state: &mut Vec<Norm
     check_settled(world)?;
     let snapshot = world.shared.checks.lock().snapshot.clone();
     *state = normal::state(&snapshot, &scenario.ignored);
-    if let Some(difference) = expected.and_then(|expected| normal::difference(expected, state)) {
+    if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, state)) {
         return Err(Found::new("the same final state", difference));
     }
     stays(world).await?;

@@ -6,10 +6,9 @@ use parking_lot::Mutex;
 
 use super::{
     checks::Found,
-    normal::Normal,
-    plan::{Fault, Points},
+    plan::{Fault, Points, evenly},
     report::{Failure, Report},
-    run::{Outcome, broken, prepare, run},
+    run::{Outcome, Reference, broken, prepare, run},
     scenario::Scenario,
     trace::{self, Line},
     world::Servers,
@@ -34,20 +33,13 @@ pub(super) struct Search<'a> {
     /// Set up by [`begin`](Self::begin).
     servers: Option<Servers>,
     points: Points,
-    expected: Vec<Normal>,
+    expected: Reference,
     report: Report,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(scenario: &'a Scenario, replay: &'a str) -> Self {
-        Self {
-            scenario,
-            replay,
-            servers: None,
-            points: Points::default(),
-            expected: Vec::new(),
-            report: Report::default(),
-        }
+        Self { scenario, replay, servers: None, points: Points::default(), expected: Reference::default(), report: Report::default() }
     }
 
     pub(super) fn report(self) -> Report {
@@ -77,13 +69,13 @@ impl<'a> Search<'a> {
             return false;
         }
         self.points = first.points;
-        self.expected = first.state;
+        self.expected = first.reference;
         true
     }
 
-    /// Each single fault.
-    pub(super) fn singles(&self) -> Vec<Case> {
-        let singles = self.points.singles().into_iter().enumerate();
+    /// Single faults, with their numbers among all of them.
+    pub(super) fn singles(&self, max: usize) -> Vec<Case> {
+        let singles = evenly(self.points.singles().into_iter().enumerate().collect(), max).into_iter();
         singles.map(|(n, fault)| Case { name: format!("single-{n}"), seed: 0, plan: vec![fault] }).collect()
     }
 
@@ -130,7 +122,7 @@ impl<'a> Search<'a> {
     }
 
     fn run(&self, case: &Case, compared: bool) -> Outcome {
-        let expected = compared.then_some(self.expected.as_slice());
+        let expected = compared.then_some(&self.expected);
         match &self.servers {
             Some(servers) => run(self.scenario, servers, case.seed, &case.plan, expected),
             None => broken(Found::new("the simulation", "it has not begun")),
