@@ -5,6 +5,7 @@ mod bounds;
 mod cache;
 mod determinism;
 mod gaps;
+mod gone;
 mod index;
 mod informer;
 mod keys;

@@ -28,11 +28,11 @@ async fn patch(client: Client, kind: &str, name: &str, change: kctl::Json) -> Re
 }
 
 fn scaled(scenario: Scenario) -> Scenario {
-    scenario
-        .step("scale to 1", |client| patch(client, "PodSet", "web", json!({ "spec": { "replicas": 1 } })))
-        .step_at(Duration::from_millis(500), "scale to 2 meanwhile", |client| {
-            patch(client, "PodSet", "web", json!({ "spec": { "replicas": 2 } }))
-        })
+    scenario.step("scale to 1", |client| patch(client, "PodSet", "web", json!({ "spec": { "replicas": 1 } }))).step_at(
+        Duration::from_millis(500),
+        "scale to 2 meanwhile",
+        |client| patch(client, "PodSet", "web", json!({ "spec": { "replicas": 2 } })),
+    )
 }
 
 #[kctl::test(seeds = 64)]

@@ -130,6 +130,12 @@ impl ApiError {
         self.code() == Some(404)
     }
 
+    /// Whether it says that there is no object of this name, and not that there is no such kind.
+    pub(crate) fn names_missing(&self, name: &str) -> bool {
+        let missing = format!("\"{name}\" not found");
+        self.has_reason(404, "NotFound") && matches!(self, Self::Refused { message, .. } if message.ends_with(&missing))
+    }
+
     /// 403: the role lacks a rule.
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)

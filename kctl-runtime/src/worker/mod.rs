@@ -18,6 +18,7 @@ use crate::{
     queue::WorkQueue,
     reconcile::{Action, Context, Env, Error, Reconcile},
     spec::Role,
+    store::Delta,
 };
 
 /// What became of one reconcile; `dev` prints it and metrics count it.
@@ -117,12 +118,25 @@ impl<C: Reconcile> Pool<C> {
             return outcome(Err(error.into()), key, &self.env);
         }
         let Some(stored) = self.env.primary.store().get(key) else { return Outcome::Vanished };
+        let uid = stored.meta().uid.clone();
         let run = self.perform(stored, tags);
         let result = match self.env.spec.timeout {
             Some(limit) => tokio::time::timeout(limit, run).await,
             None => Ok(run.await),
         };
+        if let Ok(Err(error)) = &result {
+            self.take_in_end(error, key, uid).await;
+        }
         result.map_or(Outcome::TimedOut, |result| outcome(result, key, &self.env))
+    }
+
+    /// An answer that says that the primary is gone is true for its uid for ever: the cache need not wait for the watch, while
+    /// each event of an owned object would have the end of its owner reconciled away again.
+    async fn take_in_end(&self, error: &Error, key: &ObjectKey, uid: String) {
+        let gone = |api| self.env.is_gone(api, key) && api.names_missing(&key.name);
+        if error.api().is_some_and(gone) {
+            self.env.primary.store().acknowledged(Delta::Gone(key.clone(), uid)).await;
+        }
     }
 
     /// A reconcile that was cut may have had a write under way, whose outcome nobody has seen.
