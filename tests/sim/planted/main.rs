@@ -70,11 +70,11 @@ mod bug {
     use super::{WithFaults, WithoutFaults, check_clean, check_found};
 
     planted! {
-        after_lease: WithFaults, "?";
+        after_lease: WithFaults, "no program uploads after another one has begun";
         deletion_ignored: WithFaults, "no disk is wiped under a pod";
         done_too_early: WithFaults, "every version is released";
         edge_triggered: WithFaults, "the database has the version of the site";
-        error_as_absence: WithFaults, "?";
+        error_as_absence: WithFaults, "no database is dropped while there are credentials";
         external_twice: WithFaults, "one invoice for each site";
         finalizer_kept: WithFaults, "one disk for each site";
         generated_name: WithFaults, "one key for the site";

@@ -92,7 +92,13 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 pub(super) fn broken(found: Found) -> Outcome {
-    Outcome { lines: Vec::new(), found: Some(found), reference: Reference::default(), points: Points::default(), n_injected: 0 }
+    Outcome {
+        lines: Vec::new(),
+        found: Some(found),
+        reference: Reference::default(),
+        points: Points::default(),
+        n_injected: 0,
+    }
 }
 
 async fn run_here(

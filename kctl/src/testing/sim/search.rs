@@ -39,7 +39,14 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(super) fn new(scenario: &'a Scenario, replay: &'a str) -> Self {
-        Self { scenario, replay, servers: None, points: Points::default(), expected: Reference::default(), report: Report::default() }
+        Self {
+            scenario,
+            replay,
+            servers: None,
+            points: Points::default(),
+            expected: Reference::default(),
+            report: Report::default(),
+        }
     }
 
     pub(super) fn report(self) -> Report {

@@ -7,7 +7,7 @@ use std::{
 
 use kctl_apiserver::{
     ApiServer, Kubelet,
-    faults::{Connection, EventFault, Faults, RequestFault, Rule, Seen},
+    faults::{Asked, Connection, EventFault, Faults, RequestFault, Rule, Seen},
 };
 use kctl_runtime::{
     key::ObjectKey,
@@ -312,6 +312,7 @@ impl Shared {
                 let before = revision.max(points.first_revision);
                 points.writes.push(before);
             }
+            Seen::Request(asked) if asked.verb == "get" && !is_aside(&asked.resource) => self.points.lock().reads += 1,
             Seen::Event(told) if !is_aside(&told.resource) => self.points.lock().events.push(told.clone()),
             Seen::InRequest(asked, fault) => {
                 let (namespace, name) = (&asked.namespace, &asked.name);
@@ -335,6 +336,11 @@ impl Shared {
         for fault in plan {
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
+                Fault::Read { nth, what } => {
+                    let reads = |asked: &Asked| asked.verb == "get" && !is_aside(&asked.resource);
+                    let rule = Rule::request(what, move |asked| is_app(&asked.client) && reads(asked));
+                    self.faults.add(rule.nth(nth).times(1));
+                }
                 Fault::Event { nth, what } => {
                     let rule = Rule::event(what, |told| is_app(&told.client) && !is_aside(&told.resource));
                     self.faults.add(rule.nth(nth).times(1));
