@@ -67,9 +67,11 @@ async fn a_child_that_is_deleted_in_a_gap_wakes_nobody() {
     assert!(!log.take().is_empty());
     world.faults.add(Fault::Break, |asked: &Asked| asked.reads("pods"));
     world.faults.cut_watches();
-    // The watch of the owners is there again: were it not, its relist would wake them.
     seconds(5).await;
     world.pods().delete("a", &DeleteParams::default()).await.unwrap();
+    // The watch of the owners is younger than the gap: were it not, its own relist would wake them.
+    world.set("b", "1").await.unwrap();
+    seconds(1).await;
     world.server.compact();
     seconds(10).await;
     log.take();

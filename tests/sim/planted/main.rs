@@ -78,10 +78,10 @@ mod bug {
         external_twice: WithFaults, "one invoice for each site";
         finalizer_kept: WithFaults, "one disk for each site";
         generated_name: WithFaults, "one key for the site";
-        missed_delete: WithFaults, "?";
-        missing_finalizer: WithFaults, "?";
+        missed_delete: WithFaults, "each record leads to a site";
+        missing_finalizer: WithFaults, "one record for each site";
         owner_by_name: WithFaults, "each site has a key of its own";
-        stale_read: WithFaults, "?";
+        stale_read: WithFaults, "the sites share one secret";
         status_each_time: WithoutFaults, "no hot loop";
         swallowed_error: WithFaults, "the secret has the version of its site";
     }

@@ -168,7 +168,7 @@ impl Points {
             singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Fails(fault))));
         }
         for what in READ_FAILURES {
-            others.extend((1..=self.reads).map(|nth| Fault::Read { nth, what }));
+            singles.extend((1..=self.reads).map(|nth| Fault::Read { nth, what }));
         }
         for what in [EventFault::Close, EventFault::Expire, EventFault::Repeat, EventFault::Hold(BEHIND_FOR)] {
             singles.extend(events().map(|nth| Fault::Event { nth, what }));
