@@ -7,6 +7,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -172,7 +173,13 @@ impl ApiServer {
 
     /// Runs the garbage collector and the end of namespaces, for ever.
     pub fn controllers(&self) -> impl Future<Output = ()> + Send + 'static {
-        Garbage::new(self.state.clone()).run()
+        self.controllers_after(Duration::ZERO)
+    }
+
+    /// The same so long after each change, as in a cluster, where the collector hears of it by a watch and looks for the
+    /// owners itself: until then an object is there whose owner is not.
+    pub fn controllers_after(&self, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
+        Garbage::new(self.state.clone()).run(delay)
     }
 
     /// A simulated kubelet on this server: `run` it.

@@ -4,7 +4,7 @@
 mod garbage;
 mod namespaces;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
@@ -19,16 +19,22 @@ pub(crate) fn pending(state: &Mutex<State>) -> usize {
 }
 
 impl Garbage {
-    /// Works until it is dropped.
-    pub(crate) async fn run(self) {
+    /// Works until it is dropped: so long after a change.
+    pub(crate) async fn run(self, delay: Duration) {
         let mut changes = self.state().lock().changes();
         loop {
             changes.borrow_and_update();
-            while self.step() {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            // What comes up meanwhile has its turn after the next delay.
+            let mut left = if delay.is_zero() { usize::MAX } else { pending(self.state()).max(1) };
+            while left > 0 && self.step() {
+                left -= 1;
                 // Others get their turn between two objects.
                 tokio::task::yield_now().await;
             }
-            if changes.changed().await.is_err() {
+            if left > 0 && changes.changed().await.is_err() {
                 return;
             }
         }

@@ -221,6 +221,7 @@ impl Watcher {
                 }
                 Next::Nothing => {}
             }
+            // After the look: the event at which the watch stands still may be among those that were looked at.
             let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
             tokio::select! {
                 biased;

@@ -22,6 +22,8 @@ const FAULTS_OF_SEED_MAX: u64 = 5;
 pub(super) enum Fault {
     /// At the nth write of the app, counted from one over all its processes.
     Write { nth: u64, what: OnWrite },
+    /// At the nth read of a single object by the app: its caches are fed by lists and watches, this one it asked for.
+    Read { nth: u64, what: RequestFault },
     /// At the nth event of the app's watches.
     Event { nth: u64, what: EventFault },
     /// At a time.
@@ -59,6 +61,7 @@ impl fmt::Display for Fault {
                     None => Ok(()),
                 }
             }
+            Self::Read { nth, what } => write!(formatter, "read {nth}: {}", request(*what)),
             Self::Event { nth, what } => write!(formatter, "watch event {nth}: {}", event(*what)),
             Self::At { time, what } => {
                 write!(formatter, "at {:.3} s: ", time.as_secs_f64())?;
@@ -110,6 +113,8 @@ pub(super) fn event(fault: EventFault) -> String {
 pub(super) struct Points {
     /// For each write of the app, the revision before it.
     pub(super) writes: Vec<u64>,
+    /// How many single objects the app has read.
+    pub(super) reads: u64,
     /// The events of the app's watches.
     pub(super) events: Vec<Told>,
     /// The revision at which the app was started.
@@ -128,6 +133,13 @@ const FAILURES: [RequestFault; 7] = [
     RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
     RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before },
     RequestFault::DelayAnswer(Duration::from_secs(5)),
+];
+
+/// Ways in which a read fails.
+const READ_FAILURES: [RequestFault; 3] = [
+    RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
+    RequestFault::Reset(Moment::Before),
+    RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before },
 ];
 
 impl Points {
@@ -155,6 +167,9 @@ impl Points {
         for fault in FAILURES {
             singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Fails(fault))));
         }
+        for what in READ_FAILURES {
+            singles.extend((1..=self.reads).map(|nth| Fault::Read { nth, what }));
+        }
         for what in [EventFault::Close, EventFault::Expire, EventFault::Repeat, EventFault::Hold(BEHIND_FOR)] {
             singles.extend(events().map(|nth| Fault::Event { nth, what }));
         }
@@ -173,7 +188,7 @@ impl Points {
         let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
         let nth_write = 1 + dice.below(reach(self.writes.len()));
         let nth_event = 1 + dice.below(reach(self.events.len()));
-        match dice.below(12) {
+        match dice.below(13) {
             0..=3 => {
                 let moment = if dice.below(2) == 0 { Moment::Before } else { Moment::After };
                 let index = usize::try_from(nth_write - 1).unwrap_or(usize::MAX);
@@ -195,6 +210,10 @@ impl Points {
                     _ => EventFault::Hold(Duration::from_millis(100 + dice.below(8_000))),
                 };
                 Fault::Event { nth: nth_event, what }
+            }
+            10 if self.reads > 0 => {
+                let what = READ_FAILURES[usize::try_from(dice.below(READ_FAILURES.len() as u64)).unwrap_or_default()];
+                Fault::Read { nth: 1 + dice.below(self.reads + self.reads / 4), what }
             }
             _ => self.any_timed(dice),
         }

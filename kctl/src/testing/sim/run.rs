@@ -91,7 +91,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into())
 }
 
-fn broken(found: Found) -> Outcome {
+pub(super) fn broken(found: Found) -> Outcome {
     Outcome {
         lines: Vec::new(),
         found: Some(found),
@@ -140,7 +140,10 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     for step in &scenario.steps {
         match step.after {
             Some(time) => sleep(time).await,
-            None => settle(world).await?,
+            None => {
+                settle(world).await?;
+                check_settled(world)?;
+            }
         }
         world.shared.log("user", &step.name);
         (step.action)(world.client.clone()).await.map_err(failed(&step.name))?;
@@ -148,6 +151,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     sleep_until(world.quiet_from).await;
     settle(world).await?;
     world.shared.log("checker", "the state has settled");
+    check_settled(world)?;
     let snapshot = world.shared.checks.lock().snapshot.clone();
     *state = normal::state(&snapshot, &scenario.ignored);
     if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, state)) {
@@ -183,6 +187,14 @@ async fn settle(world: &World) -> Result<(), Found> {
             return Err(Found::new("the state settles", what));
         }
     }
+}
+
+fn check_settled(world: &World) -> Result<(), Found> {
+    let snapshot = world.shared.checks.lock().snapshot.clone();
+    for invariant in &world.shared.scenario.settled {
+        (invariant.holds)(&snapshot).map_err(|message| Found::new(&invariant.name, message))?;
+    }
+    Ok(())
 }
 
 /// What has settled is not written any more.

@@ -41,6 +41,7 @@ pub struct Scenario {
     pub(super) objects: String,
     pub(super) steps: Vec<Step>,
     pub(super) invariants: Vec<Invariant>,
+    pub(super) settled: Vec<Invariant>,
     pub(super) instances: usize,
     pub(super) kubelet: bool,
     pub(super) ignored: Vec<String>,
@@ -79,6 +80,7 @@ impl Scenario {
             objects: String::new(),
             steps: Vec::new(),
             invariants: Vec::new(),
+            settled: Vec::new(),
             instances: 1,
             kubelet: true,
             ignored: Vec::new(),
@@ -144,6 +146,17 @@ impl Scenario {
         holds: impl Fn(&Snapshot) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.invariants.push(Invariant { name: name.into(), holds: Arc::new(holds) });
+        self
+    }
+
+    /// Something that holds whenever the system has settled: before each step, and before everything is deleted at the end.
+    #[must_use]
+    pub fn settled(
+        mut self,
+        name: &str,
+        holds: impl Fn(&Snapshot) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.settled.push(Invariant { name: name.into(), holds: Arc::new(holds) });
         self
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use kctl_apiserver::{
     ApiServer, Kubelet,
-    faults::{Connection, EventFault, Faults, RequestFault, Rule, Seen},
+    faults::{Asked, Connection, EventFault, Faults, RequestFault, Rule, Seen},
 };
 use kctl_runtime::{
     key::ObjectKey,
@@ -30,6 +30,10 @@ use super::{
     trace::{Line, Trace},
 };
 use crate::app::{self, FromFile};
+
+/// The garbage collector takes so long. Were it at once, a controller that has not heard yet that its primary is gone would
+/// create the same object for ever, without any time going by.
+const COLLECTED_AFTER: Duration = Duration::from_millis(100);
 
 /// What is shared by everything in a run.
 pub(super) struct Shared {
@@ -77,10 +81,10 @@ impl World {
         let client = Client::new(server.service(), "default");
         let mut others = Vec::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(server.controllers());
+        tasks.spawn(server.controllers_after(COLLECTED_AFTER));
         for (cluster, other) in &servers.others {
             let other = other.fork(seed);
-            tasks.spawn(other.controllers());
+            tasks.spawn(other.controllers_after(COLLECTED_AFTER));
             others.push((cluster.clone(), other));
         }
         let kubelet = scenario.kubelet.then(|| server.kubelet());
@@ -234,12 +238,24 @@ impl Shared {
         self.check(|checks, _| checks.process_ended(name));
     }
 
+    /// Tasks of a process that has ended may be polled once more before they go: nobody would see that in another process.
+    fn is_running(&self, process: &str) -> bool {
+        let processes = self.processes.lock();
+        processes.iter().filter_map(|known| known.connection.as_ref()).any(|known| known.client() == process)
+    }
+
     pub(super) fn reconcile_begins(&self, process: &str, controller: &str, key: &ObjectKey) {
+        if !self.is_running(process) {
+            return;
+        }
         self.log(process, format!("reconciles {controller} {key}"));
         self.check(|checks, now| checks.begin(process, controller, key, now));
     }
 
     pub(super) fn reconcile_ends(&self, process: &str, report: &Report) {
+        if !self.is_running(process) {
+            return;
+        }
         let Report { controller, key, outcome, .. } = report;
         let how = match outcome {
             Outcome::Done(_) => "done".into(),
@@ -297,6 +313,7 @@ impl Shared {
                 let before = revision.max(points.first_revision);
                 points.writes.push(before);
             }
+            Seen::Request(asked) if asked.verb == "get" && !is_aside(&asked.resource) => self.points.lock().reads += 1,
             Seen::Event(told) if !is_aside(&told.resource) => self.points.lock().events.push(told.clone()),
             Seen::InRequest(asked, fault) => {
                 let (namespace, name) = (&asked.namespace, &asked.name);
@@ -320,6 +337,11 @@ impl Shared {
         for fault in plan {
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
+                Fault::Read { nth, what } => {
+                    let reads = |asked: &Asked| asked.verb == "get" && !is_aside(&asked.resource);
+                    let rule = Rule::request(what, move |asked| is_app(&asked.client) && reads(asked));
+                    self.faults.add(rule.nth(nth).times(1));
+                }
                 Fault::Event { nth, what } => {
                     let rule = Rule::event(what, |told| is_app(&told.client) && !is_aside(&told.resource));
                     self.faults.add(rule.nth(nth).times(1));

@@ -1,0 +1,353 @@
+//! The rows a to m of `tests/loop/BEHAVIOURS.md`, on kube's own `Controller`: each test holds as long as kube does not do it.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Pod, Secret},
+    },
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+};
+use kctl_tests::{Asked, Fault};
+use kube::{
+    Api, CustomResource, CustomResourceExt, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use kube_controller::{Log, World, seconds};
+use kube_runtime::{
+    Controller, WatchStreamExt,
+    controller::{Action, Config, applier},
+    predicates,
+    reflector::{self, ObjectRef},
+    watcher,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::time::Instant;
+
+fn config(name: &str) -> ConfigMap {
+    let metadata = ObjectMeta { name: Some(name.into()), namespace: Some("default".into()), ..ObjectMeta::default() };
+    ConfigMap { metadata, ..ConfigMap::default() }
+}
+
+/// A store with these objects, without a server.
+fn store_of(names: &[&str]) -> (reflector::Store<ConfigMap>, reflector::store::Writer<ConfigMap>) {
+    let (store, mut writer) = reflector::store();
+    writer.apply_watcher_event(&watcher::Event::Init);
+    for name in names {
+        writer.apply_watcher_event(&watcher::Event::InitApply(config(name)));
+    }
+    writer.apply_watcher_event(&watcher::Event::InitDone);
+    (store, writer)
+}
+
+fn reference(name: &str) -> Result<ObjectRef<ConfigMap>, std::convert::Infallible> {
+    Ok(ObjectRef::new(name).within("default"))
+}
+
+/// On the stream that `Controller::owns` maps to owners: of a whole controller the relist of the owners wakes them as well.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_deleted_in_a_gap_wakes_nobody() {
+    let mut world = World::empty();
+    world.faults.lists_only = true;
+    for name in ["a", "b"] {
+        let owner = world.set(name, "1").await.unwrap();
+        world.create_pod_of(&owner).await.unwrap();
+    }
+    let log = Log::default();
+    let pods = Api::<Pod>::default_namespaced(world.own_client());
+    let touched = watcher(pods, watcher::Config::default()).touched_objects().default_backoff();
+    tokio::spawn(touched.for_each({
+        let log = log.clone();
+        move |item| std::future::ready(item.map_or((), |pod| log.add(pod.name_any())))
+    }));
+    seconds(5).await;
+    assert_eq!(log.take(), ["a", "b"]);
+    world.faults.add(Fault::Break, |asked: &Asked| asked.reads("pods"));
+    world.faults.cut_watches();
+    world.pods().delete("a", &DeleteParams::default()).await.unwrap();
+    world.server.compact();
+    seconds(10).await;
+    world.faults.clear();
+    seconds(120).await;
+    assert_eq!(log.take(), ["b"], "the owner of what is gone is woken now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_forbidden_kind_delays_the_events_of_the_others() {
+    let world = World::empty();
+    world.set("a", "1").await.unwrap();
+    world.faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("pods"));
+    let log = Log::default();
+    world.run_logging(&log, Config::default());
+    seconds(120).await;
+    log.take();
+    let mut slowest = Duration::ZERO;
+    for version in 2..12 {
+        let begun = Instant::now();
+        world.set("a", &version.to_string()).await.unwrap();
+        while log.take().is_empty() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        slowest = slowest.max(begun.elapsed());
+    }
+    assert!(slowest > Duration::from_secs(5), "kube delays no other kind now: {slowest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_delete_does_not_pass_a_predicate_whose_value_stays() {
+    let world = World::empty();
+    world.set("a", "1").await.unwrap();
+    let configs = Api::<ConfigMap>::default_namespaced(world.own_client());
+    let touched = watcher(configs, watcher::Config::default())
+        .touched_objects()
+        .predicate_filter(predicates::labels, Default::default());
+    let log = Log::default();
+    tokio::spawn(touched.for_each({
+        let log = log.clone();
+        move |item| std::future::ready(log.add(item.map_or_else(|error| error.to_string(), |config| config.name_any())))
+    }));
+    seconds(5).await;
+    assert_eq!(log.take(), ["a"]);
+    let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    configs.delete("a", &DeleteParams::default()).await.unwrap();
+    seconds(60).await;
+    assert_eq!(log.take(), Vec::<String>::new(), "a delete passes now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_panic_of_one_key_ends_the_controller() {
+    let world = World::empty();
+    world.set("a", "panic").await.unwrap();
+    let controller =
+        Controller::new(Api::<ConfigMap>::default_namespaced(world.own_client()), watcher::Config::default());
+    let reconcile = |config: Arc<ConfigMap>, _context: Arc<()>| async move {
+        assert_ne!(config.name_any(), "a", "a panic of the user's");
+        Ok::<_, std::convert::Infallible>(Action::await_change())
+    };
+    let items = controller.run(reconcile, |_, never, _| match *never {}, Arc::new(()));
+    let ended = AssertUnwindSafe(items.for_each(|_item| std::future::ready(()))).catch_unwind();
+    let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
+    assert!(matches!(ended, Ok(Err(_panic))), "the controller goes on now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn e_shared_cache_tells_no_subscriber_of_a_delete() {
+    let (_store, writer) = reflector::store_shared::<ConfigMap>(16);
+    let subscriber = writer.subscribe().unwrap();
+    let log = Log::default();
+    tokio::spawn(subscriber.for_each({
+        let log = log.clone();
+        move |config| std::future::ready(log.add(config.name_any()))
+    }));
+    let events = stream::iter([
+        Ok::<_, watcher::Error>(watcher::Event::Apply(config("a"))),
+        Ok(watcher::Event::Delete(config("a"))),
+        Ok(watcher::Event::Apply(config("b"))),
+    ]);
+    events.reflect_shared(writer).for_each(|_event| std::future::ready(())).await;
+    seconds(5).await;
+    assert!(!log.take().contains(&"a".to_owned()), "a delete is told now");
+}
+
+/// The order in which keys that came in this order are reconciled, one at a time.
+async fn order_of(names: &[&str]) -> Vec<String> {
+    let (store, _writer) = store_of(names);
+    let log = Log::default();
+    let reconcile = {
+        let log = log.clone();
+        move |config: Arc<ConfigMap>,
+              _context: Arc<()>|
+              -> BoxFuture<'static, Result<Action, std::convert::Infallible>> {
+            log.add(config.name_any());
+            async {
+                seconds(1).await;
+                Ok(Action::await_change())
+            }
+            .boxed()
+        }
+    };
+    let queue = stream::iter(names.iter().map(|name| reference(name)).collect::<Vec<_>>());
+    let config = Config::default().concurrency(1);
+    let items = applier(reconcile, |_, never, _| match *never {}, Arc::new(()), store, queue, config);
+    items.for_each(|_item| std::future::ready(())).await;
+    log.take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_keys_are_taken_in_any_order_however_long_they_wait() {
+    let names: Vec<String> = (10..30).map(|n| format!("key-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let order = order_of(&names).await;
+    // Sorted by chance in one of 20! runs.
+    assert_ne!(order, names, "the first one that came is the first one now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn g_waits_of_a_failing_key_do_not_grow() {
+    let (store, _writer) = store_of(&["a"]);
+    let begun = Instant::now();
+    let times = Log::default();
+    let reconcile = {
+        let times = times.clone();
+        move |_config: Arc<ConfigMap>, _context: Arc<()>| -> BoxFuture<'static, Result<Action, std::fmt::Error>> {
+            times.add(begun.elapsed().as_secs().to_string());
+            async { Err(std::fmt::Error) }.boxed()
+        }
+    };
+    // The policy is told the object and the error, not how often it failed.
+    let policy =
+        |_object: Arc<ConfigMap>, _error: &std::fmt::Error, _context: Arc<()>| Action::requeue(Duration::from_secs(1));
+    let queue = stream::iter([reference("a")]).chain(stream::pending());
+    let items = applier(reconcile, policy, Arc::new(()), store, queue, Config::default());
+    let _elapsed = tokio::time::timeout(Duration::from_secs(20), items.for_each(|_item| std::future::ready(()))).await;
+    let times: Vec<u64> = times.take().iter().map(|time| time.parse().unwrap()).collect();
+    let last: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(last.len() > 15 && last.iter().all(|wait| *wait == 1), "waits grow now: {times:?}");
+}
+
+#[test]
+fn h_owner_reference_of_another_version_counts_for_nothing() {
+    let reference = |version: &str| OwnerReference {
+        api_version: version.into(),
+        kind: "Deployment".into(),
+        name: "web".into(),
+        uid: "1".into(),
+        controller: Some(true),
+        ..OwnerReference::default()
+    };
+    let owner = |version: &str| ObjectRef::<Deployment>::from_owner_ref(Some("default"), &reference(version), ());
+    assert!(owner("apps/v1").is_some());
+    assert_eq!(owner("apps/v1beta2"), None, "the version does not matter now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn i_requeue_in_ten_years_comes_within_one() {
+    let (store, _writer) = store_of(&["a"]);
+    let n = Arc::new(AtomicUsize::new(0));
+    let reconcile = {
+        let n = n.clone();
+        move |_config: Arc<ConfigMap>,
+              _context: Arc<()>|
+              -> BoxFuture<'static, Result<Action, std::convert::Infallible>> {
+            n.fetch_add(1, Ordering::Relaxed);
+            async { Ok(Action::requeue(Duration::from_secs(10 * 365 * 86_400))) }.boxed()
+        }
+    };
+    let queue = stream::iter([reference("a")]).chain(stream::pending());
+    let items = applier(reconcile, |_, never, _| match *never {}, Arc::new(()), store, queue, Config::default());
+    let year = Duration::from_secs(365 * 86_400);
+    let _elapsed = tokio::time::timeout(year, items.for_each(|_item| std::future::ready(()))).await;
+    assert!(n.load(Ordering::Relaxed) > 1, "it waits as long as it is asked to now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn j_status_that_says_the_same_is_sent_each_time() {
+    let world = World::empty();
+    let deployments = Api::<Deployment>::default_namespaced(world.client.clone());
+    let web = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
+        "spec": {
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{ "name": "main", "image": "nginx" }] },
+            },
+        },
+    });
+    deployments.patch("web", &PatchParams::apply("test"), &Patch::Apply(web)).await.unwrap();
+    let own = Api::<Deployment>::default_namespaced(world.own_client());
+    let reconcile = {
+        let own = own.clone();
+        move |deployment: Arc<Deployment>, _context: Arc<()>| {
+            let own = own.clone();
+            async move {
+                let status =
+                    Patch::Merge(json!({ "status": { "observedGeneration": deployment.metadata.generation } }));
+                own.patch_status(&deployment.name_any(), &PatchParams::default(), &status).await?;
+                Ok::<_, kube::Error>(Action::await_change())
+            }
+        }
+    };
+    let items =
+        Controller::new(own, watcher::Config::default()).run(reconcile, |_, _, _| Action::await_change(), Arc::new(()));
+    tokio::spawn(items.for_each(|_item| std::future::ready(())));
+    seconds(60).await;
+    let patches = world.server.requests().into_iter().filter(|request| request.verb == "patch").count() - 1;
+    assert!(patches > 1, "a status that says the same is not sent now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn k_controllers_of_one_kind_list_and_watch_it_each() {
+    let world = World::empty();
+    world.set("a", "1").await.unwrap();
+    let log = Log::default();
+    world.run_logging(&log, Config::default());
+    world.run_logging(&log, Config::default());
+    seconds(60).await;
+    assert!(world.n_requests("watch", "configmaps") >= 2, "they share a watch now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_nothing_is_declared_so_what_a_role_lacks_shows_when_it_is_needed() {
+    let world = World::empty();
+    world.set("a", "1").await.unwrap();
+    // A role that somebody wrote by hand, and that lacks a verb of the reconcile.
+    world.faults.add(Fault::Refuse(403), |asked: &Asked| asked.path.ends_with("/secrets"));
+    let log = Log::default();
+    let secrets = Api::<Secret>::default_namespaced(world.own_client());
+    let reconcile = move |config: Arc<ConfigMap>, _context: Arc<()>| {
+        let secrets = secrets.clone();
+        async move {
+            let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+            let secret = Secret { metadata, ..Secret::default() };
+            secrets.create(&kube::api::PostParams::default(), &secret).await?;
+            Ok::<_, kube::Error>(Action::await_change())
+        }
+    };
+    let policy = {
+        let log = log.clone();
+        move |_object: Arc<ConfigMap>, error: &kube::Error, _context: Arc<()>| {
+            let forbidden = matches!(error, kube::Error::Api(status) if status.code == 403);
+            log.add(if forbidden { "forbidden" } else { "failed" });
+            Action::await_change()
+        }
+    };
+    let configs = Api::<ConfigMap>::default_namespaced(world.own_client());
+    let items = Controller::new(configs, watcher::Config::default()).run(reconcile, policy, Arc::new(()));
+    tokio::spawn(items.for_each(|_item| std::future::ready(())));
+    seconds(60).await;
+    assert_eq!(log.take(), ["forbidden"], "the first one to know is the reconcile");
+}
+
+/// Two variants give one field two types.
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "example.com", version = "v1", kind = "Odd", namespaced)]
+struct OddSpec {
+    shape: Shape,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type")]
+enum Shape {
+    /// By number.
+    Round { size: u32 },
+    /// By name.
+    Named { size: String },
+}
+
+#[test]
+fn m_definition_whose_schema_contradicts_itself_panics() {
+    let made = catch_unwind(Odd::crd);
+    assert!(made.is_err(), "it is no panic now");
+}

@@ -1,0 +1,120 @@
+//! A leader that goes on after it lost its lease: the upload runs in a task of its own, so it neither ends with the
+//! reconcile nor with the leadership, while the next leader uploads as well.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use kctl::{prelude::*, testing::Scenario};
+
+use crate::{
+    case::{External, program},
+    site::{A, Site, ask, reached},
+};
+
+/// How many parts an upload has.
+const PARTS: usize = 6;
+/// How long a part takes.
+const PART: Duration = Duration::from_secs(5);
+
+/// A bucket that takes whatever it gets.
+#[derive(Default)]
+struct Bucket {
+    /// Programs that know the bucket.
+    programs: usize,
+    /// Which program uploaded the parts, one after the other.
+    parts: Vec<usize>,
+    /// The version that was uploaded to the end.
+    version: i32,
+}
+
+/// A program's connection to the bucket.
+#[derive(Clone)]
+struct Connection {
+    bucket: External<Bucket>,
+    program: usize,
+}
+
+impl Connection {
+    fn new(bucket: External<Bucket>) -> Self {
+        let program = bucket.with(|bucket| {
+            bucket.programs += 1;
+            bucket.programs
+        });
+        Self { bucket, program }
+    }
+
+    fn has(&self, version: i32) -> bool {
+        self.bucket.with(|bucket| bucket.version >= version)
+    }
+
+    async fn upload(&self, version: i32) {
+        for _part in 0..PARTS {
+            tokio::time::sleep(PART).await;
+            self.bucket.with(|bucket| bucket.parts.push(self.program));
+        }
+        self.bucket.with(|bucket| bucket.version = version);
+    }
+}
+
+/// Starts uploads, and waits for none.
+#[controller(of = Site)]
+struct Bug {
+    connection: Connection,
+    /// The newest version whose upload was started.
+    started: AtomicI32,
+}
+
+impl Reconcile for Bug {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let version = site.spec.version;
+        if self.connection.has(version) {
+            cx.patch_status(reached(&site)).await?;
+        } else if self.started.swap(version, Ordering::Relaxed) < version {
+            let connection = self.connection.clone();
+            tokio::spawn(async move { connection.upload(version).await });
+        }
+        Ok(Action::await_change())
+    }
+}
+
+/// Uploads in the reconcile, which ends with the lease.
+#[controller(of = Site)]
+struct Twin {
+    connection: Connection,
+}
+
+impl Reconcile for Twin {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let version = site.spec.version;
+        if !self.connection.has(version) {
+            self.connection.upload(version).await;
+        }
+        cx.patch_status(reached(&site)).await?;
+        Ok(Action::await_change())
+    }
+}
+
+fn case(app: fn() -> App) -> Scenario {
+    let bucket = External::<Bucket>::default();
+    Scenario::new(app)
+        .objects(A)
+        .instances(2)
+        // What was uploaded counts here, not who says so.
+        .ignoring("/status")
+        .step("ask for version 2", |client| async move { ask(&client, "a", 2).await })
+        .invariant("no program uploads after another one has begun", move |_| bucket.with(|b| in_turn(&b.parts)))
+}
+
+fn in_turn(parts: &[usize]) -> Result<(), String> {
+    let mut turns = parts.to_vec();
+    turns.dedup();
+    let again = (1..turns.len()).find(|&turn| turns[..turn].contains(&turns[turn]));
+    again.map_or(Ok(()), |turn| Err(format!("program {} goes on after others: {parts:?}", turns[turn])))
+}
+
+pub(crate) fn bug() -> Scenario {
+    case(|| program(|bucket| Bug { connection: Connection::new(bucket), started: AtomicI32::new(0) }))
+}
+
+pub(crate) fn twin() -> Scenario {
+    case(|| program(|bucket| Twin { connection: Connection::new(bucket) }))
+}

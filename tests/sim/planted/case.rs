@@ -1,0 +1,78 @@
+//! A controller with all that is needed to try it: a system outside of the cluster, what a user does, and what must hold.
+
+use std::{
+    any::{Any, TypeId},
+    cell::RefCell,
+    collections::HashMap,
+    marker::PhantomData,
+};
+
+use kctl::{prelude::*, testing::Snapshot};
+
+use crate::site::Site;
+
+thread_local! {
+    /// Each run has a thread of its own: what is here survives crashes of the app, and ends with the run.
+    static OUTSIDE: RefCell<HashMap<TypeId, Box<dyn Any>>> = RefCell::default();
+}
+
+/// A system outside of the cluster that every run finds as new.
+pub(crate) struct External<T>(PhantomData<fn() -> T>);
+
+impl<T> Clone for External<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for External<T> {}
+
+impl<T> Default for External<T> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: Default + 'static> External<T> {
+    /// Asks or tells the system something.
+    pub(crate) fn with<R>(self, f: impl FnOnce(&mut T) -> R) -> R {
+        OUTSIDE.with_borrow_mut(|systems| {
+            let system = systems.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(T::default()));
+            f(system.downcast_mut().unwrap())
+        })
+    }
+}
+
+/// The objects that rules are about.
+pub(crate) struct State {
+    pub(crate) sites: Vec<Site>,
+    pub(crate) secrets: Vec<Secret>,
+    pub(crate) pods: Vec<Pod>,
+}
+
+impl State {
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        Self { sites: snapshot.all(), secrets: snapshot.all(), pods: snapshot.all() }
+    }
+}
+
+/// What a program is that consists of one controller.
+pub(crate) fn program<T, C>(make: fn(External<T>) -> C) -> App
+where
+    T: Default + 'static,
+    C: Reconcile,
+{
+    App::new("planted").controller_with(move |_env| std::future::ready(Ok(make(External::default()))))
+}
+
+/// The same of a controller without anything outside.
+pub(crate) fn simple<C: Reconcile>(make: fn() -> C) -> App {
+    App::new("planted").controller_with(move |_env| std::future::ready(Ok(make())))
+}
+
+/// A rule about objects.
+pub(crate) fn rule(
+    holds: impl Fn(&State) -> Result<(), String> + Send + Sync + 'static,
+) -> impl Fn(&Snapshot) -> Result<(), String> + Send + Sync + 'static {
+    move |snapshot| holds(&State::of(snapshot))
+}

@@ -1,0 +1,88 @@
+//! Controllers with one real-world bug each, and their corrected twins.
+
+mod after_lease;
+mod case;
+mod deletion_ignored;
+mod done_too_early;
+mod edge_triggered;
+mod error_as_absence;
+mod external_twice;
+mod finalizer_kept;
+mod generated_name;
+mod missed_delete;
+mod missing_finalizer;
+mod owner_by_name;
+mod site;
+mod stale_read;
+mod status_each_time;
+mod swallowed_error;
+
+use kctl::testing::{Scenario, Sim};
+
+/// Seeds within which each bug has to be found.
+const SEEDS: u64 = 200;
+/// Seeds with which each twin has to work, unless `KCTL_SEEDS` names another number.
+const TWIN_SEEDS: u64 = 64;
+
+/// Whether a bug shows where nothing fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    WithoutFaults,
+    WithFaults,
+}
+use Shows::{WithFaults, WithoutFaults};
+
+fn check_found(bug: &Scenario, shows: Shows, checker: &str) {
+    let report = Sim::seeds(0..SEEDS).run(bug).unwrap();
+    let failure = report.failure().expect("the simulator does not find the bug");
+    println!("{} runs\n{failure}", report.runs());
+    assert_eq!(failure.checker(), checker, "{failure}");
+    assert_eq!(failure.seed() == "none", shows == WithoutFaults, "{failure}");
+}
+
+fn check_clean(twin: &Scenario) {
+    let report = Sim::from_env(TWIN_SEEDS).unwrap().run(twin).unwrap();
+    if let Some(failure) = report.failure() {
+        panic!("{failure}");
+    }
+    assert!(report.injected() > 0, "no fault met anything");
+    println!("{} runs, {} faults", report.runs(), report.injected());
+}
+
+/// A module of tests for each bug: what finds it, and that its twin has nothing to be found.
+macro_rules! planted {
+    ($($name:ident: $shows:ident, $checker:literal;)*) => {$(
+        mod $name {
+            #[test]
+            fn is_found() {
+                super::check_found(&crate::$name::bug(), super::$shows, $checker);
+            }
+
+            #[test]
+            fn twin_is_clean() {
+                super::check_clean(&crate::$name::twin());
+            }
+        }
+    )*};
+}
+
+mod bug {
+    use super::{WithFaults, WithoutFaults, check_clean, check_found};
+
+    planted! {
+        after_lease: WithFaults, "no program uploads after another one has begun";
+        deletion_ignored: WithFaults, "no disk is wiped under a pod";
+        done_too_early: WithFaults, "every version is released";
+        edge_triggered: WithFaults, "the database has the version of the site";
+        error_as_absence: WithFaults, "no database is dropped while there are credentials";
+        external_twice: WithFaults, "one invoice for each site";
+        finalizer_kept: WithFaults, "one disk for each site";
+        generated_name: WithFaults, "one key for the site";
+        missed_delete: WithFaults, "each record leads to a site";
+        missing_finalizer: WithFaults, "one record for each site";
+        owner_by_name: WithFaults, "each site has a key of its own";
+        stale_read: WithFaults, "the sites share one secret";
+        status_each_time: WithoutFaults, "no hot loop";
+        swallowed_error: WithFaults, "the secret has the version of its site";
+    }
+}

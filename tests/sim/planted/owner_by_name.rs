@@ -1,0 +1,93 @@
+//! An owner that is a name: what belongs to a site of this name is taken for that of the site that has it now. A site that is
+//! deleted and made anew keeps the key of the former one, unless somebody saw the time without it.
+
+use std::collections::BTreeMap;
+
+use kctl::{prelude::*, testing::Scenario};
+
+use crate::{
+    case::{State, rule, simple},
+    site::{A, Site, ask, delete, reached, secret, text},
+};
+
+const SITE: &str = "planted.example.com/site";
+
+/// Issues a key for each site, and tidies keys away whose site is not there.
+#[controller(of = Site, reads = Secret(create))]
+struct Bug;
+
+impl Reconcile for Bug {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let name = site.name_any();
+        let issued = cx.store::<Secret>().iter().any(|key| key.annotations().get(SITE) == Some(&name));
+        if !issued {
+            let mut key = key(&site);
+            key.metadata.namespace = site.namespace();
+            key.metadata.annotations = Some(BTreeMap::from([(SITE.into(), name)]));
+            cx.objects::<Secret>().create(&key).await?;
+        }
+        cx.patch_status(reached(&site)).await?;
+        Ok(Action::await_change())
+    }
+}
+
+#[controller(primary(delete), watches = Site(map = keys_of), name = "tidier")]
+async fn tidier(key: Arc<Secret>, cx: Context<tidier>) -> Result<Action> {
+    let there = |name: &String| cx.store::<Site>().iter().any(|site| site.name_any() == *name);
+    if !key.annotations().get(SITE).is_none_or(there) {
+        cx.delete().await?;
+    }
+    Ok(Action::await_change())
+}
+
+fn keys_of(_site: &Site, keys: &Store<Secret>) -> Vec<Key<Secret>> {
+    keys.keys().into_iter().collect()
+}
+
+/// Owns the key: the reference has the uid, and the garbage collector knows whose it is.
+#[controller(of = Site, owns = Secret(create))]
+struct Twin;
+
+impl Reconcile for Twin {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let keys = cx.owned::<Secret>();
+        if keys.is_empty() {
+            // The key of a former site goes soon: until then this fails, and is tried again.
+            keys.create(key(&site)).await?;
+        }
+        cx.patch_status(reached(&site)).await?;
+        Ok(Action::await_change())
+    }
+}
+
+/// A key that is worth something for this very site only.
+fn key(site: &Site) -> Secret {
+    secret(&format!("{}-key", site.name_any()), &site.uid().unwrap_or_default())
+}
+
+fn case(app: fn() -> App) -> Scenario {
+    Scenario::new(app)
+        .objects(A)
+        // A key holds a uid, which is another one in each run.
+        .ignoring("/data")
+        .step("replace a", |client| async move {
+            delete(&client, "a").await?;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            ask(&client, "a", 1).await
+        })
+        .settled("each site has a key of its own", rule(own_keys))
+}
+
+fn own_keys(state: &State) -> Result<(), String> {
+    let keys: Vec<_> = state.secrets.iter().map(text).collect();
+    let sites: Vec<_> = state.sites.iter().filter_map(ResourceExt::uid).collect();
+    if keys == sites { Ok(()) } else { Err(format!("keys for {keys:?}, sites {sites:?}")) }
+}
+
+pub(crate) fn bug() -> Scenario {
+    case(|| simple(|| Bug).controller::<tidier>())
+}
+
+pub(crate) fn twin() -> Scenario {
+    case(|| simple(|| Twin))
+}
