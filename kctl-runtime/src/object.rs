@@ -12,9 +12,8 @@ use kube::{
     core::{ApiResource, ClusterResourceScope, NamespaceResourceScope},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::value::{RawValue, to_raw_value};
 
-use crate::{key::ObjectKey, reconcile::Controller};
+use crate::{key::ObjectKey, reconcile::Controller, trim};
 
 /// What a kind must be to be watched, stored and written: every k8s-openapi kind and every `CustomResource`.
 #[diagnostic::on_unimplemented(
@@ -204,7 +203,7 @@ pub struct DecodeError {
 pub struct Stored {
     key: ObjectKey,
     meta: Meta,
-    json: Box<RawValue>,
+    json: Box<str>,
     decoded: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -212,22 +211,16 @@ impl Stored {
     /// Accepts the bytes of one object: trims managedFields and reads the metadata.
     ///
     /// # Errors
-    /// When the JSON is broken or its metadata is not metadata.
+    /// When the JSON is broken, or its metadata is not metadata or has no name.
     pub fn accept(kind: &Kind, json: &str) -> Result<Self, DecodeError> {
-        #[derive(Deserialize)]
-        struct Head {
-            #[serde(default)]
-            metadata: Meta,
+        let unreadable = |source| DecodeError { kind: kind.kind.clone(), name: "(unreadable)".into(), source };
+        let metadata = trim::metadata_of(json).map_err(unreadable)?;
+        let meta: Meta = metadata.map_or_else(|| Ok(Meta::default()), serde_json::from_str).map_err(unreadable)?;
+        if meta.name.is_empty() {
+            return Err(unreadable(serde::de::Error::missing_field("metadata.name")));
         }
-        let head: Head = serde_json::from_str(json).map_err(|source| DecodeError {
-            kind: kind.kind.clone(),
-            name: "(unreadable)".into(),
-            source,
-        })?;
-        let key = head.metadata.key();
-        let json =
-            trim(json).map_err(|source| DecodeError { kind: kind.kind.clone(), name: key.to_string(), source })?;
-        Ok(Self { key, meta: head.metadata, json, decoded: OnceLock::new() })
+        let json = trim::without_managed_fields(json, metadata).map_err(unreadable)?;
+        Ok(Self { key: meta.key(), meta, json, decoded: OnceLock::new() })
     }
 
     /// Namespace and name.
@@ -242,7 +235,7 @@ impl Stored {
 
     /// The object as JSON, without managedFields.
     pub fn json(&self) -> &str {
-        self.json.get()
+        &self.json
     }
 
     /// The object as its type; decoded once for the first type that asks.
@@ -270,7 +263,7 @@ impl Stored {
 
     /// The object as a type that is not kept.
     pub(crate) fn decode_once<T: DeserializeOwned>(&self, kind: &str) -> Result<T, DecodeError> {
-        serde_json::from_str(self.json.get()).map_err(|source| DecodeError {
+        serde_json::from_str(&self.json).map_err(|source| DecodeError {
             kind: kind.into(),
             name: self.key.to_string(),
             source,
@@ -282,18 +275,6 @@ impl fmt::Debug for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.key, self.meta.resource_version)
     }
-}
-
-/// Cuts managedFields out: nothing that reads the cache needs them and they are up to half of an object.
-fn trim(json: &str) -> Result<Box<RawValue>, serde_json::Error> {
-    let mut object: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json)?;
-    if let Some(metadata) = object.get_mut("metadata") {
-        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(metadata.get())?;
-        if fields.remove("managedFields").is_some() {
-            *metadata = to_raw_value(&fields)?;
-        }
-    }
-    to_raw_value(&object)
 }
 
 #[cfg(test)]
