@@ -255,6 +255,21 @@ async fn controller_may_watch_what_it_declares_and_what_its_rbac_adds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn watch_that_is_opened_before_the_start_gets_everything_after_it() {
+    let world = World::new();
+    world.set("a", "1").await;
+    let manager = idle().manager(world.faults.client(&world.server)).await.unwrap();
+    let mut configs = manager.watches().watch::<ConfigMap>(Identity::of::<ConfigMap>()).await.unwrap();
+    let mut seen = manager.watches().watch::<Secret>(secrets()).await.unwrap();
+    seconds(10).await;
+    assert_eq!(world.server.requests().iter().filter(|request| request.verb == "list").count(), 0);
+    let running = tokio::spawn(manager.run(std::future::pending()));
+    world.create_secret("b").await;
+    assert_eq!((taken(&mut configs, name).await, taken(&mut seen, name).await), ("+a".into(), "+b".into()));
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn changes_of_a_kind_that_is_named_at_run_time_trigger_a_controller() {
     let mut world = World::new();
     world.create_service("web").await;

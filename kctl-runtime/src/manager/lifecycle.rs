@@ -107,8 +107,7 @@ impl Manager {
 
     fn start(mut self) -> Running {
         let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
-        self.caches.sort_by(|a, b| a.source().identity().cmp(b.source().identity()));
-        self.caches.iter().for_each(Held::start);
+        self.informers.0.begin();
         let leadership = self.elector.as_ref().map(super::lease::Elector::leadership);
         let mut workers = JoinSet::new();
         for controller in self.controllers {

@@ -38,6 +38,8 @@ struct Table {
     informers: BTreeMap<Id, Informer>,
     /// Number of the informer that was opened last: one that comes back is another one.
     n_opened: u64,
+    /// The manager runs. Before that nothing is listed: controllers that are added later have checks and indexes of their own.
+    begun: bool,
 }
 
 /// What is shared. Informers of controllers that are limited to namespaces stand apart: the namespaces can be changed, and
@@ -52,7 +54,7 @@ struct Informer {
     number: u64,
     source: Arc<Source>,
     n_users: usize,
-    /// Empty until it is started; they end when this is dropped.
+    /// Empty until the manager runs; they end when this is dropped.
     tasks: JoinSet<()>,
 }
 
@@ -86,7 +88,14 @@ impl Informers {
         }
     }
 
-    /// The informer of an identity: the one that is open, or a new one, which waits to be started.
+    /// The manager runs: from now on everything that is open lists and watches.
+    pub(crate) fn begin(&self) {
+        let mut table = self.table.lock();
+        table.begun = true;
+        table.start(self);
+    }
+
+    /// The informer of an identity: the one that is open, or a new one.
     pub(crate) fn hold(&self, identity: Identity, client: &Client) -> Result<Held, WatchError> {
         let table = self.table.lock();
         if *self.closed.borrow() {
@@ -115,6 +124,9 @@ impl Informers {
         informer.n_users += 1;
         let (number, source) = (informer.number, informer.source.clone());
         table.n_opened = table.n_opened.max(number);
+        if table.begun {
+            table.start(self);
+        }
         Held { informers: self.clone(), id, number, source }
     }
 
@@ -200,6 +212,17 @@ impl Informers {
     }
 }
 
+impl Table {
+    /// Starts what does not run yet.
+    fn start(&mut self, informers: &Informers) {
+        for informer in self.informers.values_mut().filter(|informer| informer.tasks.is_empty()) {
+            let source = informer.source.clone();
+            informer.tasks.spawn(informers.clone().supervise(source.store().clone().write()));
+            informer.tasks.spawn(informers.clone().supervise(async move { source.run().await }));
+        }
+    }
+}
+
 /// Tells stores; returns when those that run have taken it in.
 async fn tell(sources: &[(Arc<Source>, bool)], delta: &Delta) {
     for (source, runs) in sources {
@@ -218,19 +241,6 @@ impl Held {
 
     pub(crate) fn informers(&self) -> &Informers {
         &self.informers
-    }
-
-    /// Lists and watches from now on; does nothing when it does that already.
-    pub(crate) fn start(&self) {
-        let mut table = self.informers.table.lock();
-        let Some(informer) = table.informers.get_mut(&self.id).filter(|i| i.number == self.number) else {
-            return;
-        };
-        if informer.tasks.is_empty() {
-            let source = self.source.clone();
-            informer.tasks.spawn(self.informers.clone().supervise(source.store().clone().write()));
-            informer.tasks.spawn(self.informers.clone().supervise(async move { source.run().await }));
-        }
     }
 }
 

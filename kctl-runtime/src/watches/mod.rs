@@ -111,7 +111,8 @@ impl Watches {
         self
     }
 
-    /// The same with a cluster that is known only now. What may be watched there is what its client may.
+    /// The same with a cluster that is known only now. What may be watched there is what its client may; the client that opens
+    /// a watch is that of all who share it.
     #[must_use]
     pub fn on(mut self, cluster: &str, client: Client) -> Self {
         self.clients.insert(cluster.into(), client);
@@ -120,7 +121,7 @@ impl Watches {
 
     /// Watches what an identity says, read as `T`: a kind's own type, `PartialObjectMeta` of it, or `DynamicObject`. Its first
     /// changes are the objects that are there; then each change comes once. It returns at once: a kind that is not there, or
-    /// that the role lacks, is asked for again with growing waits ([`Watch::health`]).
+    /// that the role lacks, is asked for again with growing waits ([`Watch::health`]). Nothing comes before the manager runs.
     ///
     /// ```
     /// use kctl_runtime::{source::Identity, store::Change, watches::{WatchError, Watches}};
@@ -152,7 +153,6 @@ impl Watches {
         self.check(&identity)?;
         let client = self.client(&identity.cluster)?;
         let held = self.informers.hold(identity, client)?;
-        held.start();
         Ok(Watch::open(held).await)
     }
 
