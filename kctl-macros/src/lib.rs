@@ -36,5 +36,5 @@ pub fn schema(options: TokenStream, item: TokenStream) -> TokenStream {
 /// changes the number of seeds, `KCTL_SEED` replays one run.
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
-    simulation::expand(options.into(), item.into()).into()
+    simulation::expand(options.into(), &item.into()).into()
 }

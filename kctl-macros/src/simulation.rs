@@ -12,14 +12,14 @@ struct Options {
     krate: syn::Path,
 }
 
-pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
-        Err(error) => return beside(&error, &item),
+        Err(error) => return beside(&error, item),
     };
     match parse(options).and_then(|options| check(&function).map(|()| options)) {
         Ok(options) => emit(&options, &function),
-        Err(error) => beside(&error, &item),
+        Err(error) => beside(&error, item),
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn expanded(options: &str, item: &str) -> String {
-        expand(options.parse().unwrap(), item.parse().unwrap()).to_string()
+        expand(options.parse().unwrap(), &item.parse().unwrap()).to_string()
     }
 
     #[test]

@@ -225,7 +225,7 @@ async fn delete_all(world: &World) -> Result<()> {
     }
     let specs = (world.shared.scenario.app)().specs();
     let snapshot = world.shared.checks.lock().snapshot.clone();
-    for (id, _) in &snapshot.objects {
+    for id in snapshot.objects.keys() {
         let of_primary = specs.iter().find(|spec| {
             let kind = &spec.primary.kind;
             spec.primary.cluster.is_empty() && id.group == kind.group && id.resource == kind.plural

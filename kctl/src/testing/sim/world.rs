@@ -11,7 +11,7 @@ use kctl_apiserver::{
 };
 use kctl_runtime::{
     key::ObjectKey,
-    manager::View,
+    manager::{View, lease::Leadership},
     manifest::{self, RbacOptions},
     reconcile::{Result, ResultExt},
     worker::{Outcome, Report},
@@ -123,7 +123,7 @@ impl World {
         let kubelet = self.kubelet.as_ref();
         let pods = kubelet.is_none_or(|k| k.pending() == 0 && k.seen() >= server.revision_of("", "pods"));
         let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
-        let leads = |view: &View| view.leadership().is_none_or(|leadership| leadership.is_leading());
+        let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
         pods && server.pending() == 0
             && views.iter().all(|view| view.as_ref().is_some_and(process::is_idle))
             && views.iter().flatten().any(leads)
