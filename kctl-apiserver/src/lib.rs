@@ -31,6 +31,7 @@ mod server;
 mod status;
 mod store;
 pub mod table;
+mod transport;
 mod verbs;
 
 pub use kubelet::Kubelet;

@@ -144,6 +144,16 @@ impl ApiServer {
         self.state.lock().observer = Some(Box::new(observer));
     }
 
+    /// Serves a webhook in this process: requests to this host are answered by the handler instead of going out to a
+    /// network. A `clientConfig` with a service has the host `name.namespace.svc`, whether the service exists or not;
+    /// one with an URL has the host of the URL, with its port where it names one.
+    pub fn serve_webhook<F>(&self, host: &str, handler: impl Fn(Request<Bytes>) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = Response<Bytes>> + Send + 'static,
+    {
+        self.state.lock().transport.serve(host, handler);
+    }
+
     /// The time that the server writes into objects.
     pub fn now(&self) -> jiff::Timestamp {
         let clock = self.state.lock().clock;

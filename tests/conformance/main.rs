@@ -6,6 +6,7 @@
 
 mod case;
 mod differences;
+mod hook;
 mod normal;
 mod recorded;
 mod run;
@@ -31,7 +32,7 @@ macro_rules! topics {
 }
 
 topics! {
-    apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lifecycles, lists_and_pages,
+    admission, apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lifecycles, lists_and_pages,
     namespaces, options, patch, selectors, services_and_storage, subresources, tables, update, validation_config,
     validation_workloads, versions, watch,
 }

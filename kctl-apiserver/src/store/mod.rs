@@ -20,6 +20,7 @@ use crate::{
     request::User,
     server::RequestRecord,
     status::GroupResource,
+    transport::Transport,
 };
 use journal::Journal;
 use owners::Owners;
@@ -131,6 +132,7 @@ pub(crate) struct State {
     journal: Option<Journal>,
     pub(crate) audit: Option<std::fs::File>,
     pub(crate) observer: Option<Observer>,
+    pub(crate) transport: Transport,
 }
 
 impl State {
@@ -149,6 +151,7 @@ impl State {
             journal: None,
             audit: None,
             observer: None,
+            transport: Transport::default(),
         }
     }
 
