@@ -11,6 +11,7 @@
 //! # });
 //! ```
 
+mod admission;
 pub mod admit;
 pub mod apply;
 mod clock;
@@ -28,6 +29,7 @@ mod selector;
 #[cfg(feature = "serve")]
 mod serve;
 mod server;
+mod session;
 mod status;
 mod store;
 pub mod table;

@@ -14,7 +14,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("coordination", "coordination.k8s.io/v1"),
     ("custom", "$GROUP/v1"),
     ("discovery", "discovery.k8s.io/v1"),
-    ("events", "events.k8s.io/v1"),
+    ("newevents", "events.k8s.io/v1"),
     ("networking", "networking.k8s.io/v1"),
     ("policy", "policy/v1"),
     ("rbac", "rbac.authorization.k8s.io/v1"),

@@ -33,7 +33,7 @@ macro_rules! topics {
 
 topics! {
     admission, apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lifecycles, lists_and_pages,
-    namespaces, options, patch, selectors, services_and_storage, subresources, tables, update, validation_config,
+    namespaces, options, patch, policies, selectors, services_and_storage, subresources, tables, update, validation_config,
     validation_workloads, versions, watch,
 }
 

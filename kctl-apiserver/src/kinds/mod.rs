@@ -161,6 +161,12 @@ impl Registry {
         versions.iter().find_map(|version| self.get(&of.group, version, &of.resource))
     }
 
+    /// All served versions of a resource.
+    pub(crate) fn versions_of(&self, of: &GroupResource) -> impl Iterator<Item = Arc<Resource>> {
+        let versions = self.groups.get(&of.group).into_iter().flatten();
+        versions.filter_map(|version| self.get(&of.group, version, &of.resource))
+    }
+
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
         self.groups.get(group).is_some_and(|versions| versions.iter().any(|known| known == version))
     }

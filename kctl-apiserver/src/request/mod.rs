@@ -11,6 +11,7 @@ pub(crate) use params::Params;
 
 use crate::{
     kinds::{Registry, Resource},
+    session::Session,
     status::Refusal,
 };
 
@@ -95,6 +96,8 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) user: User,
     pub(crate) body: Bytes,
+    /// Shared by all runs of the request.
+    pub(crate) session: Arc<Session>,
 }
 
 /// What a path names.
@@ -138,7 +141,13 @@ fn place(path: &str) -> Option<Place<'_>> {
 
 impl Call {
     /// Reads a request about a resource; `None` when the path is about something else.
-    pub(crate) fn parse(registry: &Registry, user: User, parts: &Parts, body: Bytes) -> Option<Result<Self, Refusal>> {
+    pub(crate) fn parse(
+        registry: &Registry,
+        user: User,
+        parts: &Parts,
+        body: Bytes,
+        session: &Arc<Session>,
+    ) -> Option<Result<Self, Refusal>> {
         let place = place(parts.uri.path())?;
         if !registry.serves(place.group, place.version) {
             return None;
@@ -191,6 +200,7 @@ impl Call {
             headers: parts.headers.clone(),
             user,
             body,
+            session: session.clone(),
         }))
     }
 

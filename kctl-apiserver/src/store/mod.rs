@@ -19,6 +19,7 @@ use crate::{
     kinds::Registry,
     request::User,
     server::RequestRecord,
+    session::Session,
     status::GroupResource,
     transport::Transport,
 };
@@ -290,6 +291,32 @@ impl State {
     /// The objects of a resource, in a namespace or everywhere.
     pub(crate) fn objects(&self, of: &GroupResource, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Value>> {
         self.tables.get(of).into_iter().flat_map(move |table| table.range(namespace, None).map(|(_, object)| object))
+    }
+}
+
+impl State {
+    /// Runs a request with the time and the chance of its first run. What it draws beyond that is drawn by nobody else.
+    pub(crate) fn repeatably<T>(&mut self, session: &Session, run: impl FnOnce(&mut Self) -> T) -> T {
+        let first = session.is_first_run();
+        let (chance, now) = session.begin(&self.chance, self.clock.now());
+        let outer = (std::mem::replace(&mut self.chance, chance), std::mem::replace(&mut self.clock, Clock::At(now)));
+        let n_addresses = self.n_addresses;
+        let result = run(self);
+        let waits = session.waits();
+        self.clock = outer.1;
+        if waits {
+            self.n_addresses = n_addresses;
+        }
+        match (first, waits) {
+            // A request that asks nobody draws as if there were no sessions.
+            (true, false) => {}
+            (true, true) => {
+                let mut apart = outer.0;
+                self.chance = Chance::new(apart.next());
+            }
+            (false, _) => self.chance = outer.0,
+        }
+        result
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, body, list, strategy};
 use crate::{
+    admission::{self, Attributes},
     kinds::Resource,
     request::Call,
     status::{Cause, GroupResource, Refusal},
@@ -46,6 +47,7 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     check_preconditions(&call.resource, &object, &options.value)?;
     let (propagation, warning) = propagation(&call.resource, &options.value)?;
     let grace = options.grace();
+    admission::admit_delete(state, Attributes::delete(call, &object, &options.value))?;
     if options.is_dry {
         return Ok(answer(&call.resource, &object, true));
     }
@@ -76,10 +78,28 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     let table = state.table(&call.resource.of);
     let matching = table.range(namespace, None).filter(|(_, object)| selector.matches(object));
     let doomed: Vec<(Key, Arc<Value>)> = matching.map(|(key, object)| (key.clone(), object.clone())).collect();
+    // One that is refused is the last: those before it are gone. Webhooks are asked about all of them at once.
+    let mut refused = None;
+    for (index, (_, object)) in doomed.iter().enumerate() {
+        let admitted = admission::admit_delete(state, Attributes::delete(call, object, &options.value));
+        if let Err(refusal) = admitted
+            && !call.session.waits()
+        {
+            refused = Some((index, refusal));
+            break;
+        }
+    }
+    if call.session.waits() {
+        return Err(Refusal::waiting());
+    }
+    let n_admitted = refused.as_ref().map_or(doomed.len(), |(index, _)| *index);
     if !options.is_dry {
-        for (key, object) in &doomed {
+        for (key, object) in &doomed[..n_admitted] {
             remove_object(state, &call.resource, key, object, propagation, grace);
         }
+    }
+    if let Some((_, refusal)) = refused {
+        return Err(refusal);
     }
     let items: Vec<Value> = doomed.iter().map(|(_, object)| list::item(&call.resource, object)).collect();
     Ok(Answer::ok(list::all(&call.resource, items, revision)))

@@ -124,7 +124,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
             meta.remove("resourceVersion");
         }
         let created = create::store(state, call, new, |_, _, object| {
-            object["metadata"]["managedFields"] = managed_fields;
+            object["metadata"]["managedFields"] = managed_fields.clone();
             Ok(())
         })?;
         return Ok(Answer::created(created).with_warnings(warnings));

@@ -98,7 +98,7 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             object["spec"]["taints"] = json!([{ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" }]);
         }
         ("batch", "jobs") => select_own_pods(object),
-        ("apps" | "batch" | "policy", _) if resource.has_status() => {
+        ("admissionregistration.k8s.io" | "apps" | "batch" | "policy", _) if resource.has_status() => {
             object["status"] = json!({});
         }
         ("", "persistentvolumes" | "persistentvolumeclaims") => {

@@ -4,6 +4,7 @@
 //! kube-apiserver 1.36 answers.
 
 mod access;
+mod admission;
 mod change;
 mod config;
 mod container;
@@ -11,6 +12,7 @@ mod environment;
 mod errors;
 mod network;
 mod pod;
+mod policies;
 mod policy;
 mod ports;
 mod probe;
@@ -62,6 +64,12 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("rbac.authorization.k8s.io", "clusterroles") => |object, errors| access::role(object, false, errors),
         ("rbac.authorization.k8s.io", "rolebindings") => |object, errors| access::binding(object, true, errors),
         ("rbac.authorization.k8s.io", "clusterrolebindings") => |object, errors| access::binding(object, false, errors),
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => admission::validating_webhooks,
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations") => admission::mutating_webhooks,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => policies::validating_policy,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => policies::validating_binding,
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicies") => policies::mutating_policy,
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings") => policies::mutating_binding,
         _ => return Vec::new(),
     };
     rules(object, &mut errors);
