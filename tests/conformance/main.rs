@@ -32,7 +32,7 @@ macro_rules! topics {
 }
 
 topics! {
-    admission, apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lifecycles, lists_and_pages,
+    admission, apply, conversion, create, custom, definitions, delete_and_gc, discovery, events_and_certificates, kubectl, leader_election, lifecycles, lists_and_pages,
     namespaces, options, patch, policies, selectors, services_and_storage, subresources, tables, update, validation_config,
     validation_workloads, versions, watch,
 }

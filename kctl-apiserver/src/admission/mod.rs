@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::conditions::problem;
+pub(crate) use self::{conditions::problem, review::body, webhook::to_client_config};
 use self::{conditions::Scope, matching::Versioned};
 use crate::{
     admit, crd, decode,

@@ -119,7 +119,7 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
     let Some(known) = known else {
         return Ok(review::request(attributes, resource, attributes.kind()));
     };
-    let convert = |object: &Value| crate::verbs::convert(attributes.call, &known, object);
+    let convert = |object: &Value| crate::verbs::convert(state, attributes.call, &known, object);
     let shown = Attributes {
         call: attributes.call,
         operation: attributes.operation,
@@ -281,7 +281,7 @@ fn ask_mutating(
         Err(PatchError::Inapplicable(why)) => return Err(Refusal::internal(&why)),
     }
     if *resource != Versioned::of(&attributes.call.resource) {
-        patched = crate::verbs::convert(attributes.call, &attributes.call.resource, &patched)?;
+        patched = crate::verbs::convert(state, attributes.call, &attributes.call.resource, &patched)?;
     }
     settle(attributes.call, &mut patched).map_err(|why| Refusal::internal(&why))?;
     let changed = patched != *object;

@@ -8,7 +8,7 @@ use std::{
     io,
     ops::Bound,
     path::Path,
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use serde_json::Value;
@@ -114,6 +114,13 @@ impl Table {
     }
 }
 
+static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| GroupResource::new("", "events"));
+
+/// The table in which the objects of a resource are: the events of both groups are in one.
+fn home(of: &GroupResource) -> &GroupResource {
+    if of.resource == "events" && of.group == "events.k8s.io" { &EVENTS } else { of }
+}
+
 /// Everything that the server knows. One lock guards it: requests are handled one after the other.
 pub(crate) struct State {
     pub(crate) revision: u64,
@@ -201,11 +208,11 @@ impl State {
 
     pub(crate) fn table(&mut self, of: &GroupResource) -> &mut Table {
         let revision = self.revision;
-        self.tables.entry(of.clone()).or_insert_with(|| Table::new(revision))
+        self.tables.entry(home(of).clone()).or_insert_with(|| Table::new(revision))
     }
 
     pub(crate) fn get(&self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
-        self.tables.get(of)?.objects.get(key).cloned()
+        self.tables.get(home(of))?.objects.get(key).cloned()
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = (&GroupResource, &Table)> {
@@ -218,6 +225,7 @@ impl State {
 
     /// Writes an object. It gets the next revision as its resourceVersion.
     pub(crate) fn put(&mut self, of: &GroupResource, key: Key, mut object: Value) -> Arc<Value> {
+        let of = home(of);
         self.revision += 1;
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let object = Arc::new(object);
@@ -230,6 +238,7 @@ impl State {
 
     /// Removes an object. Its last state gets the revision of the removal.
     pub(crate) fn remove(&mut self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
+        let of = home(of);
         let before = self.table(of).objects.remove(key)?;
         self.revision += 1;
         let mut last = Value::clone(&before);
@@ -290,7 +299,7 @@ impl State {
 impl State {
     /// The objects of a resource, in a namespace or everywhere.
     pub(crate) fn objects(&self, of: &GroupResource, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Value>> {
-        self.tables.get(of).into_iter().flat_map(move |table| table.range(namespace, None).map(|(_, object)| object))
+        self.tables.get(home(of)).into_iter().flat_map(move |table| table.range(namespace, None).map(|(_, object)| object))
     }
 }
 

@@ -1,9 +1,11 @@
 //! `POST` of a new object.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, body, judge, ownership, plugins, strategy};
+use super::{Answer, body, judge, ownership, plugins, strategy, versions};
 use crate::{
     admission::{self, Attributes, Operation},
     admit, apply, crd,
@@ -132,7 +134,7 @@ pub(super) fn store(
     call: &Call,
     mut object: Value,
     own: impl Fn(&Call, &State, &mut Value) -> Result<(), Refusal>,
-) -> Result<std::sync::Arc<Value>, Refusal> {
+) -> Result<Arc<Value>, Refusal> {
     let resource = &call.resource;
     set_namespace(call, &mut object)?;
     check_namespace(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
@@ -161,7 +163,9 @@ pub(super) fn store(
     if call.dry_run() {
         return Ok(object.into());
     }
-    Ok(state.put(&resource.of, key, object))
+    let mut kept = versions::stored(state, call, object)?;
+    let put = state.put(&resource.of, key, std::mem::take(&mut kept.stored));
+    Ok(kept.answer(put))
 }
 
 fn set_namespace(call: &Call, object: &mut Value) -> Result<(), Refusal> {

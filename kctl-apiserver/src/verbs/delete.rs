@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, body, list, strategy};
+use super::{Answer, body, list, strategy, versions};
 use crate::{
     admission::{self, Attributes},
     kinds::Resource,
@@ -40,7 +40,7 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let options = options(call)?;
     let of = &call.resource.of;
-    let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     if of.group.is_empty() && of.resource == "namespaces" && LASTING.contains(&call.name.as_str()) {
         return Err(Refusal::forbidden(of, &call.name, "this namespace may not be deleted"));
     }
@@ -51,8 +51,21 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     if options.is_dry {
         return Ok(answer(&call.resource, &object, true));
     }
-    let (last, gone) = remove_object(state, &call.resource, &call.key(), &object, propagation, grace);
+    let kept = state.get(of, &call.key()).unwrap_or_else(|| object.clone());
+    let (last, gone) = remove_object(state, &call.resource, &call.key(), &kept, propagation, grace);
+    let last = in_version_of(&object, last);
     Ok(answer(&call.resource, &last, gone).with_warnings(warning.into_iter().collect()))
+}
+
+/// The last state of an object in the version of what it was before: only its metadata, and the phase of a namespace,
+/// are others.
+fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
+    if before["apiVersion"] == last["apiVersion"] {
+        return last;
+    }
+    let mut shown = before.clone();
+    shown["metadata"] = last["metadata"].clone();
+    shown.into()
 }
 
 fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
@@ -78,9 +91,10 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     let table = state.table(&call.resource.of);
     let matching = table.range(namespace, None).filter(|(_, object)| selector.matches(object));
     let doomed: Vec<(Key, Arc<Value>)> = matching.map(|(key, object)| (key.clone(), object.clone())).collect();
+    let shown = versions::all_shown(state, call, doomed.iter().map(|(_, object)| object.clone()).collect())?;
     // One that is refused is the last: those before it are gone. Webhooks are asked about all of them at once.
     let mut refused = None;
-    for (index, (_, object)) in doomed.iter().enumerate() {
+    for (index, object) in shown.iter().enumerate() {
         let admitted = admission::admit_delete(state, Attributes::delete(call, object, &options.value));
         if let Err(refusal) = admitted
             && !call.session.waits()
@@ -101,7 +115,7 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     if let Some((_, refusal)) = refused {
         return Err(refusal);
     }
-    let items: Vec<Value> = doomed.iter().map(|(_, object)| list::item(&call.resource, object)).collect();
+    let items: Vec<Value> = shown.iter().map(|object| list::item(&call.resource, object)).collect();
     Ok(Answer::ok(list::all(&call.resource, items, revision)))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, body, update};
+use super::{Answer, body, update, versions};
 use crate::{
     admission::{self, Attributes, Operation},
     apply, decode,
@@ -87,13 +87,13 @@ fn selector_text(selector: &Value) -> String {
 
 pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
-    let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     Ok(Answer::ok(scale_of(call, &object)))
 }
 
 pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
-    let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let applies = call.header("content-type").contains("apply-patch");
     if applies && !call.params.given("fieldManager") {
         return Err(super::patch::needs_manager());

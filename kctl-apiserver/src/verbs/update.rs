@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, body, create::Writing, judge, plugins, strategy};
+use super::{Answer, body, create::Writing, judge, plugins, strategy, versions};
 use crate::{
     admission::{self, Attributes, Operation},
     apply,
@@ -32,7 +32,7 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     let body::Decoded { object: mut new, mut warnings } = body::read(call)?;
     let of = &call.resource.of;
     match_names(call, &mut new)?;
-    let Some(old) = state.get(of, &call.key()) else {
+    let Some(old) = versions::find(state, call)? else {
         if !(CREATED_BY_UPDATE.contains(&(of.group.as_str(), of.resource.as_str())) && call.subresource.is_empty()) {
             return Err(Refusal::not_found(of, &call.name));
         }
@@ -127,7 +127,10 @@ pub(super) fn write(
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
         return Ok(new.into());
     }
-    Ok(settle(state, &resource.of, call.key(), old, new))
+    let mut kept = versions::stored(state, call, new)?;
+    let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
+    let settled = settle(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored));
+    Ok(kept.answer(settled))
 }
 
 fn prepare(call: &Call, old: &Value, new: &mut Value) {
