@@ -130,7 +130,8 @@ fn held_object(step: &Step, variables: &Variables, answer: &Value) -> Option<Str
 
 async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Value {
     if step.request.starts_with("SEEN ") {
-        return normal.of(json!({ "code": 200, "body": server.hook.seen(variables.get("NS")) }));
+        let seen = server.hook.seen(variables.get("NS")).into();
+        return normal.of(json!({ "code": 200, "body": compared(step, seen) }));
     }
     for attempt in 1.. {
         let (code, headers, bytes) = server.send(request(step, variables)).await;
@@ -152,16 +153,19 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
                 answer[name.as_str()] = values.join("; ").into();
             }
         }
-        answer["body"] = match step.only.as_slice() {
-            [] => body,
-            parts => {
-                let of_part = |part: &String| (part.clone(), body.pointer(part).cloned().unwrap_or_default());
-                Value::Object(parts.iter().map(of_part).collect())
-            }
-        };
+        answer["body"] = compared(step, body);
         return normal.of(answer);
     }
     unreachable!("the last attempt fails")
+}
+
+/// The parts of a body that a step is about.
+fn compared(step: &Step, body: Value) -> Value {
+    if step.only.is_empty() {
+        return body;
+    }
+    let of_part = |part: &String| (part.clone(), body.pointer(part).cloned().unwrap_or_default());
+    Value::Object(step.only.iter().map(of_part).collect())
 }
 
 /// JSON, the events of a watch as a list, or else text.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::{conditions::problem, review::body, webhook::to_client_config};
 use self::{conditions::Scope, matching::Versioned};
+pub(crate) use self::{conditions::problem, review::body, webhook::to_client_config};
 use crate::{
     admit, crd, decode,
     request::{Call, Verb},

@@ -299,7 +299,10 @@ impl State {
 impl State {
     /// The objects of a resource, in a namespace or everywhere.
     pub(crate) fn objects(&self, of: &GroupResource, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Value>> {
-        self.tables.get(home(of)).into_iter().flat_map(move |table| table.range(namespace, None).map(|(_, object)| object))
+        self.tables
+            .get(home(of))
+            .into_iter()
+            .flat_map(move |table| table.range(namespace, None).map(|(_, object)| object))
     }
 }
 

@@ -121,6 +121,7 @@ pub(super) fn write(
         Some(managed) => set_managed(&mut new, managed),
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
     }
+    versions::forget_other_group(resource, &mut new);
     let new = if is_scale { new } else { validated(state, call, old, new)? };
     if call.dry_run() {
         let mut new = new;

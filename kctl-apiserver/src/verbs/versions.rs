@@ -56,9 +56,17 @@ pub(super) fn find(state: &State, call: &Call) -> Result<Option<Arc<Value>>, Ref
 }
 
 pub(super) fn find_at(state: &State, call: &Call, key: &Key) -> Result<Option<Arc<Value>>, Refusal> {
-    match state.get(&call.resource.of, key) {
-        Some(object) => all_shown(state, call, vec![object]).map(|mut all| all.pop()),
-        None => Ok(None),
+    let Some(object) = state.get(&call.resource.of, key) else { return Ok(None) };
+    all_shown(state, call, vec![object]).map(|mut all| all.pop())
+}
+
+/// Whoever writes an event by one group takes nothing over from those who have written it by the other.
+pub(super) fn forget_other_group(resource: &Resource, object: &mut Value) {
+    if resource.of.resource == "events"
+        && resource.custom.is_none()
+        && let Some(managed) = object["metadata"]["managedFields"].as_array_mut()
+    {
+        managed.retain(|entry| entry["apiVersion"] == resource.api_version().as_str());
     }
 }
 

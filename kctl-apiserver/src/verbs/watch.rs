@@ -209,7 +209,8 @@ impl Watcher {
     async fn convert(&self, events: &mut [Value]) -> Result<(), Refusal> {
         let resource = &self.start.resource;
         let is_open = |event: &&mut Value| {
-            event["object"]["metadata"]["uid"].is_string() && matches!(versions::way(resource, &event["object"]), Way::Ask)
+            event["object"]["metadata"]["uid"].is_string()
+                && matches!(versions::way(resource, &event["object"]), Way::Ask)
         };
         let open: Vec<&mut Value> = events.iter_mut().filter(is_open).collect();
         if open.is_empty() {

@@ -5,11 +5,13 @@
 
 mod access;
 mod admission;
+mod certificates;
 mod change;
 mod config;
 mod container;
 mod environment;
 mod errors;
+mod events;
 mod network;
 mod pod;
 mod policies;
@@ -38,7 +40,9 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("", "services") => service::service,
         ("", "configmaps") => config::config_map,
         ("", "secrets") => config::secret,
-        ("", "events") => config::event,
+        ("", "events") => events::core_event,
+        ("events.k8s.io", "events") => events::new_event,
+        ("certificates.k8s.io", "certificatesigningrequests") => certificates::request,
         ("", "persistentvolumeclaims") => storage::claim,
         ("", "resourcequotas") => storage::quota,
         ("", "persistentvolumes") => storage::volume,
@@ -73,6 +77,19 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         _ => return Vec::new(),
     };
     rules(object, &mut errors);
+    errors.into_causes()
+}
+
+/// What a changed object may not change, by the subresource that is written.
+pub(crate) fn fixed(resource: &Resource, subresource: &str, old: &Value, new: &Value) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+        ("events.k8s.io", "events") => events::fixed(old, new, &mut errors),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            certificates::fixed(subresource, old, new, &mut errors);
+        }
+        _ => {}
+    }
     errors.into_causes()
 }
 
