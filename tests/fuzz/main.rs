@@ -1,6 +1,7 @@
 //! Requests that nobody should send: seeded mutations of valid ones, none of which may bring the server down.
 //!
-//! `FUZZ_REQUESTS` says how many (3,000 without it), `FUZZ_SEED` which ones.
+//! `FUZZ_REQUESTS` says how many (3,000 without it), `FUZZ_SEED` which ones; `FUZZ_TRACE=1` shows each before it is sent,
+//! so that the last one is known when the process is gone.
 
 use std::{
     convert::Infallible,
@@ -303,6 +304,9 @@ async fn no_request_brings_the_server_down() {
         }
         let request = request(&mut chance);
         let what = format!("request {index}: {} {}", request.method(), request.uri());
+        if env::var_os("FUZZ_TRACE").is_some() {
+            println!("{what} {:?}", request.body().pieces);
+        }
         let answered = tokio::time::timeout(WITHIN, ask(&running, request)).await;
         let code = answered.unwrap_or_else(|_| panic!("{what} hangs"));
         *codes.entry(code.as_u16()).or_insert(0_u64) += 1;

@@ -140,10 +140,25 @@ fn compiled(expression: &str) -> Compiled {
     if programs.len() >= PROGRAMS_LEN_MAX {
         programs.clear();
     }
-    let program = Program::compile(expression).map_err(|errors| errors.to_string().replace("\n| ", "\n | "));
-    let compiled: Compiled = Arc::new(program.and_then(without_structs));
+    let compiled: Compiled = Arc::new(compile(expression));
     programs.insert(expression.into(), compiled.clone());
     compiled
+}
+
+fn compile(expression: &str) -> Result<Program, String> {
+    if let Some(why) = super::beyond(expression) {
+        return Err(why);
+    }
+    let program = Program::compile(expression).map_err(|errors| errors.to_string().replace("\n| ", "\n | "))?;
+    without_structs(program)
+}
+
+/// Whether an expression can be evaluated without harm to the process.
+///
+/// # Errors
+/// Why not; also when it does not compile.
+pub(crate) fn check(expression: &str) -> Result<(), String> {
+    compile(expression).map(drop)
 }
 
 /// The evaluator gives up the process on messages, so they are refused before.

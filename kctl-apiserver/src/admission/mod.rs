@@ -1,5 +1,6 @@
 //! Admission by webhooks and policies: reads what a request is about to store, hands on changes or the refusal.
 
+mod bounds;
 mod conditions;
 mod matching;
 mod patch;
@@ -11,8 +12,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::{
+    bounds::beyond,
+    conditions::{check, problem},
+    review::body,
+    webhook::to_client_config,
+};
 use self::{conditions::Scope, matching::Versioned};
-pub(crate) use self::{conditions::problem, review::body, webhook::to_client_config};
 use crate::{
     admit, crd, decode,
     request::{Call, Verb},
@@ -101,7 +107,7 @@ impl<'a> Attributes<'a> {
 
     /// What expressions see of the request.
     fn scope(&self) -> Scope {
-        let request = review::request(self, &Versioned::of(&self.call.resource), self.kind());
+        let request = review::request(self, &Versioned::of(&self.call.resource), &self.kind());
         let null = Value::Null;
         Scope::new([
             ("object", self.object.as_ref().unwrap_or(&null)),

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies and their bindings: reads what is about to be stored, hands on the first denial.
+//! Validating admission policies and their bindings: reads what is about to be stored, hands on the first denial.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/validating/{dispatcher,validator}.go`.
 
@@ -134,10 +134,7 @@ pub(super) fn parameters(
         return Err(format!("failed to find resource referenced by paramKind: '{api_version}, Kind={kind}'"));
     };
     let named = reference["namespace"].as_str().filter(|namespace| !namespace.is_empty());
-    let namespace = match resource.listed.namespaced {
-        true => named.unwrap_or(&attributes.call.namespace),
-        false => "",
-    };
+    let namespace = if resource.listed.namespaced { named.unwrap_or(&attributes.call.namespace) } else { "" };
     let found: Vec<Option<Arc<Value>>> = match reference["name"].as_str().filter(|name| !name.is_empty()) {
         Some(name) => state.get(&resource.of, &(namespace.into(), name.into())).into_iter().map(Some).collect(),
         None => state

@@ -10,7 +10,7 @@ use crate::{patch::go_text, session::Reply};
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// The `request` of a review; `resource` and `kind` are those under which the webhook wants to see the object.
-pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: Value) -> Value {
+pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &Value) -> Value {
     let call = attributes.call;
     let mut request = json!({
         "kind": kind,
@@ -46,7 +46,7 @@ fn namespace<'a>(attributes: &'a Attributes<'_>) -> &'a str {
 }
 
 /// A review in the first version of a webhook that the server speaks.
-pub(super) fn review(webhook: &Value, request: Value) -> Value {
+pub(super) fn review(webhook: &Value, request: &Value) -> Value {
     let wanted = webhook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let version = wanted.into_iter().find(|version| VERSIONS.contains(version)).unwrap_or("v1");
     json!({ "kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": request })

@@ -101,11 +101,11 @@ fn question(
     let seconds = webhook.value()["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_DEFAULT_SECONDS);
     let requested = Versioned::of(&attributes.call.resource);
     let request = if *resource == requested {
-        review::request(attributes, resource, attributes.kind())
+        review::request(attributes, resource, &attributes.kind())
     } else {
         in_version(state, attributes, resource).map_err(Failure::Final)?
     };
-    let review = review::review(webhook.value(), request);
+    let review = review::review(webhook.value(), &request);
     Ok(Question {
         review,
         ..to_client_config(state, &webhook.value()["clientConfig"], seconds)
@@ -117,7 +117,7 @@ fn question(
 fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) -> Result<Value, Refusal> {
     let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
     let Some(known) = known else {
-        return Ok(review::request(attributes, resource, attributes.kind()));
+        return Ok(review::request(attributes, resource, &attributes.kind()));
     };
     let convert = |object: &Value| crate::verbs::convert(state, attributes.call, &known, object);
     let shown = Attributes {
@@ -129,7 +129,7 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
         options: attributes.options.clone(),
     };
     let kind = json!({ "group": resource.group, "version": resource.version, "kind": known.kind() });
-    Ok(review::request(&shown, resource, kind))
+    Ok(review::request(&shown, resource, &kind))
 }
 
 /// Where a `clientConfig` leads to, without a review.
@@ -139,25 +139,22 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
 pub(crate) fn to_client_config(state: &State, config: &Value, seconds: u64) -> Result<Question, String> {
     let trusted = config["caBundle"].as_str().unwrap_or_default().to_owned();
     let timeout = Duration::from_secs(seconds);
-    let (url, dial) = match config["url"].as_str() {
-        Some(url) => (format!("{url}?timeout={seconds}s"), None),
-        None => {
-            let service = &config["service"];
-            let text = |field: &str| service[field].as_str().unwrap_or_default();
-            let port = service["port"].as_u64().unwrap_or(443);
-            let host = format!("{}.{}.svc", text("name"), text("namespace"));
-            let path = text("path").trim_start_matches('/');
-            let url = format!("https://{host}:{port}/{path}?timeout={seconds}s");
-            let dial = if state.transport.knows(&url) {
-                None
-            } else {
-                let found = resolve(state, text("namespace"), text("name"), port);
-                Some(found.map_err(|why| format!("Post {url:?}: {why}"))?)
-            };
-            (url, dial)
-        }
-    };
-    Ok(Question { url, dial, trusted, review: Value::Null, timeout })
+    let ask = |url, dial| Question { url, dial, trusted, review: Value::Null, timeout };
+    if let Some(url) = config["url"].as_str() {
+        return Ok(ask(format!("{url}?timeout={seconds}s"), None));
+    }
+    let service = &config["service"];
+    let text = |field: &str| service[field].as_str().unwrap_or_default();
+    let port = service["port"].as_u64().unwrap_or(443);
+    let host = format!("{}.{}.svc", text("name"), text("namespace"));
+    let path = text("path").trim_start_matches('/');
+    let url = format!("https://{host}:{port}/{path}?timeout={seconds}s");
+    if state.transport.knows(&url) {
+        return Ok(ask(url, None));
+    }
+    let address =
+        resolve(state, text("namespace"), text("name"), port).map_err(|why| format!("Post {url:?}: {why}"))?;
+    Ok(ask(url, Some(address)))
 }
 
 /// The address of a service (`ResolveCluster` of `k8s.io/apiserver/pkg/util/proxy`).

@@ -158,7 +158,7 @@ fn convert_all(
 /// # Errors
 /// The service of the webhook is not there.
 pub(super) fn question(state: &State, to: &Resource, objects: &[&Value]) -> Result<Question, Refusal> {
-    let conversion = to.custom.as_ref().map(|custom| &custom.conversion["webhook"]).unwrap_or(&Value::Null);
+    let conversion = to.custom.as_ref().map_or(&Value::Null, |custom| &custom.conversion["webhook"]);
     let unversioned = |object: &&Value| {
         let mut object = Value::clone(object);
         object["metadata"].as_object_mut().map(|meta| meta.remove("resourceVersion"));
@@ -275,10 +275,9 @@ fn event(wanted: &str, object: &Value) -> Value {
     let names = |name: &str| {
         let mut known = EVENT_FIELDS.iter();
         known
-            .find_map(|(core, own)| match to_core {
-                true => (*own == name).then_some(*core),
-                false => (*core == name).then_some(*own),
-            })
+            .find_map(
+                |(core, own)| if to_core { (*own == name).then_some(*core) } else { (*core == name).then_some(*own) },
+            )
             .unwrap_or(name)
             .to_owned()
     };

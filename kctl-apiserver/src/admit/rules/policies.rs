@@ -38,13 +38,12 @@ fn common(spec: &Value, errors: &mut Errors) -> Vec<&'static str> {
         param_kind(&spec["paramKind"], errors);
         variables.push("params");
     }
-    match spec["matchConstraints"].is_null() {
-        true => errors.required("spec.matchConstraints", ""),
-        false => {
-            constraints(&spec["matchConstraints"], "spec.matchConstraints", errors);
-            if spec["matchConstraints"]["resourceRules"].as_array().is_none_or(Vec::is_empty) {
-                errors.required("spec.matchConstraints.resourceRules", "");
-            }
+    if spec["matchConstraints"].is_null() {
+        errors.required("spec.matchConstraints", "");
+    } else {
+        constraints(&spec["matchConstraints"], "spec.matchConstraints", errors);
+        if spec["matchConstraints"]["resourceRules"].as_array().is_none_or(Vec::is_empty) {
+            errors.required("spec.matchConstraints.resourceRules", "");
         }
     }
     match_conditions(&spec["matchConditions"], "spec.matchConditions", &variables, errors);
@@ -243,16 +242,12 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
                 continue;
             }
         };
-        match mutation[field].is_object() {
-            true => expression_rule(
-                text(&mutation[field]["expression"]),
-                &format!("{at}.{field}.expression"),
-                &variables,
-                &[],
-                errors,
-            ),
-            false => errors.required(&format!("{at}.{field}"), ""),
+        if !mutation[field].is_object() {
+            errors.required(&format!("{at}.{field}"), "");
+            continue;
         }
+        let expression = text(&mutation[field]["expression"]);
+        expression_rule(expression, &format!("{at}.{field}.expression"), &variables, &[], errors);
     }
     errors.one_of("spec.reinvocationPolicy", &spec["reinvocationPolicy"], &["IfNeeded", "Never"]);
 }
