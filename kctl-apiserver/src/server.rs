@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
-use http_body_util::{BodyExt, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody, combinators::UnsyncBoxBody};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -236,7 +236,9 @@ where
         Box::pin(async move {
             match Limited::new(body, BODY_LEN_MAX).collect().await {
                 Ok(body) => Ok(answer(&state, user, &parts, body.to_bytes()).await),
-                Err(_) => Ok(refuse(&Refusal::too_large())),
+                Err(error) if error.is::<LengthLimitError>() => Ok(refuse(&Refusal::too_large())),
+                // The client is gone, or will be.
+                Err(error) => Ok(refuse(&Refusal::bad_request(error.to_string()))),
             }
         })
     }

@@ -119,6 +119,7 @@ async fn answer(path: &str, review: &Value) -> Response<Bytes> {
         "/deny-as" => {
             json!({ "allowed": false, "status": { "message": "too many", "reason": "TooManyRequests", "code": 429 } })
         }
+        "/deny-forbidden" => json!({ "allowed": false, "status": { "code": 403 } }),
         "/deny-reason" => json!({ "allowed": false, "status": { "reason": "it is Monday" } }),
         "/deny-silently" => json!({ "allowed": false }),
         "/deny-success" => json!({ "allowed": false, "status": { "code": 200, "message": "fine" } }),

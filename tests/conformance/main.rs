@@ -11,6 +11,7 @@ mod normal;
 mod recorded;
 mod run;
 mod server;
+mod webhooks;
 
 use std::{collections::BTreeMap, env, path::Path};
 

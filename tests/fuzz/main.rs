@@ -272,11 +272,23 @@ fn request(chance: &mut Chance) -> Request<Slow> {
     request.body(body).unwrap()
 }
 
-fn server() -> ApiServer {
+/// A server with its controllers, which end with it.
+struct Running {
+    server: ApiServer,
+    controllers: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.controllers.abort();
+    }
+}
+
+fn server() -> Running {
     let server = ApiServer::new();
-    tokio::spawn(server.controllers());
+    let controllers = tokio::spawn(server.controllers());
     server.serve_webhook("hook.example.com", |_| async { http::Response::new(Bytes::from_static(b"{}")) });
-    server
+    Running { server, controllers }
 }
 
 async fn ask(server: &ApiServer, request: Request<Slow>) -> StatusCode {
@@ -307,7 +319,7 @@ async fn no_request_brings_the_server_down() {
         if env::var_os("FUZZ_TRACE").is_some() {
             println!("{what} {:?}", request.body().pieces);
         }
-        let answered = tokio::time::timeout(WITHIN, ask(&running, request)).await;
+        let answered = tokio::time::timeout(WITHIN, ask(&running.server, request)).await;
         let code = answered.unwrap_or_else(|_| panic!("{what} hangs"));
         *codes.entry(code.as_u16()).or_insert(0_u64) += 1;
     }
@@ -316,7 +328,7 @@ async fn no_request_brings_the_server_down() {
     // It still answers.
     let request =
         Request::get("/api/v1/namespaces/default").body(Slow { pieces: Vec::new(), pause: None, breaks_off: false });
-    assert_eq!(ask(&server(), request.unwrap()).await, StatusCode::OK);
+    assert_eq!(ask(&running.server, request.unwrap()).await, StatusCode::OK);
 }
 
 /// What this process holds, where the system says so.
