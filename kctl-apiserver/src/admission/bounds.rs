@@ -19,7 +19,6 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
         match (quote, letter) {
             (Some(_), '\\') => drop(letters.next()),
             (Some(open), letter) if open == letter => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(letter),
             (None, '(' | '[' | '{') => {
                 nesting += 1;
@@ -27,7 +26,7 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
             }
             (None, ')' | ']' | '}') => nesting = nesting.saturating_sub(1),
             (None, '+' | '-' | '*' | '/' | '%' | '!' | '?' | '.' | '<' | '>' | '=' | '&' | '|') => n_operators += 1,
-            (None, _) => {}
+            _ => {}
         }
     }
     if deepest > NESTING_MAX {
