@@ -102,18 +102,6 @@ async fn answer(path: &str, review: &Value) -> Response<Bytes> {
         }
         json!({ "apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response })
     };
-    let allowed = |patch: Value| {
-        let patch = STANDARD.encode(patch.to_string());
-        json!({ "allowed": true, "patchType": "JSONPatch", "patch": patch })
-    };
-    let set = |name: &str, value: &str| {
-        let labels = &review["request"]["object"]["metadata"]["labels"];
-        let path = format!("/metadata/labels/{name}");
-        match labels.is_object() {
-            true => allowed(json!([{ "op": "add", "path": path, "value": value }])),
-            false => allowed(json!([{ "op": "add", "path": "/metadata/labels", "value": { name: value } }])),
-        }
-    };
     let response = match path {
         "/deny" => json!({ "allowed": false, "status": { "message": "I do not like it" } }),
         "/deny-as" => {
@@ -125,19 +113,6 @@ async fn answer(path: &str, review: &Value) -> Response<Bytes> {
         "/deny-success" => json!({ "allowed": false, "status": { "code": 200, "message": "fine" } }),
         "/warn" => json!({ "allowed": true, "warnings": ["mind the gap", "and the step", "a \"quoted\" one"] }),
         "/audit" => json!({ "allowed": true, "auditAnnotations": { "seen": "yes" } }),
-        "/label-a" => set("a", "hook"),
-        "/label-b" => set("b", "hook"),
-        // Says how many labels it has found.
-        "/count" => {
-            let count = review["request"]["object"]["metadata"]["labels"].as_object().map_or(0, serde_json::Map::len);
-            set("count", &count.to_string())
-        }
-        "/data" => allowed(json!([{ "op": "add", "path": "/data", "value": { "from": "hook" } }])),
-        "/unknown-field" => allowed(json!([{ "op": "add", "path": "/nonsense", "value": 1 }])),
-        "/wrong-type" => allowed(json!([{ "op": "add", "path": "/data", "value": 1 }])),
-        "/rename" => allowed(json!([{ "op": "replace", "path": "/metadata/name", "value": "renamed" }])),
-        "/bad-path" => allowed(json!([{ "op": "remove", "path": "/data/nothing/here" }])),
-        "/failing-test" => allowed(json!([{ "op": "test", "path": "/metadata/name", "value": "other" }])),
         "/no-patch" => json!({ "allowed": true, "patch": STANDARD.encode("not a patch"), "patchType": "JSONPatch" }),
         "/no-patch-type" => json!({ "allowed": true, "patch": STANDARD.encode("[]") }),
         "/other-patch-type" => json!({ "allowed": true, "patch": STANDARD.encode("[]"), "patchType": "Merge" }),
@@ -161,9 +136,42 @@ async fn answer(path: &str, review: &Value) -> Response<Bytes> {
             tokio::time::sleep(FOR_EVER).await;
             json!({ "allowed": true })
         }
-        _ => json!({ "allowed": true }),
+        path => patched(path, review).unwrap_or_else(|| json!({ "allowed": true })),
     };
     respond(200, reviewed(response).to_string())
+}
+
+/// The answers that change the object.
+fn patched(path: &str, review: &Value) -> Option<Value> {
+    let allowed = |patch: Value| {
+        let patch = STANDARD.encode(patch.to_string());
+        json!({ "allowed": true, "patchType": "JSONPatch", "patch": patch })
+    };
+    let set = |name: &str, value: &str| {
+        let labels = &review["request"]["object"]["metadata"]["labels"];
+        let path = format!("/metadata/labels/{name}");
+        if labels.is_object() {
+            allowed(json!([{ "op": "add", "path": path, "value": value }]))
+        } else {
+            allowed(json!([{ "op": "add", "path": "/metadata/labels", "value": { name: value } }]))
+        }
+    };
+    Some(match path {
+        "/label-a" => set("a", "hook"),
+        "/label-b" => set("b", "hook"),
+        // Says how many labels it has found.
+        "/count" => {
+            let count = review["request"]["object"]["metadata"]["labels"].as_object().map_or(0, serde_json::Map::len);
+            set("count", &count.to_string())
+        }
+        "/data" => allowed(json!([{ "op": "add", "path": "/data", "value": { "from": "hook" } }])),
+        "/unknown-field" => allowed(json!([{ "op": "add", "path": "/nonsense", "value": 1 }])),
+        "/wrong-type" => allowed(json!([{ "op": "add", "path": "/data", "value": 1 }])),
+        "/rename" => allowed(json!([{ "op": "replace", "path": "/metadata/name", "value": "renamed" }])),
+        "/bad-path" => allowed(json!([{ "op": "remove", "path": "/data/nothing/here" }])),
+        "/failing-test" => allowed(json!([{ "op": "test", "path": "/metadata/name", "value": "other" }])),
+        _ => return None,
+    })
 }
 
 /// Converts widgets: what is `spec.size` in v1 is `spec.measure.size` in v2.

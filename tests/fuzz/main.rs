@@ -254,9 +254,10 @@ fn request(chance: &mut Chance) -> Request<Slow> {
     let template = BODIES[kind];
     let body = if chance.below(3) == 0 { template.as_bytes().to_vec() } else { mutated(chance, template) };
     let slow = chance.below(8) == 0;
-    let pieces = match slow {
-        true => body.chunks(64.max(body.len() / 16)).rev().map(Bytes::copy_from_slice).collect(),
-        false => vec![body.into()],
+    let pieces = if slow {
+        body.chunks(64.max(body.len() / 16)).rev().map(Bytes::copy_from_slice).collect()
+    } else {
+        vec![body.into()]
     };
     let body = Slow { pieces, pause: None, breaks_off: slow && chance.below(2) == 0 };
     let accept = if chance.below(8) == 0 { chance.pick(MEDIA) } else { "application/json" };
@@ -311,19 +312,19 @@ async fn no_request_brings_the_server_down() {
         // Each request has a seed of its own, so that one can be sent again alone.
         let mut chance = Chance(seed.wrapping_mul(1_000_003).wrapping_add(index));
         if index % ROUND_LEN == ROUND_LEN - 1 {
-            println!("{index}: {codes:?}, {} kB resident", resident_kb());
+            eprintln!("{index}: {codes:?}, {} kB resident", resident_kb());
             running = server();
         }
         let request = request(&mut chance);
         let what = format!("request {index}: {} {}", request.method(), request.uri());
         if env::var_os("FUZZ_TRACE").is_some() {
-            println!("{what} {:?}", request.body().pieces);
+            eprintln!("{what} {:?}", request.body().pieces);
         }
         let answered = tokio::time::timeout(WITHIN, ask(&running.server, request)).await;
         let code = answered.unwrap_or_else(|_| panic!("{what} hangs"));
         *codes.entry(code.as_u16()).or_insert(0_u64) += 1;
     }
-    println!("{codes:?}, {} kB resident", resident_kb());
+    eprintln!("{codes:?}, {} kB resident", resident_kb());
     assert!(codes.contains_key(&200) && codes.contains_key(&201) && codes.contains_key(&400), "{codes:?}");
     // It still answers.
     let request =
