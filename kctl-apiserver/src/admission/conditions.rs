@@ -22,6 +22,11 @@ use serde_json::Value;
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
 
+/// Longest expression that is evaluated on the stack of its caller.
+const INLINE_LEN_MAX: usize = 60;
+/// The stack for parsing and evaluation: enough for what [`super::beyond`] lets through.
+const STACK_LEN: usize = 64 * 1024 * 1024;
+
 pub(crate) use kube_cel::cel::Value as Cel;
 
 type Compiled = Arc<Result<Program, String>>;
@@ -53,7 +58,7 @@ impl Scope {
     /// In the words of the real server, without the expression.
     pub(crate) fn evaluate(&self, expression: &str) -> Result<Cel, String> {
         match compiled(expression).as_ref() {
-            Ok(program) => program.execute(&self.context).map_err(|error| match error {
+            Ok(program) => self.execute(program, expression).map_err(|error| match error {
                 ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
                 ExecutionError::NoSuchOverload => "no such overload".to_owned(),
                 ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
@@ -65,6 +70,23 @@ impl Scope {
             }),
             Err(why) => Err(format!("compilation failed: {why}")),
         }
+    }
+}
+
+impl Scope {
+    /// Runs a program; long ones on a stack of their own, since each operator may be a level of the evaluator.
+    fn execute(&self, program: &Program, expression: &str) -> Result<Cel, ExecutionError> {
+        if expression.len() <= INLINE_LEN_MAX {
+            return program.execute(&self.context);
+        }
+        std::thread::scope(|threads| {
+            let evaluator = std::thread::Builder::new().stack_size(STACK_LEN);
+            let run = || program.execute(&self.context);
+            let running = evaluator.spawn_scoped(threads, run);
+            let joined =
+                running.map_err(|error| error.to_string()).and_then(|run| run.join().map_err(|_| "it gave up".into()));
+            joined.unwrap_or_else(|why: String| Err(ExecutionError::function_error("evaluate", why)))
+        })
     }
 }
 
@@ -149,7 +171,12 @@ fn compile(expression: &str) -> Result<Program, String> {
     if let Some(why) = super::beyond(expression) {
         return Err(why);
     }
-    let program = Program::compile(expression).map_err(|errors| errors.to_string().replace("\n| ", "\n | "))?;
+    let text = expression.to_owned();
+    let parse = move || Program::compile(&text).map_err(|errors| errors.to_string().replace("\n| ", "\n | "));
+    // One level of brackets takes many levels of the parser, whose frames are large without optimisation.
+    let parser = std::thread::Builder::new().stack_size(STACK_LEN).spawn(parse);
+    let parsed = parser.map_err(|error| error.to_string())?.join();
+    let program = parsed.unwrap_or_else(|_| Err("the parser gave up".into()))?;
     without_structs(program)
 }
 
