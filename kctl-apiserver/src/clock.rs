@@ -10,12 +10,15 @@ pub(crate) enum Clock {
     Simulated(Instant),
     /// The machine's clock, for people who look at ages.
     System,
+    /// Stands still: one request has one time, however often it is run.
+    At(Timestamp),
 }
 
 impl Clock {
     pub(crate) fn now(self) -> Timestamp {
         match self {
             Self::System => Timestamp::now(),
+            Self::At(time) => time,
             Self::Simulated(start) => {
                 let epoch = Timestamp::constant(1_767_225_600, 0);
                 let passed = i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX / 2_000_000);
@@ -35,7 +38,7 @@ pub(crate) fn seconds(time: Timestamp) -> String {
 }
 
 /// A seeded generator (splitmix64): the same seed gives the same uids and names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Chance(u64);
 
 impl Chance {

@@ -29,8 +29,15 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     }
     if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
-        return serde_saphyr::from_str(text)
-            .map_err(|error| unrecognized(format!("yaml: {} ({})", first_line(&error), hex(bytes))));
+        let value: Value = serde_saphyr::from_str(text)
+            .map_err(|error| unrecognized(format!("yaml: {} ({})", first_line(&error), hex(bytes))))?;
+        return match identified(&value) {
+            Ok(()) => Ok(value),
+            Err(why) => {
+                let why = format!("couldn't get version/kind; json parse error: {why}");
+                Err(unrecognized(format!("{why} ({})", summary(bytes))))
+            }
+        };
     }
     let not_json =
         |why: &str| unrecognized(format!("couldn't get version/kind; json parse error: {why} ({})", summary(bytes)));

@@ -11,6 +11,7 @@
 //! # });
 //! ```
 
+mod admission;
 pub mod admit;
 pub mod apply;
 mod clock;
@@ -29,9 +30,11 @@ mod selector;
 #[cfg(feature = "serve")]
 mod serve;
 mod server;
+mod session;
 mod status;
 mod store;
 pub mod table;
+mod transport;
 mod verbs;
 
 pub use kubelet::Kubelet;

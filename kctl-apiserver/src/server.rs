@@ -13,8 +13,8 @@ use std::{
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
-use http_body_util::{BodyExt, Full, Limited, StreamBody, combinators::UnsyncBoxBody};
-use parking_lot::Mutex;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody, combinators::UnsyncBoxBody};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -26,8 +26,10 @@ use crate::{
     kubelet::Kubelet,
     openapi,
     request::{Call, User},
+    session::{Question, Session},
     status::{GroupResource, Refusal},
     store::{Event, Key, State},
+    transport::Transport,
     verbs::{self, Answer, Payload},
 };
 
@@ -35,6 +37,8 @@ use crate::{
 pub(crate) const BODY_LEN_MAX: usize = 3 * 1024 * 1024;
 /// Requests that are remembered.
 const REQUESTS_LEN_MAX: usize = 100_000;
+/// A request that asks webhooks has this long: `--request-timeout`.
+const REQUEST_WITHIN: Duration = Duration::from_secs(60);
 
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -208,6 +212,16 @@ impl ApiServer {
         self.state.lock().change_observer = Some(Box::new(observer));
     }
 
+    /// Serves a webhook in this process: requests to this host are answered by the handler instead of going out to a
+    /// network. A `clientConfig` with a service has the host `name.namespace.svc`, whether the service exists or not;
+    /// one with an URL has the host of the URL, with its port where it names one.
+    pub fn serve_webhook<F>(&self, host: &str, handler: impl Fn(Request<Bytes>) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = Response<Bytes>> + Send + 'static,
+    {
+        self.state.lock().transport.serve(host, handler);
+    }
+
     /// The time that the server writes into objects.
     pub fn now(&self) -> jiff::Timestamp {
         let clock = self.state.lock().clock;
@@ -284,39 +298,88 @@ where
         let (parts, body) = request.into_parts();
         Box::pin(async move {
             match Limited::new(body, BODY_LEN_MAX).collect().await {
-                Ok(body) => Ok(answer(&state, user, &parts, body.to_bytes())),
-                Err(_) => Ok(refuse(&Refusal::too_large())),
+                Ok(body) => Ok(answer(&state, user, &parts, body.to_bytes()).await),
+                Err(error) if error.is::<LengthLimitError>() => Ok(refuse(&Refusal::too_large())),
+                // The client is gone, or will be.
+                Err(error) => Ok(refuse(&Refusal::bad_request(error.to_string()))),
             }
         })
     }
 }
 
-fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> Response<Body> {
-    let connection: Option<&Connection> = parts.extensions.get();
-    let mut locked = state.lock();
+/// What a run of a request has come to.
+enum Run {
+    Done(Response<Body>),
+    /// It goes on when these were asked.
+    Waits(Transport, Vec<(Question, String)>),
+}
+
+/// Runs a request until nothing is left to ask: each time from its start, under the lock.
+async fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> Response<Body> {
     let user = match user.or_impersonated(&parts.headers) {
         Ok(user) => user,
         Err(refusal) => return refuse(&refusal),
     };
-    let Some(call) = Call::parse(&locked.registry.clone(), user.clone(), parts, body) else {
-        return meta(&locked, &user, parts);
-    };
-    let (call, performed) = match call {
-        Ok(call) => {
-            locked.acting = connection.map_or(user.name.as_str(), Connection::client).into();
-            let performed = verbs::perform(&mut locked, &call);
-            locked.acting.clear();
-            (call, performed)
+    let session = Arc::new(Session::default());
+    let end = Instant::now() + REQUEST_WITHIN;
+    loop {
+        let (transport, questions) = match run(state, &user, parts, &body, &session) {
+            Run::Done(response) => return response,
+            Run::Waits(transport, questions) => (transport, questions),
+        };
+        let asked = questions.into_iter().map(|(question, uid)| {
+            let transport = &transport;
+            async move {
+                let reply = transport.ask(&question, uid).await;
+                (question, reply)
+            }
+        });
+        match tokio::time::timeout_at(end, futures::future::join_all(asked)).await {
+            Ok(answers) => session.learn(answers),
+            Err(_) => return refuse(&Refusal::timed_out()),
         }
-        Err(refusal) => return refuse(&refusal),
+    }
+}
+
+fn run(state: &Arc<Mutex<State>>, user: &User, parts: &Parts, body: &Bytes, session: &Arc<Session>) -> Run {
+    let mut locked = state.lock();
+    let registry = locked.registry.clone();
+    let Some(call) = Call::parse(&registry, user.clone(), parts, body.clone(), session) else {
+        return Run::Done(meta(&locked, user, parts));
     };
+    let call = match call {
+        Ok(call) => call,
+        Err(refusal) => return Run::Done(refuse(&refusal)),
+    };
+    let before = locked.revision;
+    let connection: Option<&Connection> = parts.extensions.get();
+    locked.acting = connection.map_or(user.name.as_str(), Connection::client).into();
+    let performed = locked.repeatably(session, |state| verbs::perform(state, &call));
+    locked.acting.clear();
+    let open = session.take_open();
+    if open.is_empty() {
+        return Run::Done(finish(state, locked, parts, &call, performed));
+    }
+    debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");
+    let asked = open.into_iter().map(|question| (question, locked.chance.uid())).collect();
+    Run::Waits(locked.transport.clone(), asked)
+}
+
+fn finish(
+    state: &Arc<Mutex<State>>,
+    mut locked: MutexGuard<'_, State>,
+    parts: &Parts,
+    call: &Call,
+    performed: Result<Answer, Refusal>,
+) -> Response<Body> {
     let code = performed.as_ref().map_or_else(|refusal| refusal.code, |answer| answer.code);
+    let connection: Option<&Connection> = parts.extensions.get();
     let client = connection.map(|connection| connection.client().to_owned());
-    record(&mut locked, &call, client, code, performed.as_ref().ok());
-    audit(&mut locked, &call, parts, code);
+    record(&mut locked, call, client, code, performed.as_ref().ok());
+    audit(&mut locked, call, parts, code);
     drop(locked);
     let mut response = match performed {
-        Err(refusal) if wants_yaml(&call) => {
+        Err(refusal) if wants_yaml(call) => {
             let mut response = refuse(&refusal);
             *response.body_mut() = full(yaml(&refusal.body()));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
@@ -329,12 +392,13 @@ fn answer(state: &Arc<Mutex<State>>, user: User, parts: &Parts, body: Bytes) -> 
             respond(StatusCode::OK, "application/json", StreamBody::new(body).boxed_unsync())
         }
         Ok(Answer { code, payload: Payload::Json(object), warnings }) => {
-            let mut response = rendered(&call, code, &object);
+            let mut response = rendered(call, code, &object);
             warn(&mut response, warnings);
             response
         }
     };
-    warn(&mut response, verbs::deprecation(&call));
+    warn(&mut response, call.session.warnings());
+    warn(&mut response, verbs::deprecation(call));
     response
 }
 
@@ -413,6 +477,7 @@ fn audit(state: &mut State, call: &Call, parts: &Parts, code: StatusCode) {
             "name": call.name,
         },
         "responseStatus": { "code": code.as_u16() },
+        "annotations": call.session.annotations(),
         "requestReceivedTimestamp": now,
     });
     if let Err(error) = file.write_all(&bytes_of(&event)) {

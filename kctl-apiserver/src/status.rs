@@ -1,5 +1,7 @@
 //! Refusals: the `Status` objects that clients of the API server know how to read.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -9,7 +11,7 @@ pub(crate) struct Refusal {
     /// The HTTP status.
     pub(crate) code: StatusCode,
     /// The machine-readable reason, such as `NotFound`.
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Cow<'static, str>,
     /// The text for people.
     pub(crate) message: String,
     /// `details` of the Status: null when there are none.
@@ -69,7 +71,27 @@ fn details(of: &GroupResource, name: &str) -> Value {
 
 impl Refusal {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Value::Null }
+        Self { code, reason: reason.into(), message: message.into(), details: Value::Null }
+    }
+
+    /// Nobody is answered with this: the request runs again when its questions were asked.
+    pub(crate) fn waiting() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "", "the request waits for a webhook")
+    }
+
+    /// The server, or somebody whom it has asked, has failed.
+    pub(crate) fn internal(why: &str) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        let mut refusal = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
+        refusal.details = json!({ "causes": [{ "message": why }] });
+        refusal
+    }
+
+    pub(crate) fn timed_out() -> Self {
+        let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
+        let mut refusal = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        refusal.details = json!({});
+        refusal
     }
 
     pub(crate) fn about(mut self, of: &GroupResource, name: &str) -> Self {
@@ -83,6 +105,13 @@ impl Refusal {
 
     pub(crate) fn already_exists(of: &GroupResource, name: &str) -> Self {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{of} \"{name}\" already exists")).about(of, name)
+    }
+
+    /// The client may try again, with another name.
+    pub(crate) fn of_a_generated_name(mut self) -> Self {
+        self.message += ", the server was not able to generate a unique name for the object";
+        self.details["retryAfterSeconds"] = 1.into();
+        self
     }
 
     pub(crate) fn conflict(of: &GroupResource, name: &str, why: &str) -> Self {
@@ -174,7 +203,7 @@ impl Refusal {
         });
         // Some internal errors have none.
         if !self.reason.is_empty() {
-            body["reason"] = self.reason.into();
+            body["reason"] = self.reason.as_ref().into();
         }
         if !self.details.is_null() {
             body["details"] = self.details.clone();

@@ -10,9 +10,11 @@ const GROUPS: &[(&str, &str)] = &[
     ("apps", "apps/v1"),
     ("autoscaling", "autoscaling/v2"),
     ("batch", "batch/v1"),
+    ("certificates", "certificates.k8s.io/v1"),
     ("coordination", "coordination.k8s.io/v1"),
     ("custom", "$GROUP/v1"),
     ("discovery", "discovery.k8s.io/v1"),
+    ("newevents", "events.k8s.io/v1"),
     ("networking", "networking.k8s.io/v1"),
     ("policy", "policy/v1"),
     ("rbac", "rbac.authorization.k8s.io/v1"),
@@ -58,7 +60,7 @@ pub(crate) struct Case {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
     /// Method and path: `POST apps/deployments`. Besides those of HTTP, the methods are `JSON`, `MERGE`, `STRATEGIC`
-    /// and `APPLY` for patches, and `WATCH`.
+    /// and `APPLY` for patches, and `WATCH`. `SEEN reviews` is answered with the reviews that the webhook was sent.
     #[serde(rename = "do")]
     pub(crate) request: String,
     /// A text is sent as it is.

@@ -6,10 +6,12 @@
 
 mod case;
 mod differences;
+mod hook;
 mod normal;
 mod recorded;
 mod run;
 mod server;
+mod webhooks;
 
 use std::{collections::BTreeMap, env, path::Path};
 
@@ -31,8 +33,8 @@ macro_rules! topics {
 }
 
 topics! {
-    access, apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lifecycles, lists_and_pages,
-    namespaces, options, patch, selectors, services_and_storage, subresources, tables, update, validation_config,
+    access, admission, apply, conversion, create, custom, definitions, delete_and_gc, discovery, events_and_certificates, kubectl, leader_election, lifecycles, lists_and_pages,
+    namespaces, options, patch, policies, selectors, services_and_storage, subresources, tables, update, validation_config,
     validation_workloads, versions, watch,
 }
 

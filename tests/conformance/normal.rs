@@ -33,6 +33,11 @@ impl Normal {
         Self { words: vec![(namespace.into(), "NS"), (run.into(), "RUN")], ..Self::default() }
     }
 
+    pub(crate) fn learn_hook(&mut self, url: &str, trusted: &str) {
+        let host = url.trim_start_matches("https://");
+        self.words.extend([(trusted.into(), "TRUSTED"), (url.into(), "HOOK"), (host.into(), "HOOKHOST")]);
+    }
+
     pub(crate) fn of(&mut self, mut answer: Value) -> Value {
         // When the real server sends bookmarks depends on its timers, but for that at the end of the initial events.
         if let Some(events) = answer["body"].as_array_mut() {

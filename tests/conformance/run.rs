@@ -60,6 +60,8 @@ pub(crate) async fn prepare(server: &Server, topic: &Topic, run: &str) -> Variab
     let mut variables = Variables::default();
     variables.set("RUN", run.into());
     variables.set("GROUP", format!("{run}.example.com"));
+    variables.set("HOOK", server.hook_url.clone());
+    variables.set("TRUSTED", server.hook_trusted.clone());
     let mut variables = variables.in_namespace(server, "setup").await;
     for step in &topic.setup {
         let answer = answer(server, step, &mut variables, &mut Normal::default()).await;
@@ -85,11 +87,14 @@ pub(crate) async fn clean_up(server: &Server, topic: &Topic, variables: &Variabl
 /// The answers to the steps of a case.
 pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) -> Vec<Value> {
     let mut normal = Normal::new(variables.get("NS"), variables.get("RUN"));
+    normal.learn_hook(&server.hook_url, &server.hook_trusted);
     let mut answers = Vec::new();
     let mut held = BTreeSet::new();
+    let mut made = BTreeSet::new();
     for step in &case.steps {
         let answer = answer(server, step, &mut variables, &mut normal).await;
         held.extend(held_object(step, &variables, &answer));
+        made.extend(made_outside(step, &variables));
         answers.push(answer);
     }
     // What a case leaves with finalizers would keep its namespace for ever.
@@ -98,7 +103,19 @@ pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) 
         let request = request.body(br#"{"metadata":{"finalizers":null}}"#.to_vec());
         server.send(request.expect("the request is whole")).await;
     }
+    for path in made {
+        let request = Request::delete(path).body(Vec::new());
+        server.send(request.expect("the request is whole")).await;
+    }
     answers
+}
+
+/// The path of an object outside of the namespace of the case, which would not go with it.
+fn made_outside(step: &Step, variables: &Variables) -> Option<String> {
+    let (method, path, _) = step.request();
+    let name = step.body["metadata"]["name"].as_str().filter(|name| name.contains("$NS") && method == "POST")?;
+    let path = variables.fill(path.split('?').next().unwrap_or(&path));
+    (!path.contains("/namespaces")).then(|| format!("{path}/{}", variables.fill(name)))
 }
 
 /// The path of an object that a step has made with finalizers.
@@ -112,6 +129,10 @@ fn held_object(step: &Step, variables: &Variables, answer: &Value) -> Option<Str
 }
 
 async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Value {
+    if step.request.starts_with("SEEN ") {
+        let seen = server.hook.seen(variables.get("NS")).into();
+        return normal.of(json!({ "code": 200, "body": compared(step, seen) }));
+    }
     for attempt in 1.. {
         let (code, headers, bytes) = server.send(request(step, variables)).await;
         if step.until.is_some_and(|wanted| wanted != code) {
@@ -132,16 +153,19 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
                 answer[name.as_str()] = values.join("; ").into();
             }
         }
-        answer["body"] = match step.only.as_slice() {
-            [] => body,
-            parts => {
-                let of_part = |part: &String| (part.clone(), body.pointer(part).cloned().unwrap_or_default());
-                Value::Object(parts.iter().map(of_part).collect())
-            }
-        };
+        answer["body"] = compared(step, body);
         return normal.of(answer);
     }
     unreachable!("the last attempt fails")
+}
+
+/// The parts of a body that a step is about.
+fn compared(step: &Step, body: Value) -> Value {
+    if step.only.is_empty() {
+        return body;
+    }
+    let of_part = |part: &String| (part.clone(), body.pointer(part).cloned().unwrap_or_default());
+    Value::Object(step.only.iter().map(of_part).collect())
 }
 
 /// JSON, the events of a watch as a list, or else text.

@@ -6,11 +6,23 @@ use kctl_apiserver::{ApiServer, InProcess};
 use kube::client::Body;
 use tower::ServiceExt;
 
+use crate::hook::{self, Hook};
+
 /// How long an answer may take.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// A server that is asked.
-pub(crate) enum Server {
+/// The real server acts by a new configuration of webhooks or policies a moment after it has stored it.
+const CONFIGURED_AFTER: std::time::Duration = std::time::Duration::from_millis(1_500);
+
+/// A server that is asked, and the webhook that it can call.
+pub(crate) struct Server {
+    connection: Connection,
+    pub(crate) hook: Hook,
+    pub(crate) hook_url: String,
+    pub(crate) hook_trusted: String,
+}
+
+enum Connection {
     Embedded(InProcess),
     Real(kube::Client),
 }
@@ -20,7 +32,18 @@ impl Server {
     pub(crate) fn embedded() -> Self {
         let server = ApiServer::new();
         tokio::spawn(server.controllers());
-        Self::Embedded(server.service())
+        let hook = Hook::default();
+        let answering = hook.clone();
+        server.serve_webhook(hook::IN_PROCESS, move |request| {
+            let hook = answering.clone();
+            async move { hook.answer(request).await }
+        });
+        Self {
+            connection: Connection::Embedded(server.service()),
+            hook,
+            hook_url: format!("https://{}", hook::IN_PROCESS),
+            hook_trusted: String::new(),
+        }
     }
 
     pub(crate) async fn real(kubeconfig: &str) -> Self {
@@ -30,25 +53,33 @@ impl Server {
         let mut config = config.expect("the kubeconfig is whole");
         // Refusals are answers.
         config.default_retry = false;
-        Self::Real(kube::Client::try_from(config).expect("TLS is set up"))
+        let hook = Hook::default();
+        let (hook_url, hook_trusted) = hook.serve().await;
+        let connection = Connection::Real(kube::Client::try_from(config).expect("TLS is set up"));
+        Self { connection, hook, hook_url, hook_trusted }
     }
 
     /// The answer to a request, which has to come in time.
     pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> (u16, HeaderMap, Vec<u8>) {
         let what = format!("{} {}", request.method(), request.uri());
+        let configures = request.method() != http::Method::GET
+            && request.uri().path().starts_with("/apis/admissionregistration.k8s.io/");
         let answer = tokio::time::timeout(PATIENCE, self.answer(request.map(Body::from))).await;
+        if configures && matches!(self.connection, Connection::Real(_)) {
+            tokio::time::sleep(CONFIGURED_AFTER).await;
+        }
         answer.unwrap_or_else(|_| panic!("{what} is not answered"))
     }
 
     async fn answer(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
-        match self {
-            Self::Embedded(server) => {
+        match &self.connection {
+            Connection::Embedded(server) => {
                 let response = server.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
                 let (head, body) = response.into_parts();
                 let bytes = body.collect().await.unwrap_or_else(|never| match never {}).to_bytes();
                 (head.status.as_u16(), head.headers, bytes.to_vec())
             }
-            Self::Real(client) => {
+            Connection::Real(client) => {
                 let (head, body) = client.send(request).await.expect("the real server answers").into_parts();
                 let bytes = body.collect().await.expect("the answer is whole").to_bytes();
                 (head.status.as_u16(), head.headers, bytes.to_vec())

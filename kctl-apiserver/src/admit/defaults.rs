@@ -82,6 +82,12 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("rbac.authorization.k8s.io/v1", "RoleBinding" | "ClusterRoleBinding") => api::role_binding,
         ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration") => api::validating_webhooks,
         ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration") => api::mutating_webhooks,
+        ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
+            api::admission_policy
+        }
+        ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => {
+            api::admission_policy_binding
+        }
         ("v1", "ConfigMap" | "ServiceAccount") | ("networking.k8s.io/v1", "IngressClass") => |_| {},
         _ => return None,
     })

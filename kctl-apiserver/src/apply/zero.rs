@@ -37,6 +37,9 @@ const STRUCTS: &[&str] = &[
     "target",
 ];
 
+/// Required fields that Go leaves out of a zero value all the same (`omitempty`).
+const LEFT_OUT: &[&str] = &["validationActions"];
+
 /// The zero value of a kind, as far as the new object has it. Objects of custom resources start as nothing.
 pub(super) fn zero(schema: Option<Schema<'_>>, new: &Value) -> Value {
     if !is_built_in(schema, new) {
@@ -61,7 +64,7 @@ fn zero_of(schema: Option<Schema<'_>>, new: &Value) -> Value {
         if is_struct && STRUCTS.contains(&name.as_str()) {
             return Some((name.clone(), zero_of(Some(property), value)));
         }
-        is_required(name).then(|| (name.clone(), Value::Null))
+        (is_required(name) && !LEFT_OUT.contains(&name.as_str())).then(|| (name.clone(), Value::Null))
     });
     Value::Object(fields.collect())
 }

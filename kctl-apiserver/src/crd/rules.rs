@@ -196,7 +196,21 @@ fn compilable(rule: &Value) -> Value {
             }
         }
     }
+    // What would harm the process is the name of something that is not there: the rule fails, and says so.
+    for key in ["rule", "messageExpression"] {
+        if rule[key].as_str().is_some_and(|text| crate::admission::check(text).is_err_and(|why| is_harmful(&why))) {
+            rule[key] = UNEVALUABLE.into();
+        }
+    }
     rule
+}
+
+/// An expression that fails when it is evaluated.
+const UNEVALUABLE: &str = "ruleThatCannotBeEvaluated";
+
+/// Expressions that merely do not compile are told by `kube-cel`.
+fn is_harmful(why: &str) -> bool {
+    why.starts_with("expression ") || why.contains("undeclared reference")
 }
 
 /// A field path below a value; the key of a map stands in brackets.

@@ -55,6 +55,10 @@ pub(crate) struct Custom {
     pub(crate) schema: Value,
     /// Warned about on each use of a deprecated version.
     pub(crate) warning: Option<String>,
+    /// Who converts between versions.
+    pub(crate) conversion: Value,
+    /// The name of the version in which objects are stored.
+    pub(crate) storage: String,
     rules: OnceLock<Rules>,
 }
 
@@ -161,6 +165,12 @@ impl Registry {
         versions.iter().find_map(|version| self.get(&of.group, version, &of.resource))
     }
 
+    /// All served versions of a resource.
+    pub(crate) fn versions_of(&self, of: &GroupResource) -> impl Iterator<Item = Arc<Resource>> {
+        let versions = self.groups.get(&of.group).into_iter().flatten();
+        versions.filter_map(|version| self.get(&of.group, version, &of.resource))
+    }
+
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
         self.groups.get(group).is_some_and(|versions| versions.iter().any(|known| known == version))
     }
@@ -193,7 +203,9 @@ impl Registry {
         let (names, group) = (&spec["names"], text(&spec["group"]));
         let namespaced = spec["scope"] == "Namespaced";
         let (plural, kind) = (text(&names["plural"]), text(&names["kind"]));
-        for version in spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true) {
+        let all = || spec["versions"].as_array().into_iter().flatten();
+        let stored = all().find(|version| version["storage"] == true).unwrap_or(&Value::Null);
+        for version in all().filter(|version| version["served"] == true) {
             let listed = |name: String, kind: &str, verbs: &[&str]| Listed {
                 name,
                 singular_name: String::new(),
@@ -235,6 +247,8 @@ impl Registry {
                     schema: version["schema"]["openAPIV3Schema"].clone(),
                     version: version.clone(),
                     warning,
+                    conversion: spec["conversion"].clone(),
+                    storage: text(&stored["name"]),
                     rules: OnceLock::new(),
                 }),
             });

@@ -36,7 +36,8 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
     Ok(())
 }
 
-fn lenient(object: &Value, operation: PatchOperation) -> PatchOperation {
+/// What the real server makes of an operation on something that is not there.
+pub(crate) fn lenient(object: &Value, operation: PatchOperation) -> PatchOperation {
     let add = |path: PointerBuf, value: Value| PatchOperation::Add(AddOperation { path, value });
     match operation {
         PatchOperation::Replace(replace) if could_have(object, replace.path.as_str()) => {

@@ -12,6 +12,7 @@ pub(crate) use params::Params;
 use crate::{
     faults::Stale,
     kinds::{Registry, Resource},
+    session::Session,
     status::Refusal,
 };
 
@@ -113,6 +114,8 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     /// A fault on purpose: what a list shows.
     pub(crate) stale: Option<Stale>,
+    /// Shared by all runs of the request.
+    pub(crate) session: Arc<Session>,
 }
 
 /// What a path names.
@@ -156,7 +159,13 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
 
 impl Call {
     /// Reads a request about a resource; `None` when the path is about something else.
-    pub(crate) fn parse(registry: &Registry, user: User, parts: &Parts, body: Bytes) -> Option<Result<Self, Refusal>> {
+    pub(crate) fn parse(
+        registry: &Registry,
+        user: User,
+        parts: &Parts,
+        body: Bytes,
+        session: &Arc<Session>,
+    ) -> Option<Result<Self, Refusal>> {
         let place = place(parts.uri.path())?;
         if !registry.serves(place.group, place.version) {
             return None;
@@ -210,6 +219,7 @@ impl Call {
             user,
             body,
             stale: parts.extensions.get().copied(),
+            session: session.clone(),
         }))
     }
 

@@ -8,7 +8,7 @@ use std::{
     io,
     ops::Bound,
     path::Path,
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use serde_json::Value;
@@ -19,7 +19,9 @@ use crate::{
     kinds::Registry,
     request::{Call, User},
     server::{Change, RequestRecord},
+    session::Session,
     status::GroupResource,
+    transport::Transport,
 };
 use journal::Journal;
 use owners::Owners;
@@ -124,6 +126,13 @@ impl Table {
     }
 }
 
+static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| GroupResource::new("", "events"));
+
+/// The table in which the objects of a resource are: the events of both groups are in one.
+fn home(of: &GroupResource) -> &GroupResource {
+    if of.resource == "events" && of.group == "events.k8s.io" { &EVENTS } else { of }
+}
+
 /// Everything that the server knows. One lock guards it: requests are handled one after the other.
 pub(crate) struct State {
     pub(crate) revision: u64,
@@ -146,6 +155,7 @@ pub(crate) struct State {
     pub(crate) change_observer: Option<ChangeObserver>,
     /// Whose request is being handled; nobody's while the server's own controllers work.
     pub(crate) acting: String,
+    pub(crate) transport: Transport,
 }
 
 impl State {
@@ -166,6 +176,7 @@ impl State {
             observer: None,
             change_observer: None,
             acting: String::new(),
+            transport: Transport::default(),
         }
     }
 
@@ -179,6 +190,7 @@ impl State {
             n_addresses: self.n_addresses,
             changed: watch::Sender::new(self.revision),
             chance: self.chance.fork(seed),
+            transport: self.transport.clone(),
             ..Self::new(clock, seed)
         }
     }
@@ -228,11 +240,11 @@ impl State {
 
     pub(crate) fn table(&mut self, of: &GroupResource) -> &mut Table {
         let revision = self.revision;
-        self.tables.entry(of.clone()).or_insert_with(|| Table::new(revision))
+        self.tables.entry(home(of).clone()).or_insert_with(|| Table::new(revision))
     }
 
     pub(crate) fn get(&self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
-        self.tables.get(of)?.objects.get(key).cloned()
+        self.tables.get(home(of))?.objects.get(key).cloned()
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = (&GroupResource, &Table)> {
@@ -245,6 +257,7 @@ impl State {
 
     /// Writes an object. It gets the next revision as its resourceVersion.
     pub(crate) fn put(&mut self, of: &GroupResource, key: Key, mut object: Value) -> Arc<Value> {
+        let of = home(of);
         self.revision += 1;
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let object = Arc::new(object);
@@ -257,6 +270,7 @@ impl State {
 
     /// Removes an object. Its last state gets the revision of the removal.
     pub(crate) fn remove(&mut self, of: &GroupResource, key: &Key) -> Option<Arc<Value>> {
+        let of = home(of);
         let before = self.table(of).objects.remove(key)?;
         self.revision += 1;
         let mut last = Value::clone(&before);
@@ -320,7 +334,36 @@ impl State {
 impl State {
     /// The objects of a resource, in a namespace or everywhere.
     pub(crate) fn objects(&self, of: &GroupResource, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Value>> {
-        self.tables.get(of).into_iter().flat_map(move |table| table.range(namespace, None).map(|(_, object)| object))
+        self.tables
+            .get(home(of))
+            .into_iter()
+            .flat_map(move |table| table.range(namespace, None).map(|(_, object)| object))
+    }
+}
+
+impl State {
+    /// Runs a request with the time and the chance of its first run. What it draws beyond that is drawn by nobody else.
+    pub(crate) fn repeatably<T>(&mut self, session: &Session, run: impl FnOnce(&mut Self) -> T) -> T {
+        let first = session.is_first_run();
+        let (chance, now) = session.begin(&self.chance, self.clock.now());
+        let outer = (std::mem::replace(&mut self.chance, chance), std::mem::replace(&mut self.clock, Clock::At(now)));
+        let n_addresses = self.n_addresses;
+        let result = run(self);
+        let waits = session.waits();
+        self.clock = outer.1;
+        if waits {
+            self.n_addresses = n_addresses;
+        }
+        match (first, waits) {
+            // A request that asks nobody draws as if there were no sessions.
+            (true, false) => {}
+            (true, true) => {
+                let mut apart = outer.0;
+                self.chance = Chance::new(apart.next());
+            }
+            (false, _) => self.chance = outer.0,
+        }
+        result
     }
 }
 

@@ -1,10 +1,13 @@
 //! `POST` of a new object.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, admission, body, escalation, judge, ownership, strategy};
+use super::{Answer, body, escalation, judge, ownership, plugins, strategy, versions};
 use crate::{
+    admission::{self, Attributes, Operation},
     admit, apply, crd,
     request::Call,
     status::{GroupResource, Refusal},
@@ -59,13 +62,79 @@ impl<'a> Writing<'a> {
     }
 }
 
+/// What a new object is before anybody has changed it.
+fn prepared(state: &mut State, call: &Call, sent: &Value) -> Value {
+    let mut object = sent.clone();
+    strategy::prepare_create(state, &call.resource, &mut object);
+    default(call, &mut object);
+    object
+}
+
+/// Fills in what the kind says of fields that were left out.
+pub(super) fn default(call: &Call, object: &mut Value) {
+    let resource = &call.resource;
+    match resource.schema() {
+        Some(schema) if resource.custom.is_some() => crd::default(schema, object),
+        _ => admit::default_object(&resource.api_version(), resource.kind(), object),
+    }
+}
+
+/// The managedFields of a new object.
+fn managed_fields(
+    state: &State,
+    call: &Call,
+    sent: &Value,
+    prepared: &Value,
+    own: impl Fn(&Call, &State, &mut Value) -> Result<(), Refusal>,
+) -> Result<Value, Refusal> {
+    let mut owned = prepared.clone();
+    ownership::leave_to_server(&call.resource, sent, &mut owned);
+    own(call, state, &mut owned)?;
+    Ok(owned["metadata"]["managedFields"].take())
+}
+
+/// The object as mutating admission leaves it, with its managedFields: what is changed there is nobody's.
+fn mutated(
+    state: &mut State,
+    call: &Call,
+    sent: Value,
+    own: impl Fn(&Call, &State, &mut Value) -> Result<(), Refusal>,
+) -> Result<(Value, Option<Value>), Refusal> {
+    if !admission::may_mutate(state, call) {
+        return Ok((sent, None));
+    }
+    // Nothing is drawn for what is only shown.
+    let drawn = (state.chance.clone(), state.n_addresses);
+    let whole = prepared(state, call, &sent);
+    (state.chance, state.n_addresses) = drawn;
+    let managed = managed_fields(state, call, &sent, &whole, own)?;
+    let mut shown = sent;
+    default(call, &mut shown);
+    if call.resource.of == GroupResource::new("", "pods") {
+        // The kubelet's view of a new pod comes later.
+        shown["status"] = json!({});
+    }
+    if !managed.is_null() {
+        shown["metadata"]["managedFields"] = managed;
+    }
+    let name = shown["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let mut attributes = Attributes::new(call, Operation::Create, &name, shown);
+    admission::mutate(state, &mut attributes)?;
+    let mut object = attributes.object.unwrap_or_default();
+    let managed = object["metadata"]["managedFields"].take();
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("managedFields");
+    }
+    Ok((object, Some(managed)))
+}
+
 /// Stores a new object; `own` says whose fields these are.
 pub(super) fn store(
     state: &mut State,
     call: &Call,
     mut object: Value,
-    own: impl FnOnce(&Call, &State, &mut Value) -> Result<(), Refusal>,
-) -> Result<std::sync::Arc<Value>, Refusal> {
+    own: impl Fn(&Call, &State, &mut Value) -> Result<(), Refusal>,
+) -> Result<Arc<Value>, Refusal> {
     let resource = &call.resource;
     set_namespace(call, &mut object)?;
     escalation::check(state, call, &object)?;
@@ -75,29 +144,29 @@ pub(super) fn store(
         let message = "resourceVersion should not be set on objects to be created";
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
-    let sent = object.clone();
-    strategy::prepare_create(state, resource, &mut object);
-    match resource.schema() {
-        Some(schema) if resource.custom.is_some() => crd::default(schema, &mut object),
-        _ => admit::default_object(&resource.api_version(), resource.kind(), &mut object),
+    let (sent, managed) = mutated(state, call, object, &own)?;
+    let mut object = prepared(state, call, &sent);
+    let managed = managed.map_or_else(|| managed_fields(state, call, &sent, &object, &own), Ok)?;
+    if !managed.is_null() {
+        object["metadata"]["managedFields"] = managed;
     }
-    let mut owned = object.clone();
-    ownership::leave_to_server(resource, &sent, &mut owned);
-    own(call, state, &mut owned)?;
-    match owned["metadata"]["managedFields"].take() {
-        Value::Null => {}
-        managed => object["metadata"]["managedFields"] = managed,
-    }
-    admission::admit(state, call, &mut object)?;
+    plugins::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
     judge::validate(call, None, &object, Vec::new())?;
+    let attributes = Attributes::new(call, Operation::Create, &key.1, object);
+    admission::validate(state, &attributes)?;
+    let object = attributes.object.unwrap_or_default();
     if state.get(&resource.of, &key).is_some() {
-        return Err(Refusal::already_exists(&resource.of, &key.1));
+        let generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
+        let refusal = Refusal::already_exists(&resource.of, &key.1);
+        return Err(if generated { refusal.of_a_generated_name() } else { refusal });
     }
     if call.dry_run() {
         return Ok(object.into());
     }
-    Ok(state.put(&resource.of, key, object))
+    let mut kept = versions::stored(state, call, object)?;
+    let put = state.put(&resource.of, key, std::mem::take(&mut kept.stored));
+    Ok(kept.answer(put))
 }
 
 fn set_namespace(call: &Call, object: &mut Value) -> Result<(), Refusal> {

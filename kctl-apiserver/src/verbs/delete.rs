@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, body, list, strategy};
+use super::{Answer, body, list, strategy, versions};
 use crate::{
+    admission::{self, Attributes},
     kinds::Resource,
     request::Call,
     status::{Cause, GroupResource, Refusal},
@@ -39,18 +40,32 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let options = options(call)?;
     let of = &call.resource.of;
-    let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     if of.group.is_empty() && of.resource == "namespaces" && LASTING.contains(&call.name.as_str()) {
         return Err(Refusal::forbidden(of, &call.name, "this namespace may not be deleted"));
     }
     check_preconditions(&call.resource, &object, &options.value)?;
     let (propagation, warning) = propagation(&call.resource, &options.value)?;
     let grace = options.grace();
+    admission::admit_delete(state, Attributes::delete(call, &object, &options.value))?;
     if options.is_dry {
         return Ok(answer(&call.resource, &object, true));
     }
-    let (last, gone) = remove_object(state, &call.resource, &call.key(), &object, propagation, grace);
+    let kept = state.get(of, &call.key()).unwrap_or_else(|| object.clone());
+    let (last, gone) = remove_object(state, &call.resource, &call.key(), &kept, propagation, grace);
+    let last = in_version_of(&object, last);
     Ok(answer(&call.resource, &last, gone).with_warnings(warning.into_iter().collect()))
+}
+
+/// The last state of an object in the version of what it was before: only its metadata, and the phase of a namespace,
+/// are others.
+fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
+    if before["apiVersion"] == last["apiVersion"] {
+        return last;
+    }
+    let mut shown = before.clone();
+    shown["metadata"] = last["metadata"].clone();
+    shown.into()
 }
 
 fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
@@ -76,12 +91,31 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     let table = state.table(&call.resource.of);
     let matching = table.range(namespace, None).filter(|(_, object)| selector.matches(object));
     let doomed: Vec<(Key, Arc<Value>)> = matching.map(|(key, object)| (key.clone(), object.clone())).collect();
+    let shown = versions::all_shown(state, call, doomed.iter().map(|(_, object)| object.clone()).collect())?;
+    // One that is refused is the last: those before it are gone. Webhooks are asked about all of them at once.
+    let mut refused = None;
+    for (index, object) in shown.iter().enumerate() {
+        let admitted = admission::admit_delete(state, Attributes::delete(call, object, &options.value));
+        if let Err(refusal) = admitted
+            && !call.session.waits()
+        {
+            refused = Some((index, refusal));
+            break;
+        }
+    }
+    if call.session.waits() {
+        return Err(Refusal::waiting());
+    }
+    let n_admitted = refused.as_ref().map_or(doomed.len(), |(index, _)| *index);
     if !options.is_dry {
-        for (key, object) in &doomed {
+        for (key, object) in &doomed[..n_admitted] {
             remove_object(state, &call.resource, key, object, propagation, grace);
         }
     }
-    let items: Vec<Value> = doomed.iter().map(|(_, object)| list::item(&call.resource, object)).collect();
+    if let Some((_, refusal)) = refused {
+        return Err(refusal);
+    }
+    let items: Vec<Value> = shown.iter().map(|object| list::item(&call.resource, object)).collect();
     Ok(Answer::ok(list::all(&call.resource, items, revision)))
 }
 

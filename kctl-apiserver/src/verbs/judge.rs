@@ -46,10 +46,13 @@ pub(super) fn validate(
             causes.extend(crd::forbidden_changes(old, object).into_iter().map(cause));
         }
     }
-    if resource.custom.is_none() && (call.subresource.is_empty() || resource.of.resource == "namespaces") {
+    let whole = call.subresource.is_empty()
+        || ["certificatesigningrequests", "namespaces"].contains(&resource.of.resource.as_str());
+    if resource.custom.is_none() && whole {
         causes.extend(rules::causes(resource, object));
         if let Some(old) = old {
             causes.extend(rules::forbidden_changes(resource, old, object));
+            causes.extend(rules::fixed(resource, &call.subresource, old, object));
         }
     }
     refuse(resource, object, &causes)
@@ -110,5 +113,7 @@ fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<(), R
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Refusal::invalid(&resource.of.group, resource.kind(), name, causes))
+    // Whatever their group is, events are judged as those of the core.
+    let group = if resource.of.group == "events.k8s.io" { "" } else { &resource.of.group };
+    Err(Refusal::invalid(group, resource.kind(), name, causes))
 }

@@ -1,10 +1,15 @@
 //! `GET` of many objects: selectors, consistent pages, versions of the past.
 
+use std::sync::Arc;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::Answer;
+use super::{
+    Answer,
+    versions::{self, Way},
+};
 use crate::{
     kinds::Resource,
     request::Call,
@@ -44,7 +49,10 @@ pub(super) fn list(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     };
     let table = past.as_ref().unwrap_or(table);
     let shown = at.unwrap_or(revision);
-    let page = page(table, call, &selector, token.as_ref().map(|token| &token.start), limit);
+    let Page { items, more } = page(table, call, &selector, token.as_ref().map(|token| &token.start), limit);
+    let items = versions::all_shown(state, call, items)?;
+    let items = items.iter().map(|object| item(&call.resource, object)).collect();
+    let page = Page { items, more };
     Ok(Answer::ok(envelope(&call.resource, page, shown, selector.is_empty())))
 }
 
@@ -67,21 +75,25 @@ pub(super) fn selector(call: &Call) -> Result<Selector, Refusal> {
     Selector::parse(call.params.text("labelSelector"), &fields, known)
 }
 
-struct Page {
-    items: Vec<Value>,
+struct Page<T> {
+    items: Vec<T>,
     /// The last key of the page when more follows, and how much.
     more: Option<(Key, usize)>,
 }
 
-fn page(table: &Table, call: &Call, selector: &Selector, after: Option<&Key>, limit: usize) -> Page {
+fn page(table: &Table, call: &Call, selector: &Selector, after: Option<&Key>, limit: usize) -> Page<Arc<Value>> {
     let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let mut matching = table.range(namespace, after).filter(|(_, object)| selector.matches(object));
+    let seen = |object: &Value| match versions::way(&call.resource, object) {
+        Way::Done(converted) => selector.matches(&converted),
+        Way::Same | Way::Ask => selector.matches(object),
+    };
+    let mut matching = table.range(namespace, after).filter(|(_, object)| seen(object));
     let mut items = Vec::new();
     let mut last = None;
     while limit == 0 || items.len() < limit {
         let Some((key, object)) = matching.next() else { return Page { items, more: None } };
         last = Some(key.clone());
-        items.push(item(&call.resource, object));
+        items.push(object.clone());
     }
     let left = matching.count();
     Page { items, more: last.filter(|_| left > 0).map(|last| (last, left)) }
@@ -106,7 +118,7 @@ pub(super) fn all(resource: &Resource, items: Vec<Value>, revision: u64) -> Valu
     envelope(resource, Page { items, more: None }, revision, true)
 }
 
-fn envelope(resource: &Resource, page: Page, revision: u64, all: bool) -> Value {
+fn envelope(resource: &Resource, page: Page<Value>, revision: u64, all: bool) -> Value {
     let mut meta = Map::new();
     // Lists of custom kinds write out that nothing follows.
     if resource.custom.is_some() {

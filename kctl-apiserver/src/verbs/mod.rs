@@ -1,7 +1,6 @@
 //! What requests do: one file a verb, all of them on the locked state.
 
 pub(crate) mod access;
-mod admission;
 mod body;
 mod create;
 mod delete;
@@ -11,6 +10,7 @@ mod judge;
 mod list;
 mod ownership;
 mod patch;
+mod plugins;
 mod read;
 mod reviews;
 mod scale;
@@ -18,6 +18,7 @@ mod shown;
 mod strategy;
 mod subresources;
 mod update;
+mod versions;
 pub(crate) mod watch;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use serde_json::Value;
 pub(crate) use delete::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
 pub(crate) use shown::Form;
 pub(crate) use update::settle;
+pub(crate) use versions::convert;
 
 use crate::{
     request::{Call, Verb},

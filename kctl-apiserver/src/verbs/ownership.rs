@@ -14,6 +14,8 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("", "persistentvolumes", &["/metadata/finalizers"]),
     ("", "events", &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"]),
     ("events.k8s.io", "events", &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"]),
+    ("rbac.authorization.k8s.io", "clusterroles", &["/rules"]),
+    ("rbac.authorization.k8s.io", "roles", &["/rules"]),
     ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
 ];
 

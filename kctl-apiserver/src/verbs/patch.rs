@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, access, body, create, update};
+use super::{Answer, access, body, create, update, versions};
 use crate::{
     apply, decode,
     patch::{go_text, json::JsonPatchError, json_patch},
@@ -35,7 +35,7 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
             return Err(refusal);
         }
     }
-    let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let Patched { object, shown } = patched(call, media, &old)?;
     let sent = if media == "application/merge-patch+json" { &call.body[..] } else { &[] };
     let fitted = body::fit_as(call, object, sent).map_err(|misfit| misfit.of_patch(&shown))?;
@@ -58,8 +58,6 @@ struct Patched {
 
 fn patched(call: &Call, media: &str, old: &Value) -> Result<Patched, Refusal> {
     let mut object = old.clone();
-    // It may be stored in another version than it is asked for.
-    object["apiVersion"] = call.resource.api_version().into();
     if media == "application/json-patch+json" {
         json_patch(&mut object, &call.body).map_err(|error| match error {
             JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),
@@ -101,7 +99,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     }
     let applied = applied(call)?;
     let of = &call.resource.of;
-    let old = state.get(of, &call.key());
+    let old = versions::find(state, call)?;
     if old.is_none() && !call.subresource.is_empty() {
         return Err(Refusal::not_found(of, &call.name));
     }
@@ -125,7 +123,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         }
         access::authorize_creation(state, call)?;
         let created = create::store(state, call, new, |_, _, object| {
-            object["metadata"]["managedFields"] = managed_fields;
+            object["metadata"]["managedFields"] = managed_fields.clone();
             Ok(())
         })?;
         return Ok(Answer::created(created).with_warnings(warnings));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Answer;
+use super::{Answer, versions};
 use crate::{kinds::Resource, request::Call, status::Refusal, store::State};
 
 pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
@@ -12,7 +12,7 @@ pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
     }
     super::list::not_from_the_future(state, version)?;
     let of = &call.resource.of;
-    let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     Ok(Answer::ok(object))
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, body, update};
+use super::{Answer, body, update, versions};
 use crate::{
+    admission::{self, Attributes, Operation},
     apply, decode,
     request::{Call, Verb},
     status::{Cause, Refusal},
@@ -86,13 +87,13 @@ fn selector_text(selector: &Value) -> String {
 
 pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
-    let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     Ok(Answer::ok(scale_of(call, &object)))
 }
 
 pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
-    let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let applies = call.header("content-type").contains("apply-patch");
     if applies && !call.params.given("fieldManager") {
         return Err(super::patch::needs_manager());
@@ -104,6 +105,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     if replicas < 0 {
         return Err(negative(call, replicas));
     }
+    let replicas = admitted(state, call, &old, replicas)?;
     if applies {
         let applied = part_of(call, replicas);
         let new = apply::apply(&super::create::Writing::of(call, state).request(), Some(&old), &applied)
@@ -127,6 +129,18 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         Ok(())
     })?;
     Ok(Answer::ok(scale_of(call, &written)))
+}
+
+/// The replicas that admission leaves.
+fn admitted(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<i64, Refusal> {
+    let was = Arc::new(scale_of(call, old));
+    let mut scale = Value::clone(&was);
+    scale["spec"]["replicas"] = replicas.into();
+    let mut attributes = Attributes::new(call, Operation::Update, &call.name, scale).with_old(&was);
+    admission::mutate(state, &mut attributes)?;
+    admission::validate(state, &attributes)?;
+    let left = attributes.object.as_ref().and_then(|scale| scale["spec"]["replicas"].as_i64());
+    Ok(left.unwrap_or(0))
 }
 
 /// For built-in kinds the real server does not write when a scale has changed; what has no time comes first.

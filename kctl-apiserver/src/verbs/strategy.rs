@@ -98,7 +98,9 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             object["spec"]["taints"] = json!([{ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" }]);
         }
         ("batch", "jobs") => select_own_pods(object),
-        ("apps" | "batch" | "policy", _) if resource.has_status() => {
+        ("admissionregistration.k8s.io" | "certificates.k8s.io" | "apps" | "batch" | "policy", _)
+            if resource.has_status() =>
+        {
             object["status"] = json!({});
         }
         ("", "persistentvolumes" | "persistentvolumeclaims") => {
@@ -205,7 +207,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     let custom = resource.custom.is_some();
     match subresource {
-        "status" => {
+        "status" | "approval" => {
             let status = new.get("status").cloned();
             if custom {
                 let managed = new["metadata"].get("managedFields").cloned();
@@ -229,6 +231,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     }
     match of {
         ("coordination.k8s.io", "leases") => drop_disabled(new),
+        ("certificates.k8s.io", "certificatesigningrequests") => keep_request(subresource, old, new),
         ("", "services") => keep_addresses(old, new),
         ("", "namespaces") if subresource.is_empty() => {
             // They have their own subresource.
@@ -254,6 +257,14 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
         && old["metadata"]["annotations"] != new["metadata"]["annotations"];
     if counts_generations(resource) && (annotated || changes_generation(resource, old, new)) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
+    }
+}
+
+/// What is asked for stays, and what was issued is not for those who approve.
+fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
+    set(new, "spec", old.get("spec").cloned());
+    if subresource == "approval" {
+        set(&mut new["status"], "certificate", old["status"].get("certificate").cloned());
     }
 }
 

@@ -23,12 +23,34 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
         return Err(Refusal::bad_request(format!("name in URL does not match name in {kind} object")));
     }
     let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    crate::admission::admit_sent(state, call, &shown(state, call, &sent))?;
     match call.subresource.as_str() {
         "binding" => bind(state, call, &object, &sent),
         "eviction" => evict::evict(state, call, &object, &sent),
         "token" => token(state, call, &object, sent),
         _ => Err(Refusal::method_not_allowed()),
     }
+}
+
+/// What is sent to a subresource, as admission sees it.
+fn shown(state: &State, call: &Call, sent: &Value) -> Value {
+    let mut shown = sent.clone();
+    let Some(listed) = call.resource.subresource(&call.subresource) else { return shown };
+    let api_version = match (listed.group.as_deref(), listed.version.as_deref()) {
+        (Some(""), Some(version)) => version.to_owned(),
+        (Some(group), Some(version)) => format!("{group}/{version}"),
+        _ => call.resource.api_version(),
+    };
+    shown["kind"] = listed.kind.clone().into();
+    shown["apiVersion"] = api_version.clone().into();
+    shown["metadata"]["namespace"] = call.namespace.clone().into();
+    // The others are of types whose fields nobody owns.
+    if call.subresource == "binding" {
+        let writing = super::create::Writing::of(call, state);
+        let schema = crate::schema::Schema::built_in(&api_version, &listed.kind);
+        apply::update(&apply::Request { schema, ..writing.request() }, None, &mut shown);
+    }
+    shown
 }
 
 pub(super) fn success(code: StatusCode) -> Answer {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, access, admission, body, create::Writing, escalation, judge, strategy};
+use super::{Answer, access, body, create::Writing, escalation, judge, plugins, strategy, versions};
 use crate::{
-    admit, apply, crd,
+    admission::{self, Attributes, Operation},
+    apply,
     request::{Call, Verb},
     status::{Cause, GroupResource, Refusal},
     store::{Key, State},
@@ -31,7 +32,7 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     let body::Decoded { object: mut new, mut warnings } = body::read(call)?;
     let of = &call.resource.of;
     match_names(call, &mut new)?;
-    let Some(old) = state.get(of, &call.key()) else {
+    let Some(old) = versions::find(state, call)? else {
         if !(CREATED_BY_UPDATE.contains(&(of.group.as_str(), of.resource.as_str())) && call.subresource.is_empty()) {
             return Err(Refusal::not_found(of, &call.name));
         }
@@ -94,7 +95,7 @@ pub(super) fn write(
     call: &Call,
     old: &Arc<Value>,
     mut new: Value,
-    own: impl FnOnce(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
+    own: impl Fn(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
 ) -> Result<Arc<Value>, Refusal> {
     let resource = &call.resource;
     let version = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -112,20 +113,75 @@ pub(super) fn write(
         return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
     }
     escalation::check(state, call, &new)?;
+    let managed;
+    (new, managed) = mutated(state, call, old, new, &own)?;
     let causes = judge::changes_of_metadata(call, old, &new);
-    strategy::prepare_update(resource, &call.subresource, old, &mut new);
-    match resource.schema() {
-        Some(schema) if resource.custom.is_some() => crd::default(schema, &mut new),
-        _ => admit::default_object(&resource.api_version(), resource.kind(), &mut new),
-    }
-    admission::admit_change(state, call, old, &mut new)?;
+    prepare(call, old, &mut new);
+    plugins::admit_change(state, call, old, &mut new)?;
     judge::validate(call, Some(old), &new, causes)?;
-    own(&Writing::of(call, state).request(), old, &mut new)?;
+    match managed {
+        Some(managed) => set_managed(&mut new, managed),
+        None => own(&Writing::of(call, state).request(), old, &mut new)?,
+    }
+    versions::forget_other_group(resource, &mut new);
+    let new = if is_scale { new } else { validated(state, call, old, new)? };
     if call.dry_run() {
+        let mut new = new;
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
         return Ok(new.into());
     }
-    Ok(settle(state, &resource.of, call.key(), old, new))
+    let mut kept = versions::stored(state, call, new)?;
+    let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
+    let settled = settle(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored));
+    Ok(kept.answer(settled))
+}
+
+fn prepare(call: &Call, old: &Value, new: &mut Value) {
+    strategy::prepare_update(&call.resource, &call.subresource, old, new);
+    super::create::default(call, new);
+}
+
+fn set_managed(object: &mut Value, managed: Value) {
+    let Some(meta) = object["metadata"].as_object_mut() else { return };
+    match managed {
+        Value::Null => drop(meta.remove("managedFields")),
+        managed => drop(meta.insert("managedFields".into(), managed)),
+    }
+}
+
+/// The object as mutating admission leaves it, with its managedFields: what is changed there is nobody's.
+fn mutated(
+    state: &State,
+    call: &Call,
+    old: &Arc<Value>,
+    new: Value,
+    own: impl Fn(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
+) -> Result<(Value, Option<Value>), Refusal> {
+    // A scale is admitted as such.
+    if !admission::may_mutate(state, call) || call.subresource == "scale" {
+        return Ok((new, None));
+    }
+    let mut owned = new.clone();
+    prepare(call, old, &mut owned);
+    own(&Writing::of(call, state).request(), old, &mut owned)?;
+    let mut shown = new;
+    super::create::default(call, &mut shown);
+    set_managed(&mut shown, owned["metadata"]["managedFields"].take());
+    let mut attributes = Attributes::new(call, Operation::Update, &call.name, shown).with_old(old);
+    admission::mutate(state, &mut attributes)?;
+    let object = attributes.object.unwrap_or_default();
+    let managed = object["metadata"]["managedFields"].clone();
+    Ok((object, Some(managed)))
+}
+
+fn validated(state: &State, call: &Call, old: &Arc<Value>, mut new: Value) -> Result<Value, Refusal> {
+    // An update that names no version is one of the stored version.
+    if new["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty) {
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+    }
+    let attributes = Attributes::new(call, Operation::Update, &call.name, new).with_old(old);
+    admission::validate(state, &attributes)?;
+    Ok(attributes.object.unwrap_or_default())
 }
 
 /// Puts a changed object in its place: nothing is written when nothing changed, and an object that is being deleted

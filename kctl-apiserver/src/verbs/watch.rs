@@ -11,7 +11,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::Notify, time::Instant};
 
-use super::{Answer, Form, Payload, list, read::in_version};
+use super::{
+    Answer, Form, Payload, list,
+    versions::{self, Way},
+};
 use crate::{
     faults::{Connection, Gate, Opened, Passage, newest},
     kinds::Resource,
@@ -78,7 +81,7 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         let stale = table.stale(call);
         let past = stale.and_then(|stale| table.at(stale));
         let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, revision));
-        let matching = table.range(namespace, None).filter(|(_, object)| start.selector.matches(object));
+        let matching = table.range(namespace, None).filter(|(_, object)| start.matches(object));
         start.initial = matching.map(|(_, object)| start.event("ADDED", object)).collect();
         start.revision = revision;
         // A watch from nowhere is streamed as well.
@@ -121,9 +124,16 @@ impl Start {
     }
 
     fn event(&self, kind: &str, object: &Value) -> Value {
-        match in_version(&self.resource, object) {
-            Some(converted) => json!({ "type": kind, "object": converted }),
-            None => json!({ "type": kind, "object": object }),
+        match versions::way(&self.resource, object) {
+            Way::Done(converted) => json!({ "type": kind, "object": converted }),
+            Way::Same | Way::Ask => json!({ "type": kind, "object": object }),
+        }
+    }
+
+    fn matches(&self, object: &Value) -> bool {
+        match versions::way(&self.resource, object) {
+            Way::Done(converted) => self.selector.matches(&converted),
+            Way::Same | Way::Ask => self.selector.matches(object),
         }
     }
 
@@ -138,8 +148,8 @@ impl Start {
         if !self.namespace.is_empty() && event.key.0 != self.namespace {
             return None;
         }
-        let matched = event.before.as_ref().is_some_and(|before| self.selector.matches(before));
-        let matches = !event.deleted && self.selector.matches(&event.object);
+        let matched = event.before.as_ref().is_some_and(|before| self.matches(before));
+        let matches = !event.deleted && self.matches(&event.object);
         match (matched, matches) {
             (false, false) => None,
             (false, true) => Some(self.event("ADDED", &event.object)),
@@ -165,13 +175,13 @@ impl Start {
             state,
             over: false,
             any: false,
+            unsent: Vec::new(),
         };
-        let first = futures::stream::iter((!initial.is_empty()).then(|| watcher.lines(initial)));
-        let rest = futures::stream::unfold(watcher, |mut watcher| async move {
+        watcher.unsent = initial;
+        futures::stream::unfold(watcher, |mut watcher| async move {
             let piece = watcher.next().await?;
             Some((piece, watcher))
-        });
-        futures::StreamExt::chain(first, rest)
+        })
     }
 }
 
@@ -183,6 +193,8 @@ struct Watcher {
     over: bool,
     /// Something has been sent.
     any: bool,
+    /// The state that is sent first.
+    unsent: Vec<Value>,
 }
 
 enum Next {
@@ -192,7 +204,12 @@ enum Next {
 }
 
 impl Watcher {
-    fn lines(&mut self, events: Vec<Value>) -> Bytes {
+    /// The events as lines. One whose object cannot be converted ends the watch.
+    async fn lines(&mut self, mut events: Vec<Value>) -> Bytes {
+        if let Err(refusal) = self.convert(&mut events).await {
+            self.over = true;
+            events = vec![json!({ "type": "ERROR", "object": refusal.body() })];
+        }
         let now = self.state.lock().clock.now();
         let mut body = Vec::new();
         for mut event in events {
@@ -205,7 +222,35 @@ impl Watcher {
         body.into()
     }
 
+    /// Asks the webhook of the definition about all objects of another version at once.
+    async fn convert(&self, events: &mut [Value]) -> Result<(), Refusal> {
+        let resource = &self.start.resource;
+        let is_open = |event: &&mut Value| {
+            event["object"]["metadata"]["uid"].is_string()
+                && matches!(versions::way(resource, &event["object"]), Way::Ask)
+        };
+        let open: Vec<&mut Value> = events.iter_mut().filter(is_open).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let objects: Vec<&Value> = open.iter().map(|event| &event["object"]).collect();
+        let (question, transport, uid) = {
+            let mut state = self.state.lock();
+            (versions::question(&state, resource, &objects)?, state.transport.clone(), state.chance.uid())
+        };
+        let reply = transport.ask(&question, uid).await;
+        let converted = versions::converted(resource, &objects, &reply)?;
+        for (event, object) in open.into_iter().zip(converted) {
+            event["object"] = object;
+        }
+        Ok(())
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
+        if !self.unsent.is_empty() {
+            let initial = std::mem::take(&mut self.unsent);
+            return Some(self.lines(initial).await);
+        }
         loop {
             if self.over {
                 return None;
@@ -213,11 +258,11 @@ impl Watcher {
             // Before the look at the history, so that no change falls between look and wait.
             let changed = self.start.changes.clone().notified_owned();
             match self.read() {
-                Next::Events(events) => return Some(self.lines(events)),
+                Next::Events(events) => return Some(self.lines(events).await),
                 Next::TooOld => {
                     self.over = true;
                     let refusal = Refusal::expired(format!("too old resource version: {}", self.start.revision));
-                    return Some(self.lines(vec![json!({ "type": "ERROR", "object": refusal.body() })]));
+                    return Some(self.lines(vec![json!({ "type": "ERROR", "object": refusal.body() })]).await);
                 }
                 Next::Nothing => {}
             }
@@ -234,7 +279,7 @@ impl Watcher {
                 () = tokio::time::sleep_until(self.bookmark_at), if self.start.bookmarks => {
                     self.bookmark_at += BOOKMARK_EVERY;
                     let event = self.start.bookmark(self.start.revision);
-                    return Some(self.lines(vec![event]));
+                    return Some(self.lines(vec![event]).await);
                 }
             }
         }

@@ -149,6 +149,27 @@ pub(super) fn validating_webhooks(object: &mut Value) {
     }
 }
 
+/// A policy of either kind, validating or mutating.
+pub(super) fn admission_policy(object: &mut Value) {
+    let spec = part(object, "spec");
+    add(spec, "failurePolicy", "Fail");
+    constraints(spec, "matchConstraints");
+}
+
+pub(super) fn admission_policy_binding(object: &mut Value) {
+    constraints(part(object, "spec"), "matchResources");
+}
+
+fn constraints(spec: &mut Value, field: &str) {
+    let Some(constraints) = spec.get_mut(field).filter(|constraints| constraints.is_object()) else { return };
+    add(constraints, "matchPolicy", "Equivalent");
+    add(constraints, "namespaceSelector", json!({}));
+    add(constraints, "objectSelector", json!({}));
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        items(constraints, rules).for_each(|rule| add(rule, "scope", "*"));
+    }
+}
+
 pub(super) fn mutating_webhooks(object: &mut Value) {
     validating_webhooks(object);
     items(object, "webhooks").for_each(|webhook| add(webhook, "reinvocationPolicy", "Never"));

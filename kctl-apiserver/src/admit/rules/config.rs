@@ -78,15 +78,6 @@ fn config_key(key: &str, at: &str, errors: &mut Errors) {
     }
 }
 
-pub(super) fn event(object: &Value, errors: &mut Errors) {
-    let (about, own) = (&object["involvedObject"]["namespace"], text(&object["metadata"]["namespace"]));
-    // Objects without a namespace are told about in the default one.
-    let expected = if text(about).is_empty() { "default" } else { text(about) };
-    if own != expected && !(text(about).is_empty() && own == "kube-system") {
-        errors.invalid("involvedObject.namespace", &text(about).into(), "does not match event.namespace");
-    }
-}
-
 pub(super) fn lease(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if spec["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0) {

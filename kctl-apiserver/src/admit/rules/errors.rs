@@ -55,6 +55,10 @@ impl Errors {
         self.add("FieldValueNotSupported", field, message);
     }
 
+    pub(super) fn too_many(&mut self, field: &str, found: usize, most: usize) {
+        self.add("FieldValueTooMany", field, format!("Too many: {found}: must have at most {most} items"));
+    }
+
     pub(super) fn too_long(&mut self, field: &str, most: usize) {
         self.add("FieldValueTooLong", field, format!("Too long: may not be more than {most} bytes"));
     }

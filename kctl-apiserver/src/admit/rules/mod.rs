@@ -4,13 +4,17 @@
 //! kube-apiserver 1.36 answers.
 
 mod access;
+mod admission;
+mod certificates;
 mod change;
 mod config;
 mod container;
 mod environment;
 mod errors;
+mod events;
 mod network;
 mod pod;
+mod policies;
 mod policy;
 mod ports;
 mod probe;
@@ -36,7 +40,9 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("", "services") => service::service,
         ("", "configmaps") => config::config_map,
         ("", "secrets") => config::secret,
-        ("", "events") => config::event,
+        ("", "events") => events::core_event,
+        ("events.k8s.io", "events") => events::new_event,
+        ("certificates.k8s.io", "certificatesigningrequests") => certificates::request,
         ("", "persistentvolumeclaims") => storage::claim,
         ("", "resourcequotas") => storage::quota,
         ("", "persistentvolumes") => storage::volume,
@@ -62,9 +68,28 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("rbac.authorization.k8s.io", "clusterroles") => |object, errors| access::role(object, false, errors),
         ("rbac.authorization.k8s.io", "rolebindings") => |object, errors| access::binding(object, true, errors),
         ("rbac.authorization.k8s.io", "clusterrolebindings") => |object, errors| access::binding(object, false, errors),
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => admission::validating_webhooks,
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations") => admission::mutating_webhooks,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => policies::validating_policy,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => policies::validating_binding,
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicies") => policies::mutating_policy,
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings") => policies::mutating_binding,
         _ => return Vec::new(),
     };
     rules(object, &mut errors);
+    errors.into_causes()
+}
+
+/// What a changed object may not change, by the subresource that is written.
+pub(crate) fn fixed(resource: &Resource, subresource: &str, old: &Value, new: &Value) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+        ("events.k8s.io", "events") => events::fixed(old, new, &mut errors),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            certificates::fixed(subresource, old, new, &mut errors);
+        }
+        _ => {}
+    }
     errors.into_causes()
 }
 

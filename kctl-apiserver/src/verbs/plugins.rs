@@ -19,6 +19,11 @@ pub(super) fn admit(state: &State, call: &Call, object: &mut Value) -> Result<()
     match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
         ("", "pods") => give_priority(state, call, object),
         ("", "services") => give_ports(state, call, object),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            object["spec"]["username"] = call.user.name.clone().into();
+            object["spec"]["groups"] = call.user.groups.clone().into();
+            Ok(())
+        }
         _ => Ok(()),
     }
 }
@@ -27,8 +32,26 @@ pub(super) fn admit(state: &State, call: &Call, object: &mut Value) -> Result<()
 pub(super) fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Value) -> Result<(), Refusal> {
     match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
         ("", "services") if call.subresource.is_empty() => give_ports(state, call, new),
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            stamp_conditions(old, new, &state.clock.seconds());
+            Ok(())
+        }
         ("", "persistentvolumeclaims") if call.subresource.is_empty() => may_grow(state, call, old, new),
         _ => Ok(()),
+    }
+}
+
+/// Conditions of a certificate signing request have their times (`populateConditionTimestamps`).
+fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
+    let known = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    for condition in new["status"]["conditions"].as_array_mut().into_iter().flatten() {
+        let before = known.iter().find(|one| one["type"] == condition["type"] && one["status"] == condition["status"]);
+        let times = [("lastUpdateTime", None), ("lastTransitionTime", before)];
+        for (field, before) in times {
+            if condition[field].is_null() {
+                condition[field] = before.map_or_else(|| now.into(), |before| before[field].clone());
+            }
+        }
     }
 }
 

@@ -1,0 +1,296 @@
+//! CEL expressions of webhooks and policies: compiles a text once, hands on what it says about a request.
+//!
+//! Of the variables of the real server `authorizer` is not known: expressions with it are errors.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+};
+
+use kube_cel::{
+    KubeCelExt,
+    cel::{
+        Context, ExecutionError, IdedExpr, Program,
+        common::ast::{EntryExpr, Expr},
+        objects::{Key, Map},
+    },
+};
+use parking_lot::Mutex;
+use regex::Regex;
+use serde_json::Value;
+
+/// Programs that are kept; beyond it all are compiled anew when they are needed.
+const PROGRAMS_LEN_MAX: usize = 1_000;
+
+/// Longest expression that is evaluated on the stack of its caller.
+const INLINE_LEN_MAX: usize = 60;
+/// The stack for parsing and evaluation: enough for what [`super::beyond`] lets through.
+const STACK_LEN: usize = 64 * 1024 * 1024;
+
+pub(crate) use kube_cel::cel::Value as Cel;
+
+type Compiled = Arc<Result<Program, String>>;
+
+static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mutex::default);
+
+/// What expressions see.
+pub(crate) struct Scope {
+    context: Context<'static>,
+}
+
+impl Scope {
+    /// A scope with these variables.
+    pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
+        let mut scope = Self { context: Context::default().with_all() };
+        for (name, value) in variables {
+            scope.set(name, to_cel(value));
+        }
+        scope
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: Cel) {
+        self.context.add_variable_from_value(name, value);
+    }
+
+    /// What an expression says.
+    ///
+    /// # Errors
+    /// In the words of the real server, without the expression.
+    pub(crate) fn evaluate(&self, expression: &str) -> Result<Cel, String> {
+        match compiled(expression).as_ref() {
+            Ok(program) => self.execute(program, expression).map_err(|error| match error {
+                ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+                ExecutionError::NoSuchOverload => "no such overload".to_owned(),
+                ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+                ExecutionError::IndexOutOfBounds(index) => match index {
+                    Cel::Int(index) => format!("index out of bounds: {index}"),
+                    other => format!("index out of bounds: {other:?}"),
+                },
+                other => other.to_string(),
+            }),
+            Err(why) => Err(format!("compilation failed: {why}")),
+        }
+    }
+}
+
+impl Scope {
+    /// Runs a program; long ones on a stack of their own, since each operator may be a level of the evaluator.
+    fn execute(&self, program: &Program, expression: &str) -> Result<Cel, ExecutionError> {
+        if expression.len() <= INLINE_LEN_MAX {
+            return program.execute(&self.context);
+        }
+        std::thread::scope(|threads| {
+            let evaluator = std::thread::Builder::new().stack_size(STACK_LEN);
+            let run = || program.execute(&self.context);
+            let running = evaluator.spawn_scoped(threads, run);
+            let joined =
+                running.map_err(|error| error.to_string()).and_then(|run| run.join().map_err(|_| "it gave up".into()));
+            joined.unwrap_or_else(|why: String| Err(ExecutionError::function_error("evaluate", why)))
+        })
+    }
+}
+
+/// Names that are declared by a macro, such as the `x` of `all(x, …)`.
+static DECLARED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\.(?:all|exists|exists_one|existsOne|filter|map|sortBy|transformList|transformMap)\(\s*([A-Za-z_]\w*)(?:\s*,\s*([A-Za-z_]\w*))?")
+        .expect("the pattern is right")
+});
+
+/// Why an expression may not be stored: it does not compile, names what is not there, or is plainly of another type
+/// than `wanted`. Types are known of expressions without variables only.
+pub(crate) fn problem(expression: &str, variables: &[&str], wanted: &[&str]) -> Option<String> {
+    let compiled = compiled(expression);
+    let program = match compiled.as_ref() {
+        Ok(program) => program,
+        Err(why) => return Some(format!("compilation failed: {why}")),
+    };
+    let declared: Vec<&str> = DECLARED
+        .captures_iter(expression)
+        .flat_map(|found| [found.get(1), found.get(2)].into_iter().flatten().map(|name| name.as_str()))
+        .collect();
+    let references = program.references();
+    let used = references.variables();
+    let unknown =
+        used.iter().filter(|name| !variables.contains(*name) && !declared.contains(*name) && !TYPES.contains(*name));
+    let first = unknown.filter(|name| !name.starts_with('@')).min_by_key(|name| position(expression, name));
+    if let Some(name) = first {
+        let at = position(expression, name);
+        let line = expression.lines().next().unwrap_or_default();
+        return Some(format!(
+            "compilation failed: ERROR: <input>:1:{}: undeclared reference to '{name}' (in container '')\n | {line}\n | {}^",
+            at + 1,
+            ".".repeat(at)
+        ));
+    }
+    if !used.is_empty() {
+        return None;
+    }
+    let found = type_of(&program.execute(&Context::default().with_all()).ok()?);
+    let or = wanted.join(" or ");
+    (!wanted.is_empty() && !wanted.contains(&found)).then(|| format!("must evaluate to {or} but got {found}"))
+}
+
+/// Names of types, which are values too.
+const TYPES: [&str; 10] =
+    ["bool", "bytes", "double", "duration", "int", "list", "map", "null_type", "string", "timestamp"];
+
+fn position(expression: &str, name: &str) -> usize {
+    let pattern = Regex::new(&format!(r"(?:^|[^.\w]){}\b", regex::escape(name)));
+    let found = pattern.ok().and_then(|pattern| pattern.find(expression).map(|found| found.end() - name.len()));
+    found.unwrap_or(0)
+}
+
+fn type_of(value: &Cel) -> &'static str {
+    match value {
+        Cel::Bool(_) => "bool",
+        Cel::Int(_) => "int",
+        Cel::UInt(_) => "uint",
+        Cel::Float(_) => "double",
+        Cel::String(_) => "string",
+        Cel::List(_) => "list",
+        Cel::Map(_) => "map",
+        Cel::Null => "null_type",
+        _ => "dyn",
+    }
+}
+
+fn compiled(expression: &str) -> Compiled {
+    let mut programs = PROGRAMS.lock();
+    if let Some(known) = programs.get(expression) {
+        return known.clone();
+    }
+    if programs.len() >= PROGRAMS_LEN_MAX {
+        programs.clear();
+    }
+    let compiled: Compiled = Arc::new(compile(expression));
+    programs.insert(expression.into(), compiled.clone());
+    compiled
+}
+
+fn compile(expression: &str) -> Result<Program, String> {
+    if let Some(why) = super::beyond(expression) {
+        return Err(why);
+    }
+    let text = expression.to_owned();
+    let parse = move || Program::compile(&text).map_err(|errors| errors.to_string().replace("\n| ", "\n | "));
+    // One level of brackets takes many levels of the parser, whose frames are large without optimisation.
+    let parser = std::thread::Builder::new().stack_size(STACK_LEN).spawn(parse);
+    let parsed = parser.map_err(|error| error.to_string())?.join();
+    let program = parsed.unwrap_or_else(|_| Err("the parser gave up".into()))?;
+    without_structs(program)
+}
+
+/// Whether an expression can be evaluated without harm to the process.
+///
+/// # Errors
+/// Why not; also when it does not compile.
+pub(crate) fn check(expression: &str) -> Result<(), String> {
+    compile(expression).map(drop)
+}
+
+/// The evaluator gives up the process on messages, so they are refused before.
+fn without_structs(program: Program) -> Result<Program, String> {
+    match holds_struct(program.expression()) {
+        Some(name) => Err(format!("ERROR: <input>:1:1: undeclared reference to '{name}' (in container '')")),
+        None => Ok(program),
+    }
+}
+
+fn holds_struct(expression: &IdedExpr) -> Option<String> {
+    match &expression.expr {
+        Expr::Struct(found) => Some(found.type_name.clone()),
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => None,
+        Expr::Call(call) => {
+            let target = call.target.as_deref().and_then(holds_struct);
+            target.or_else(|| call.args.iter().find_map(holds_struct))
+        }
+        Expr::Comprehension(inner) => {
+            let parts = [&inner.iter_range, &inner.accu_init, &inner.loop_cond, &inner.loop_step, &inner.result];
+            parts.into_iter().find_map(holds_struct)
+        }
+        Expr::List(list) => list.elements.iter().find_map(holds_struct),
+        Expr::Map(map) => map.entries.iter().find_map(|entry| match &entry.expr {
+            EntryExpr::MapEntry(entry) => holds_struct(&entry.key).or_else(|| holds_struct(&entry.value)),
+            EntryExpr::StructField(field) => holds_struct(&field.value),
+        }),
+        Expr::Select(select) => holds_struct(&select.operand),
+    }
+}
+
+/// JSON as CEL sees it: whole numbers are ints.
+pub(crate) fn to_cel(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(value) => Cel::Bool(*value),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Cel::Int(whole),
+            (None, float) => Cel::Float(float.unwrap_or(f64::MAX)),
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
+        Value::Object(fields) => {
+            let key = |name: &String| Key::String(Arc::new(name.clone()));
+            let map = fields.iter().map(|(name, value)| (key(name), to_cel(value))).collect();
+            Cel::Map(Map { map: Arc::new(map) })
+        }
+    }
+}
+
+/// A map out of values that are CEL's already.
+pub(crate) fn map(fields: HashMap<String, Cel>) -> Cel {
+    let map = fields.into_iter().map(|(name, value)| (Key::String(Arc::new(name)), value)).collect();
+    Cel::Map(Map { map: Arc::new(map) })
+}
+
+/// The conditions of a webhook or a policy under which it is about a request.
+pub(crate) enum Fit {
+    Fits,
+    FitsNot,
+    /// One cannot be told, and none is false.
+    Fails(String),
+}
+
+/// Whether all conditions hold (`plugin/webhook/matchconditions/matcher.go`): one that is false wins over one that fails.
+pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
+    let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
+    if all.is_empty() {
+        return Fit::Fits;
+    }
+    let scope = scope();
+    let mut failure = None;
+    for condition in all {
+        let expression = condition["expression"].as_str().unwrap_or_default();
+        match scope.evaluate(expression) {
+            Ok(Cel::Bool(true)) => {}
+            Ok(Cel::Bool(false)) => return Fit::FitsNot,
+            Ok(_) => failure = failure.or(Some(format!("expression '{expression}' evaluated to no bool"))),
+            Err(why) => {
+                failure = failure.or(Some(format!("expression '{expression}' resulted in error: {why}")));
+            }
+        }
+    }
+    failure.map_or(Fit::Fits, Fit::Fails)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check_says(expression: &str, expected: Result<Cel, &str>) {
+        let object = json!({ "metadata": { "name": "a", "namespace": "b", "labels": { "a/b": "c" } }, "n": 3 });
+        let said = Scope::new([("object", &object)]).evaluate(expression);
+        assert_eq!(said, expected.map_err(str::to_owned), "{expression}");
+    }
+
+    #[test]
+    fn expressions_see_objects_as_json_has_them() {
+        check_says("object.metadata.name == 'a'", Ok(Cel::Bool(true)));
+        check_says("object.metadata.namespace == 'b'", Ok(Cel::Bool(true)));
+        check_says("object.metadata.labels['a/b'] == 'c'", Ok(Cel::Bool(true)));
+        check_says("object.n <= 3", Ok(Cel::Bool(true)));
+        check_says("has(object.metadata.labels) && !has(object.spec)", Ok(Cel::Bool(true)));
+        check_says("object.spec", Err("no such key: spec"));
+    }
+}

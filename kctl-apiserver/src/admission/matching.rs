@@ -1,0 +1,127 @@
+//! Which requests a webhook or a policy is about: rules, selectors, equivalent versions.
+
+use serde_json::{Value, json};
+
+use super::Attributes;
+use crate::{kinds::Resource, selector::selects, status::GroupResource, store::State};
+
+/// A resource in a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Versioned {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) resource: String,
+}
+
+impl Versioned {
+    pub(crate) fn of(resource: &Resource) -> Self {
+        Self {
+            group: resource.of.group.clone(),
+            version: resource.version.clone(),
+            resource: resource.of.resource.clone(),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "group": self.group, "version": self.version, "resource": self.resource })
+    }
+}
+
+/// Built-in resources that are one table under several names (`EquivalentResourceRegistry`).
+const EQUIVALENT: &[(&str, &str, &str)] = &[("", "v1", "events"), ("events.k8s.io", "v1", "events")];
+
+/// The resource under which one of the rules matches; the requested one first.
+pub(crate) fn matching_resource(
+    state: &State,
+    rules: &Value,
+    match_policy: &str,
+    attributes: &Attributes<'_>,
+) -> Option<Versioned> {
+    let requested = Versioned::of(&attributes.call.resource);
+    let rules = rules.as_array().map_or(&[][..], Vec::as_slice);
+    if rules.iter().any(|rule| rule_matches(rule, &requested, attributes)) {
+        return Some(requested);
+    }
+    if match_policy == "Exact" {
+        return None;
+    }
+    let others = equivalents(state, &requested);
+    rules.iter().find_map(|rule| others.iter().find(|other| rule_matches(rule, other, attributes)).cloned())
+}
+
+fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
+    let is_requested = |(group, version, resource): &(&str, &str, &str)| {
+        (*group, *version, *resource) == (&requested.group, &requested.version, &requested.resource)
+    };
+    let same = |(group, version, resource): &(&str, &str, &str)| Versioned {
+        group: (*group).into(),
+        version: (*version).into(),
+        resource: (*resource).into(),
+    };
+    if EQUIVALENT.iter().any(is_requested) {
+        return EQUIVALENT.iter().filter(|other| !is_requested(other)).map(same).collect();
+    }
+    let of = GroupResource::new(&requested.group, &requested.resource);
+    let versions = state.registry.versions_of(&of);
+    versions.filter(|other| other.version != requested.version).map(|other| Versioned::of(&other)).collect()
+}
+
+fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>) -> bool {
+    let has = |field: &str, wanted: &str| {
+        let list = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
+        list.into_iter().any(|known| known == "*" || known == wanted)
+    };
+    let named = |field: &str| rule[field].as_array().is_none_or(Vec::is_empty);
+    // Only policies have names.
+    let fits_name = named("resourceNames")
+        || rule["resourceNames"].as_array().into_iter().flatten().any(|name| *name == attributes.name.as_str());
+    let whole_scope = rule["scope"].as_str().unwrap_or("*");
+    // A namespace is in no namespace, whatever its requests say.
+    let namespaced = attributes.call.resource.listed.namespaced;
+    let fits_scope = match whole_scope {
+        "Namespaced" => namespaced,
+        "Cluster" => !namespaced,
+        _ => true,
+    };
+    let subresource = attributes.call.subresource.as_str();
+    let fits_resource = rule["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).any(|known| {
+        let (name, sub) = known.split_once('/').unwrap_or((known, ""));
+        (name == "*" || name == resource.resource) && (sub == "*" || sub == subresource)
+    });
+    fits_scope
+        && fits_name
+        && has("operations", attributes.operation.name())
+        && has("apiGroups", &resource.group)
+        && has("apiVersions", &resource.version)
+        && fits_resource
+}
+
+/// Whether the namespace of the object is one that a selector chooses (`predicates/namespace/matcher.go`).
+pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attributes<'_>) -> bool {
+    if selector.as_object().is_none_or(serde_json::Map::is_empty) {
+        return true;
+    }
+    let resource = &attributes.call.resource;
+    if resource.of.group.is_empty() && resource.of.resource == "namespaces" {
+        let shown = attributes.object.as_ref().or(attributes.old.as_deref());
+        return shown.is_none_or(|object| selects(selector, &object["metadata"]["labels"]));
+    }
+    namespace_object(state, attributes).is_none_or(|namespace| selects(selector, &namespace["metadata"]["labels"]))
+}
+
+/// The namespace that a request is about, where it is about one.
+pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Option<std::sync::Arc<Value>> {
+    if !attributes.call.resource.listed.namespaced {
+        return None;
+    }
+    state.get(&GroupResource::new("", "namespaces"), &(String::new(), attributes.call.namespace.clone()))
+}
+
+/// Whether the object, or what it was, is one that a selector chooses.
+pub(crate) fn object_fits(selector: &Value, attributes: &Attributes<'_>) -> bool {
+    if selector.as_object().is_none_or(serde_json::Map::is_empty) {
+        return true;
+    }
+    let chosen = |object: &Value| selects(selector, &object["metadata"]["labels"]);
+    attributes.object.as_ref().is_some_and(chosen) || attributes.old.as_deref().is_some_and(chosen)
+}

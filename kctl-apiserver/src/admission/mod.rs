@@ -1,0 +1,197 @@
+//! Admission by webhooks and policies: reads what a request is about to store, hands on changes or the refusal.
+
+mod bounds;
+mod conditions;
+mod matching;
+mod patch;
+mod policy;
+mod review;
+mod webhook;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+pub(crate) use self::{
+    bounds::beyond,
+    conditions::{check, problem},
+    review::body,
+    webhook::to_client_config,
+};
+use self::{conditions::Scope, matching::Versioned};
+use crate::{
+    admit, crd, decode,
+    request::{Call, Verb},
+    status::{GroupResource, Refusal},
+    store::State,
+};
+
+/// The group of the configurations, about which no webhook is asked.
+pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
+
+/// What is done to an object, in the words of admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// What admission is told about a request.
+pub(crate) struct Attributes<'a> {
+    pub(crate) call: &'a Call,
+    pub(crate) operation: Operation,
+    /// Empty while it is not generated, and for each of many that are deleted.
+    pub(crate) name: String,
+    /// What is about to be stored; of a delete there is none.
+    pub(crate) object: Option<Value>,
+    pub(crate) old: Option<Arc<Value>>,
+    pub(crate) options: Value,
+}
+
+impl<'a> Attributes<'a> {
+    pub(crate) fn new(call: &'a Call, operation: Operation, name: &str, object: Value) -> Self {
+        let options = options(call, operation);
+        Self { call, operation, name: name.into(), object: Some(object), old: None, options }
+    }
+
+    /// The same about an object that is there.
+    pub(crate) fn with_old(self, old: &Arc<Value>) -> Self {
+        Self { old: Some(old.clone()), ..self }
+    }
+
+    /// A delete with these options.
+    pub(crate) fn delete(call: &'a Call, old: &Arc<Value>, options: &Value) -> Self {
+        let mut options = options.clone();
+        options["kind"] = "DeleteOptions".into();
+        options["apiVersion"] = "meta.k8s.io/v1".into();
+        if call.dry_run() {
+            options["dryRun"] = json!(["All"]);
+        }
+        let (operation, name) = (Operation::Delete, call.name.clone());
+        Self { call, operation, name, object: None, old: Some(old.clone()), options }
+    }
+
+    fn is_exempt(&self) -> bool {
+        self.call.resource.of.group == GROUP && self.call.resource.custom.is_none()
+    }
+
+    fn is_dry(&self) -> bool {
+        self.options["dryRun"].as_array().is_some_and(|all| !all.is_empty())
+    }
+
+    /// Group, version and kind of what is sent, which for a subresource may be others than those of the resource.
+    fn kind(&self) -> Value {
+        let resource = &self.call.resource;
+        let (mut group, mut version, mut kind) =
+            (resource.of.group.as_str(), resource.version.as_str(), resource.kind());
+        if let Some(listed) = resource.subresource(&self.call.subresource) {
+            kind = &listed.kind;
+            if let Some(own) = &listed.version {
+                version = own;
+                group = listed.group.as_deref().unwrap_or_default();
+            }
+        }
+        json!({ "group": group, "version": version, "kind": kind })
+    }
+
+    /// What expressions see of the request.
+    fn scope(&self) -> Scope {
+        let request = review::request(self, &Versioned::of(&self.call.resource), &self.kind());
+        let null = Value::Null;
+        Scope::new([
+            ("object", self.object.as_ref().unwrap_or(&null)),
+            ("oldObject", self.old.as_deref().unwrap_or(&null)),
+            ("request", &request),
+        ])
+    }
+}
+
+/// The options of a create or an update, as the real server has decoded them from the query.
+fn options(call: &Call, operation: Operation) -> Value {
+    let kind = if operation == Operation::Create { "CreateOptions" } else { "UpdateOptions" };
+    let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
+    for field in ["fieldManager", "fieldValidation"] {
+        let given = call.params.text(field);
+        if !given.is_empty() {
+            options[field] = given.into();
+        }
+    }
+    if call.dry_run() {
+        options["dryRun"] = json!(["All"]);
+    }
+    options
+}
+
+/// Whether anything could change an object: most servers have no such configurations.
+pub(crate) fn may_mutate(state: &State, call: &Call) -> bool {
+    (call.resource.of.group != GROUP || call.resource.custom.is_some())
+        && has_any(state, "mutatingwebhookconfigurations")
+}
+
+fn has_any(state: &State, resource: &str) -> bool {
+    state.objects(&GroupResource::new(GROUP, resource), None).next().is_some()
+}
+
+/// Lets mutating webhooks change the object, in their order.
+///
+/// # Errors
+/// One of them denies it or cannot be asked, or its answer is still waited for.
+pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), Refusal> {
+    if attributes.is_exempt() {
+        return Ok(());
+    }
+    webhook::mutate(state, attributes)
+}
+
+/// Asks validating policies and webhooks.
+///
+/// # Errors
+/// As [`mutate`].
+pub(crate) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
+    if attributes.is_exempt() {
+        return Ok(());
+    }
+    policy::validate(state, attributes)?;
+    webhook::validate(state, attributes)
+}
+
+/// Mutating and validating admission of a delete.
+pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Result<(), Refusal> {
+    mutate(state, &mut attributes)?;
+    validate(state, &attributes)
+}
+
+/// Mutating and validating admission of what is sent to a subresource and not stored.
+pub(crate) fn admit_sent(state: &State, call: &Call, sent: &Value) -> Result<(), Refusal> {
+    let mut attributes = Attributes::new(call, Operation::Create, &call.name, sent.clone());
+    mutate(state, &mut attributes)?;
+    validate(state, &attributes)
+}
+
+/// Reads an object again that was patched: its types, and the defaults of what is new.
+fn settle(call: &Call, object: &mut Value) -> Result<(), String> {
+    let resource = &call.resource;
+    match resource.schema() {
+        Some(schema) if resource.custom.is_some() => {
+            crd::prune(schema, object);
+            crd::default(schema, object);
+        }
+        Some(schema) if call.verb != Verb::Delete && call.subresource != "scale" => {
+            decode::typed(schema, resource.kind(), object)?;
+            admit::default_object(&resource.api_version(), resource.kind(), object);
+        }
+        _ => {}
+    }
+    Ok(())
+}

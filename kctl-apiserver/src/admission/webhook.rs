@@ -1,0 +1,315 @@
+//! Mutating and validating webhooks: which are asked, in which order and how often, and what becomes of their answers.
+//!
+//! Upstream: `k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{
+    Attributes, GROUP, conditions,
+    conditions::Fit,
+    matching::{self, Versioned},
+    patch::{self, PatchError},
+    review::{self, Verdict},
+    settle,
+};
+use crate::{
+    session::{Question, Reply},
+    status::{GroupResource, Refusal},
+    store::State,
+};
+
+/// Without a timeout of its own a webhook has this long.
+const TIMEOUT_DEFAULT_SECONDS: u64 = 10;
+
+/// A webhook of a configuration.
+struct Webhook {
+    configuration: Arc<Value>,
+    index: usize,
+}
+
+impl Webhook {
+    fn value(&self) -> &Value {
+        &self.configuration["webhooks"][self.index]
+    }
+
+    fn name(&self) -> &str {
+        self.value()["name"].as_str().unwrap_or_default()
+    }
+
+    fn ignores_failures(&self) -> bool {
+        self.value()["failurePolicy"] == "Ignore"
+    }
+
+    fn wants_reinvocation(&self) -> bool {
+        self.value()["reinvocationPolicy"] == "IfNeeded"
+    }
+}
+
+/// Why a webhook lets nothing through.
+enum Failure {
+    /// It denies the request, or what it says does not fit the object: that is final.
+    Final(Refusal),
+    /// It cannot be asked: its policy decides.
+    Call(String),
+}
+
+/// All webhooks, in the order of the names of their configurations.
+fn all(state: &State, resource: &str) -> Vec<Webhook> {
+    let of = GroupResource::new(GROUP, resource);
+    state
+        .objects(&of, None)
+        .flat_map(|configuration| {
+            let n_webhooks = configuration["webhooks"].as_array().map_or(0, Vec::len);
+            (0..n_webhooks).map(|index| Webhook { configuration: configuration.clone(), index })
+        })
+        .collect()
+}
+
+/// The resource under which a webhook wants to be asked; nothing when it does not.
+fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Result<Option<Versioned>, Refusal> {
+    let value = webhook.value();
+    let match_policy = value["matchPolicy"].as_str().unwrap_or("Equivalent");
+    if !matching::object_fits(&value["objectSelector"], attributes)
+        || !matching::namespace_fits(state, &value["namespaceSelector"], attributes)
+    {
+        return Ok(None);
+    }
+    let Some(resource) = matching::matching_resource(state, &value["rules"], match_policy, attributes) else {
+        return Ok(None);
+    };
+    match conditions::fits(&value["matchConditions"], || attributes.scope()) {
+        Fit::Fits => Ok(Some(resource)),
+        Fit::FitsNot => Ok(None),
+        Fit::Fails(_) if webhook.ignores_failures() => Ok(None),
+        Fit::Fails(why) => {
+            let name = &attributes.name;
+            Err(Refusal::forbidden(&attributes.call.resource.of, name, &why))
+        }
+    }
+}
+
+/// The call of a webhook.
+fn question(
+    state: &State,
+    webhook: &Webhook,
+    attributes: &Attributes<'_>,
+    resource: &Versioned,
+) -> Result<Question, Failure> {
+    let seconds = webhook.value()["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_DEFAULT_SECONDS);
+    let requested = Versioned::of(&attributes.call.resource);
+    let request = if *resource == requested {
+        review::request(attributes, resource, &attributes.kind())
+    } else {
+        in_version(state, attributes, resource).map_err(Failure::Final)?
+    };
+    let review = review::review(webhook.value(), &request);
+    Ok(Question {
+        review,
+        ..to_client_config(state, &webhook.value()["clientConfig"], seconds)
+            .map_err(|why| Failure::Call(format!("failed to call webhook: {why}")))?
+    })
+}
+
+/// The request with its objects in another version of the resource.
+fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) -> Result<Value, Refusal> {
+    let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
+    let Some(known) = known else {
+        return Ok(review::request(attributes, resource, &attributes.kind()));
+    };
+    let convert = |object: &Value| crate::verbs::convert(state, attributes.call, &known, object);
+    let shown = Attributes {
+        call: attributes.call,
+        operation: attributes.operation,
+        name: attributes.name.clone(),
+        object: attributes.object.as_ref().map(convert).transpose()?,
+        old: attributes.old.as_deref().map(convert).transpose()?.map(Arc::new),
+        options: attributes.options.clone(),
+    };
+    let kind = json!({ "group": resource.group, "version": resource.version, "kind": known.kind() });
+    Ok(review::request(&shown, resource, &kind))
+}
+
+/// Where a `clientConfig` leads to, without a review.
+///
+/// # Errors
+/// The service cannot be found, or has no such port.
+pub(crate) fn to_client_config(state: &State, config: &Value, seconds: u64) -> Result<Question, String> {
+    let trusted = config["caBundle"].as_str().unwrap_or_default().to_owned();
+    let timeout = Duration::from_secs(seconds);
+    let ask = |url, dial| Question { url, dial, trusted, review: Value::Null, timeout };
+    if let Some(url) = config["url"].as_str() {
+        return Ok(ask(format!("{url}?timeout={seconds}s"), None));
+    }
+    let service = &config["service"];
+    let text = |field: &str| service[field].as_str().unwrap_or_default();
+    let port = service["port"].as_u64().unwrap_or(443);
+    let host = format!("{}.{}.svc", text("name"), text("namespace"));
+    let path = text("path").trim_start_matches('/');
+    let url = format!("https://{host}:{port}/{path}?timeout={seconds}s");
+    if state.transport.knows(&url) {
+        return Ok(ask(url, None));
+    }
+    let address =
+        resolve(state, text("namespace"), text("name"), port).map_err(|why| format!("Post {url:?}: {why}"))?;
+    Ok(ask(url, Some(address)))
+}
+
+/// The address of a service (`ResolveCluster` of `k8s.io/apiserver/pkg/util/proxy`).
+fn resolve(state: &State, namespace: &str, name: &str, port: u64) -> Result<String, String> {
+    let found = state.get(&GroupResource::new("", "services"), &(namespace.into(), name.into()));
+    let service = found.ok_or_else(|| format!("service {name:?} not found"))?;
+    let spec = &service["spec"];
+    let text = |field: &str| spec[field].as_str().unwrap_or_default();
+    if text("type") == "ExternalName" {
+        return Ok(format!("{}:{port}", text("externalName")));
+    }
+    if spec["ports"].as_array().into_iter().flatten().all(|known| known["port"].as_u64() != Some(port)) {
+        return Err(format!("no service port {port} found for service {name:?}"));
+    }
+    match text("clusterIP") {
+        "" | "None" => Err(format!("no endpoints available for service {name:?}")),
+        address => Ok(format!("{address}:{port}")),
+    }
+}
+
+fn judge(
+    webhook: &Webhook,
+    asked: &Value,
+    reply: &Reply,
+    attributes: &Attributes<'_>,
+    mutates: bool,
+) -> Result<Verdict, Failure> {
+    let verdict = review::verdict(asked, reply, mutates).map_err(Failure::Call)?;
+    let session = &attributes.call.session;
+    verdict.warnings.iter().for_each(|text| session.warn(text));
+    for (key, value) in verdict.annotations.as_object().into_iter().flatten() {
+        session.annotate(&format!("{}/{key}", webhook.name()), value.as_str().unwrap_or_default());
+    }
+    if verdict.allowed { Ok(verdict) } else { Err(Failure::Final(denied(webhook.name(), &verdict.status))) }
+}
+
+/// The refusal of a webhook, with the status that it asks for (`ToStatusErr`).
+fn denied(name: &str, status: &Value) -> Refusal {
+    let text = |field: &str| status[field].as_str().unwrap_or_default();
+    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
+    let code = code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::BAD_REQUEST);
+    let by = format!("admission webhook {name:?} denied the request");
+    let message = match (text("message"), text("reason")) {
+        ("", "") => format!("{by} without explanation"),
+        ("", reason) => format!("{by}: {reason}"),
+        (message, _) => format!("{by}: {message}"),
+    };
+    let mut refusal = Refusal::new(code, "", message);
+    refusal.reason = text("reason").to_owned().into();
+    refusal.details = status["details"].clone();
+    refusal
+}
+
+/// What a failed call means: nothing where failures are ignored.
+fn by_policy(webhook: &Webhook, failure: Failure) -> Result<(), Refusal> {
+    match failure {
+        Failure::Final(refusal) => Err(refusal),
+        Failure::Call(_) if webhook.ignores_failures() => Ok(()),
+        Failure::Call(why) => Err(Refusal::internal(&format!("failed calling webhook {:?}: {why}", webhook.name()))),
+    }
+}
+
+/// Asks those that want it, one after the other; those that want to see what others changed are asked once more.
+pub(super) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), Refusal> {
+    let webhooks = all(state, "mutatingwebhookconfigurations");
+    let (mut asked, mut again) = (Vec::new(), HashSet::new());
+    for run in 0..2 {
+        let due: HashSet<usize> = std::mem::take(&mut again);
+        for (index, webhook) in webhooks.iter().enumerate() {
+            if run == 1 && !due.contains(&index) {
+                continue;
+            }
+            let Some(resource) = wanted(state, webhook, attributes)? else { continue };
+            let changed = ask_mutating(state, webhook, attributes, &resource)?;
+            if changed {
+                again.extend(asked.drain(..));
+            }
+            if webhook.wants_reinvocation() {
+                asked.push(index);
+            }
+        }
+        if again.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the answer of a webhook has changed the object.
+fn ask_mutating(
+    state: &State,
+    webhook: &Webhook,
+    attributes: &mut Attributes<'_>,
+    resource: &Versioned,
+) -> Result<bool, Refusal> {
+    let question = match question(state, webhook, attributes, resource) {
+        Ok(question) => question,
+        Err(failure) => return by_policy(webhook, failure).map(|()| false),
+    };
+    let review = question.review.clone();
+    let reply = attributes.call.session.ask(question)?;
+    let verdict = match judge(webhook, &review, &reply, attributes, true) {
+        Ok(verdict) => verdict,
+        Err(failure) => return by_policy(webhook, failure).map(|()| false),
+    };
+    if verdict.patch.is_empty() {
+        return Ok(false);
+    }
+    let Some(object) = &attributes.object else {
+        let why = "attempted to modify the object, which is not supported for this operation";
+        return Err(Refusal::internal(&format!("admission webhook {:?} {why}", webhook.name())));
+    };
+    // The patch is about the object as the webhook has seen it.
+    let mut patched = review["request"]["object"].clone();
+    match patch::apply(&mut patched, &verdict.patch) {
+        Ok(()) => {}
+        Err(PatchError::Undecodable(why)) => {
+            let why = format!("received undecodable patch in webhook response: {why}");
+            return by_policy(webhook, Failure::Call(why)).map(|()| false);
+        }
+        Err(PatchError::Inapplicable(why)) => return Err(Refusal::internal(&why)),
+    }
+    if *resource != Versioned::of(&attributes.call.resource) {
+        patched = crate::verbs::convert(state, attributes.call, &attributes.call.resource, &patched)?;
+    }
+    settle(attributes.call, &mut patched).map_err(|why| Refusal::internal(&why))?;
+    let changed = patched != *object;
+    attributes.object = Some(patched);
+    Ok(changed)
+}
+
+/// Asks those that want it, all at once; the first refusal in their order is told.
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
+    let mut calls = Vec::new();
+    let mut refusals = Vec::new();
+    for webhook in all(state, "validatingwebhookconfigurations") {
+        let resource = match wanted(state, &webhook, attributes) {
+            Ok(Some(resource)) => resource,
+            Ok(None) => continue,
+            Err(refusal) => {
+                refusals.push(refusal);
+                continue;
+            }
+        };
+        match question(state, &webhook, attributes, &resource) {
+            Ok(question) => calls.push((webhook, question)),
+            Err(failure) => refusals.extend(by_policy(&webhook, failure).err()),
+        }
+    }
+    let questions = calls.iter().map(|(_, question)| question.clone()).collect();
+    let replies = attributes.call.session.ask_all(questions)?;
+    for ((webhook, question), reply) in calls.iter().zip(&replies) {
+        if let Err(failure) = judge(webhook, &question.review, reply, attributes, false) {
+            refusals.extend(by_policy(webhook, failure).err());
+        }
+    }
+    refusals.into_iter().next().map_or(Ok(()), Err)
+}

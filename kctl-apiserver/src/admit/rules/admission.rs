@@ -1,0 +1,280 @@
+//! Rules of the configurations of admission webhooks (`pkg/apis/admissionregistration/validation`).
+
+use serde_json::Value;
+
+use super::{Errors, entries, selector, text};
+use crate::{
+    admission::problem,
+    admit::names::{NameRule, check_qualified_name},
+};
+
+/// Versions of reviews that the server speaks.
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+/// What the conditions of a webhook may name.
+const IN_CONDITIONS: [&str; 4] = ["authorizer", "object", "oldObject", "request"];
+const TIMEOUT_SECONDS_MAX: i64 = 30;
+const CONDITIONS_LEN_MAX: usize = 64;
+
+pub(super) fn validating_webhooks(object: &Value, errors: &mut Errors) {
+    webhooks(object, false, errors);
+}
+
+pub(super) fn mutating_webhooks(object: &Value, errors: &mut Errors) {
+    webhooks(object, true, errors);
+}
+
+fn webhooks(object: &Value, mutates: bool, errors: &mut Errors) {
+    let mut names = Vec::new();
+    for (index, value) in entries(&object["webhooks"]) {
+        let at = format!("webhooks[{index}]");
+        webhook(value, &at, mutates, errors);
+        let versions = &value["admissionReviewVersions"];
+        review_versions(versions, &format!("{at}.admissionReviewVersions"), errors);
+        if names.contains(&text(&value["name"])) {
+            errors.duplicate(&format!("{at}.name"), &value["name"].to_string());
+        }
+        names.push(text(&value["name"]));
+    }
+}
+
+fn review_versions(versions: &Value, at: &str, errors: &mut Errors) {
+    let all: Vec<&str> = entries(versions).map(|(_, version)| text(version)).collect();
+    let supported = REVIEW_VERSIONS.join(", ");
+    if all.is_empty() {
+        errors.required(at, &format!("must specify one of {supported}"));
+        return;
+    }
+    for (index, version) in all.iter().enumerate() {
+        if all[..index].contains(version) {
+            errors.invalid(&format!("{at}[{index}]"), &(*version).into(), "duplicate version");
+        }
+        for message in NameRule::Label1035.check(version) {
+            errors.invalid(&format!("{at}[{index}]"), &(*version).into(), &message);
+        }
+    }
+    if !all.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
+        errors.invalid(at, versions, &format!("must include at least one of {supported}"));
+    }
+}
+
+fn webhook(webhook: &Value, at: &str, mutates: bool, errors: &mut Errors) {
+    segmented_name(webhook, at, errors);
+    for (index, rule) in entries(&webhook["rules"]) {
+        rule_with_operations(rule, &format!("{at}.rules[{index}]"), errors);
+    }
+    errors.one_of(&format!("{at}.failurePolicy"), &webhook["failurePolicy"], &["Fail", "Ignore"]);
+    errors.one_of(&format!("{at}.matchPolicy"), &webhook["matchPolicy"], &["Equivalent", "Exact"]);
+    if webhook["sideEffects"].is_null() {
+        errors.required(&format!("{at}.sideEffects"), "must specify one of None, NoneOnDryRun");
+    }
+    errors.one_of(&format!("{at}.sideEffects"), &webhook["sideEffects"], &["None", "NoneOnDryRun"]);
+    if webhook["timeoutSeconds"].as_i64().is_some_and(|seconds| !(1..=TIMEOUT_SECONDS_MAX).contains(&seconds)) {
+        let detail = format!("the timeout value must be between 1 and {TIMEOUT_SECONDS_MAX} seconds");
+        errors.invalid(&format!("{at}.timeoutSeconds"), &webhook["timeoutSeconds"], &detail);
+    }
+    selectors(webhook, at, errors);
+    if mutates {
+        let policy = &webhook["reinvocationPolicy"];
+        errors.one_of(&format!("{at}.reinvocationPolicy"), policy, &["IfNeeded", "Never"]);
+    }
+    client_config(&webhook["clientConfig"], &format!("{at}.clientConfig"), errors);
+    match_conditions(&webhook["matchConditions"], &format!("{at}.matchConditions"), &IN_CONDITIONS, errors);
+}
+
+/// Both selectors; their labels are reported at the whole map.
+pub(super) fn selectors(value: &Value, at: &str, errors: &mut Errors) {
+    for field in ["namespaceSelector", "objectSelector"] {
+        selector::selector(&value[field], &format!("{at}.{field}"), errors);
+    }
+}
+
+fn segmented_name(webhook: &Value, at: &str, errors: &mut Errors) {
+    let (name, at) = (text(&webhook["name"]), format!("{at}.name"));
+    if name.is_empty() {
+        errors.required(&at, "");
+        return;
+    }
+    let messages = NameRule::Subdomain.check(name);
+    for message in &messages {
+        errors.invalid(&at, &webhook["name"], message);
+    }
+    if messages.is_empty() && name.split('.').count() < 3 {
+        errors.invalid(&at, &webhook["name"], "should be a domain with at least three segments separated by dots");
+    }
+}
+
+/// A rule of a webhook or a policy.
+pub(super) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) {
+    let operations = format!("{at}.operations");
+    let all: Vec<&str> = entries(&rule["operations"]).map(|(_, operation)| text(operation)).collect();
+    if all.is_empty() {
+        errors.required(&operations, "");
+    }
+    if all.len() > 1 && all.contains(&"*") {
+        errors.invalid(&operations, &rule["operations"], "if '*' is present, must not specify other operations");
+    }
+    for (index, operation) in entries(&rule["operations"]) {
+        let supported = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+        errors.one_of(&format!("{operations}[{index}]"), operation, &supported);
+    }
+    for (field, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
+        let all: Vec<&str> = entries(&rule[field]).map(|(_, value)| text(value)).collect();
+        if all.is_empty() {
+            errors.required(&format!("{at}.{field}"), "");
+        }
+        if all.len() > 1 && all.contains(&"*") {
+            let detail = format!("if '*' is present, must not specify other {what}");
+            errors.invalid(&format!("{at}.{field}"), &rule[field], &detail);
+        }
+        let nameless = |(_, value): &(usize, &&str)| value.is_empty() && field == "apiVersions";
+        for (index, _) in all.iter().enumerate().filter(nameless) {
+            errors.required(&format!("{at}.{field}[{index}]"), "");
+        }
+    }
+    resources(&rule["resources"], &format!("{at}.resources"), errors);
+    errors.one_of(&format!("{at}.scope"), &rule["scope"], &["*", "Cluster", "Namespaced"]);
+}
+
+fn resources(resources: &Value, at: &str, errors: &mut Errors) {
+    let all: Vec<&str> = entries(resources).map(|(_, resource)| text(resource)).collect();
+    if all.is_empty() {
+        errors.required(at, "");
+        return;
+    }
+    for (index, _) in all.iter().enumerate().filter(|(_, resource)| resource.is_empty()) {
+        errors.required(&format!("{at}[{index}]"), "");
+    }
+    let parts = |resource: &&str| -> (String, String) {
+        let (name, sub) = resource.split_once('/').unwrap_or((resource, ""));
+        (name.to_owned(), sub.to_owned())
+    };
+    let has = |wanted: &str| all.contains(&wanted);
+    let others = all.len() > 1;
+    let whole = all.iter().filter(|resource| !resource.contains('/')).count();
+    if others && has("*/*") {
+        errors.invalid(at, resources, "if '*/*' is present, must not specify other resources");
+    } else if whole > 1 && has("*") {
+        let detail = "if '*' is present, must not specify other resources without subresources";
+        errors.invalid(at, resources, detail);
+    } else {
+        for resource in &all {
+            let (name, sub) = parts(resource);
+            if sub == "*"
+                && all.iter().any(|other| other != resource && parts(other).0 == name && !parts(other).1.is_empty())
+            {
+                let detail = format!("if '{name}/*' is present, must not specify {name}/{{subresource}}");
+                errors.invalid(at, resources, &detail);
+            }
+        }
+    }
+}
+
+fn client_config(config: &Value, at: &str, errors: &mut Errors) {
+    let (url, service) = (&config["url"], &config["service"]);
+    if url.is_string() == service.is_object() {
+        errors.required(at, "exactly one of url or service is required");
+        return;
+    }
+    if let Some(url) = url.as_str() {
+        webhook_url(url, &format!("{at}.url"), errors);
+        return;
+    }
+    let at = format!("{at}.service");
+    for field in ["name", "namespace"].into_iter().filter(|field| text(&service[*field]).is_empty()) {
+        errors.required(&format!("{at}.{field}"), &format!("service {field} is required"));
+    }
+    if service["port"].as_i64().is_some_and(|port| !(1..=65_535).contains(&port)) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.invalid(&format!("{at}.port"), &service["port"], detail);
+    }
+    if let Some(path) = service["path"].as_str() {
+        service_path(path, &format!("{at}.path"), errors);
+    }
+}
+
+fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
+    let form = "; desired format: https://host[/path]";
+    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (scheme, rest) = rest.split_once("://").unwrap_or(("", rest));
+    let host = rest.split('/').next().unwrap_or_default();
+    if scheme != "https" {
+        errors.invalid(at, &scheme.into(), &format!("'https' is the only allowed URL scheme{form}"));
+    }
+    if host.is_empty() {
+        errors.invalid(at, &host.into(), &format!("host must be specified{form}"));
+    }
+    if let Some((user, _)) = host.split_once('@') {
+        errors.invalid(at, &user.into(), "user information is not permitted in the URL");
+    }
+    if !fragment.is_empty() {
+        errors.invalid(at, &fragment.into(), "fragments are not permitted in the URL");
+    }
+    if !query.is_empty() {
+        errors.invalid(at, &query.into(), "query parameters are not permitted in the URL");
+    }
+}
+
+fn service_path(path: &str, at: &str, errors: &mut Errors) {
+    if path == "/" || path.is_empty() {
+        return;
+    }
+    if path == "//" {
+        errors.invalid(at, &path.into(), "segment[0] may not be empty");
+        return;
+    }
+    if !path.starts_with('/') {
+        errors.invalid(at, &path.into(), "must start with a '/'");
+    }
+    let inner = path.get(1..).unwrap_or_default();
+    for (index, segment) in inner.trim_end_matches('/').split('/').enumerate() {
+        if segment.is_empty() {
+            errors.invalid(at, &path.into(), &format!("segment[{index}] may not be empty"));
+            continue;
+        }
+        for failure in NameRule::Subdomain.check(segment) {
+            errors.invalid(at, &path.into(), &format!("segment[{index}]: {failure}"));
+        }
+    }
+}
+
+/// Conditions in CEL, each with a name of its own.
+pub(super) fn match_conditions(conditions: &Value, at: &str, variables: &[&str], errors: &mut Errors) {
+    let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
+    if all.len() > CONDITIONS_LEN_MAX {
+        errors.too_many(at, all.len(), CONDITIONS_LEN_MAX);
+    }
+    let mut names = Vec::new();
+    for (index, condition) in all.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        let (name, expression) = (text(&condition["name"]), text(&condition["expression"]));
+        expression_rule(expression, &format!("{at}.expression"), variables, &["bool"], errors);
+        if name.is_empty() {
+            errors.required(&format!("{at}.name"), "");
+            continue;
+        }
+        for message in check_qualified_name(name) {
+            errors.invalid(&format!("{at}.name"), &name.into(), &message);
+        }
+        if names.contains(&name) {
+            errors.duplicate(&format!("{at}.name"), &Value::from(name).to_string());
+        }
+        names.push(name);
+    }
+}
+
+/// An expression that has to be there and to compile.
+pub(super) fn expression_rule(expression: &str, at: &str, variables: &[&str], wanted: &[&str], errors: &mut Errors) {
+    if expression.trim().is_empty() {
+        errors.required(at, "");
+        return;
+    }
+    compiles(expression, at, variables, wanted, errors);
+}
+
+/// An expression that compiles, whether it is there or not.
+pub(super) fn compiles(expression: &str, at: &str, variables: &[&str], wanted: &[&str], errors: &mut Errors) {
+    if let Some(why) = problem(expression, variables, wanted) {
+        errors.invalid(at, &expression.into(), &why);
+    }
+}

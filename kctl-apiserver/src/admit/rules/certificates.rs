@@ -1,0 +1,136 @@
+//! Rules of certificate signing requests (`pkg/apis/certificates/validation`).
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+
+use super::{Errors, entries, text};
+use crate::admit::names::NameRule;
+
+const EXPIRATION_SECONDS_MIN: i64 = 600;
+/// Conditions that stay once they are there, and are always true.
+const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+pub(super) fn request(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    if !holds(&spec["request"], "CERTIFICATE REQUEST") {
+        errors.invalid("spec.request", &spec["request"], "PEM block type must be CERTIFICATE REQUEST");
+    }
+    let usages: Vec<&str> = entries(&spec["usages"]).map(|(_, usage)| text(usage)).collect();
+    if usages.is_empty() {
+        errors.required("spec.usages", "");
+    }
+    for (index, usage) in usages.iter().enumerate() {
+        let shown = Value::from(*usage);
+        errors.one_of(&format!("spec.usages[{index}]"), &shown, &USAGES);
+        if usages[..index].contains(usage) {
+            errors.duplicate(&format!("spec.usages[{index}]"), &shown.to_string());
+        }
+    }
+    signer(text(&spec["signerName"]), errors);
+    if spec["expirationSeconds"].as_i64().is_some_and(|seconds| seconds < EXPIRATION_SECONDS_MIN) {
+        let detail = format!("may not specify a duration less than {EXPIRATION_SECONDS_MIN} seconds (10 minutes)");
+        errors.invalid("spec.expirationSeconds", &spec["expirationSeconds"], &detail);
+    }
+    conditions(&object["status"]["conditions"], errors);
+    if !object["status"]["certificate"].is_null() && !holds(&object["status"]["certificate"], "CERTIFICATE") {
+        let detail = "must contain at least one CERTIFICATE PEM block";
+        errors.invalid("status.certificate", &"<certificate data>".into(), detail);
+    }
+}
+
+/// Whether bytes are PEM with such a block.
+fn holds(bytes: &Value, kind: &str) -> bool {
+    let decoded = STANDARD.decode(text(bytes)).unwrap_or_default();
+    String::from_utf8_lossy(&decoded).contains(&format!("-----BEGIN {kind}-----"))
+}
+
+fn signer(name: &str, errors: &mut Errors) {
+    let at = "spec.signerName";
+    if name.is_empty() {
+        errors.required(at, "");
+        return;
+    }
+    let shown = Value::from(name);
+    let Some((domain, path)) = name.split_once('/').filter(|(_, path)| !path.contains('/')) else {
+        let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        errors.invalid(at, &shown, detail);
+        return;
+    };
+    errors.name(at, &domain.into(), NameRule::Subdomain);
+    if !domain.contains('.') {
+        errors.invalid(at, &domain.into(), "should be a domain with at least two segments separated by dots");
+    }
+    errors.name(at, &path.into(), NameRule::Subdomain);
+    if name == "kubernetes.io/legacy-unknown" {
+        errors.invalid(at, &shown, "the legacy signerName is not allowed via this API version");
+    }
+}
+
+fn conditions(conditions: &Value, errors: &mut Errors) {
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, condition) in entries(conditions) {
+        let at = format!("status.conditions[{index}]");
+        let (kind, status) = (text(&condition["type"]), text(&condition["status"]));
+        if kind.is_empty() {
+            errors.required(&format!("{at}.type"), "");
+        }
+        if status.is_empty() {
+            errors.required(&format!("{at}.status"), "");
+        } else if LASTING.contains(&kind) {
+            errors.one_of(&format!("{at}.status"), &condition["status"], &["True"]);
+        } else {
+            errors.one_of(&format!("{at}.status"), &condition["status"], &["True", "False", "Unknown"]);
+        }
+        let other = if kind == "Approved" { "Denied" } else { "Approved" };
+        if ["Approved", "Denied"].contains(&kind) && seen.contains(&other) {
+            let detail = "Approved and Denied conditions are mutually exclusive";
+            errors.invalid("status.conditions", &kind.into(), detail);
+        }
+        if seen.contains(&kind) {
+            errors.duplicate(&format!("{at}.type"), &Value::from(kind).to_string());
+        }
+        seen.push(kind);
+    }
+}
+
+/// What a write of a subresource may not change.
+pub(super) fn fixed(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
+    let has = |object: &Value, kind: &str| entries(&object["status"]["conditions"]).any(|(_, one)| one["type"] == kind);
+    let at = "status.conditions";
+    for kind in LASTING.into_iter().filter(|kind| has(old, kind) && !has(new, kind)) {
+        errors.forbidden(at, &format!("updates may not remove a condition of type {kind:?}"));
+    }
+    let by_approval = ["Approved", "Denied"].into_iter().filter(|_| subresource != "approval");
+    for kind in by_approval.filter(|kind| has(new, kind) && !has(old, kind)) {
+        errors.forbidden(at, &format!("updates may not add a condition of type {kind:?}"));
+    }
+    let (was, is) = (&old["status"]["certificate"], &new["status"]["certificate"]);
+    if !was.is_null() && was != is {
+        errors.forbidden("status.certificate", "updates may not modify existing certificate content");
+    }
+}

@@ -1,0 +1,146 @@
+//! Rules of events: those of the core say little, those of their own group are strict
+//! (`pkg/apis/core/validation/events.go`).
+
+use serde_json::{Value, json};
+
+use super::{Errors, text};
+use crate::admit::names::check_qualified_name;
+
+/// Longest `note` or `message`.
+const NOTE_LEN_MAX: usize = 1_024;
+/// Longest reason, action or reporting instance.
+const WORD_LEN_MAX: usize = 128;
+const IMMUTABLE: &str = "field is immutable";
+
+/// What the two groups call the fields that both are judged by.
+struct Names {
+    about: &'static str,
+    note: &'static str,
+    controller: &'static str,
+}
+
+const CORE: Names = Names { about: "involvedObject", note: "message", controller: "reportingComponent" };
+const OWN: Names = Names { about: "regarding", note: "note", controller: "reportingController" };
+
+pub(super) fn core_event(object: &Value, errors: &mut Errors) {
+    namespace(object, &CORE, errors);
+    if object["eventTime"].is_string() {
+        reported(object, &CORE, errors);
+    }
+}
+
+pub(super) fn new_event(object: &Value, errors: &mut Errors) {
+    namespace(object, &OWN, errors);
+    reported(object, &OWN, errors);
+    series(&object["series"], errors);
+    if object["eventTime"].is_null() {
+        errors.required("eventTime", "");
+    }
+    let kind = text(&object["type"]);
+    if !["Normal", "Warning"].contains(&kind) {
+        errors.shown("type", "\"\"", &format!("has invalid value: {kind}"));
+    }
+    for (field, shown) in [
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        ("deprecatedSource", "source"),
+    ] {
+        let value = &object[field];
+        let is_set = match value {
+            Value::Object(source) => !source.is_empty(),
+            Value::Null => false,
+            other => *other != 0,
+        };
+        if is_set {
+            errors.shown(shown, "\"\"", "needs to be unset");
+        }
+    }
+}
+
+/// Objects without a namespace are told about in the default one.
+fn namespace(object: &Value, names: &Names, errors: &mut Errors) {
+    let (about, own) = (text(&object[names.about]["namespace"]), text(&object["metadata"]["namespace"]));
+    let expected = if about.is_empty() { "default" } else { about };
+    // Whether a kind has a namespace is known of those that say their version.
+    let is_known =
+        names.about == CORE.about || !text(&object[names.about]["apiVersion"]).is_empty() || about.is_empty();
+    if own != expected && is_known && !(about.is_empty() && own == "kube-system") {
+        errors.invalid("involvedObject.namespace", &about.into(), "does not match event.namespace");
+    }
+}
+
+fn reported(object: &Value, names: &Names, errors: &mut Errors) {
+    let controller = text(&object[names.controller]);
+    if controller.is_empty() {
+        errors.required(names.controller, "");
+    }
+    for message in check_qualified_name(controller) {
+        errors.invalid(names.controller, &controller.into(), &message);
+    }
+    for field in ["reportingInstance", "action", "reason"] {
+        let value = text(&object[field]);
+        if value.is_empty() {
+            errors.required(field, "");
+        } else if value.len() > WORD_LEN_MAX {
+            errors.shown(field, "\"\"", &format!("can have at most {WORD_LEN_MAX} characters"));
+        }
+    }
+    if text(&object[names.note]).len() > NOTE_LEN_MAX {
+        errors.shown("message", "\"\"", &format!("can have at most {NOTE_LEN_MAX} characters"));
+    }
+}
+
+fn series(series: &Value, errors: &mut Errors) {
+    if !series.is_object() {
+        return;
+    }
+    if series["count"].as_i64().unwrap_or(0) < 2 {
+        errors.shown("series.count", "\"\"", "should be at least 2");
+    }
+    if series["lastObservedTime"].is_null() {
+        errors.required("series.lastObservedTime", "");
+    }
+}
+
+/// What a new event may not change: everything but its series.
+pub(super) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
+    if old["regarding"] != new["regarding"] {
+        errors.shown("involvedObject", &shown(&new["regarding"]), IMMUTABLE);
+    }
+    for (field, name) in [
+        ("reason", "reason"),
+        ("note", "message"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        ("reason", "reason"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ] {
+        if old[field] != new[field] {
+            errors.invalid(name, &new[field], IMMUTABLE);
+        }
+    }
+    if old["related"] != new["related"] {
+        errors.shown("related", &shown(&new["related"]), IMMUTABLE);
+    }
+}
+
+/// A reference as Go writes the internal type.
+fn shown(reference: &Value) -> String {
+    let fields = [
+        ("Kind", "kind"),
+        ("Namespace", "namespace"),
+        ("Name", "name"),
+        ("UID", "uid"),
+        ("APIVersion", "apiVersion"),
+        ("ResourceVersion", "resourceVersion"),
+        ("FieldPath", "fieldPath"),
+    ];
+    let shown = fields.map(|(go, name)| format!("{:?}:{}", go, json!(text(&reference[name]))));
+    format!("{{{}}}", shown.join(","))
+}

@@ -1,0 +1,296 @@
+//! One object in several versions of its kind: what is stored, and what is asked for.
+//!
+//! Events of both groups are one table, stored as those of the core. Custom objects are renamed, or converted by the
+//! webhook of their definition (`apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    admission,
+    kinds::Resource,
+    request::Call,
+    session::{Question, Reply},
+    status::Refusal,
+    store::{Key, State},
+};
+
+/// What a conversion webhook has.
+const TIMEOUT_SECONDS: u64 = 30;
+const REVIEW: &str = "apiextensions.k8s.io/v1";
+
+/// How an object gets into the version of a resource.
+pub(super) enum Way {
+    /// It is in this version.
+    Same,
+    /// This is it.
+    Done(Value),
+    /// The webhook of the definition is asked.
+    Ask,
+}
+
+pub(super) fn way(to: &Resource, object: &Value) -> Way {
+    let wanted = to.api_version();
+    if object["apiVersion"] == wanted.as_str() {
+        return Way::Same;
+    }
+    if to.custom.as_ref().is_some_and(|custom| custom.conversion["strategy"] == "Webhook") {
+        return Way::Ask;
+    }
+    if to.of.resource == "events" && to.custom.is_none() {
+        return Way::Done(event(&wanted, object));
+    }
+    let mut renamed = object.clone();
+    renamed["apiVersion"] = wanted.into();
+    Way::Done(renamed)
+}
+
+/// The stored object that a call is about, in the version that it asks for.
+///
+/// # Errors
+/// The webhook of the definition fails, or its answer is still waited for.
+pub(super) fn find(state: &State, call: &Call) -> Result<Option<Arc<Value>>, Refusal> {
+    find_at(state, call, &call.key())
+}
+
+pub(super) fn find_at(state: &State, call: &Call, key: &Key) -> Result<Option<Arc<Value>>, Refusal> {
+    let Some(object) = state.get(&call.resource.of, key) else { return Ok(None) };
+    all_shown(state, call, vec![object]).map(|mut all| all.pop())
+}
+
+/// Whoever writes an event by one group takes nothing over from those who have written it by the other.
+pub(super) fn forget_other_group(resource: &Resource, object: &mut Value) {
+    if resource.of.resource == "events"
+        && resource.custom.is_none()
+        && let Some(managed) = object["metadata"]["managedFields"].as_array_mut()
+    {
+        managed.retain(|entry| entry["apiVersion"] == resource.api_version().as_str());
+    }
+}
+
+/// Objects in the version that a call asks for: one question for all of them.
+///
+/// # Errors
+/// As [`find`].
+pub(super) fn all_shown(state: &State, call: &Call, objects: Vec<Arc<Value>>) -> Result<Vec<Arc<Value>>, Refusal> {
+    convert_all(state, call, &call.resource, objects)
+}
+
+/// A written object as it is stored, and how it is read again from there by the writer.
+pub(super) struct Kept {
+    pub(super) stored: Value,
+    /// Nothing when it is read as it is stored.
+    shown: Option<Value>,
+}
+
+impl Kept {
+    /// What the writer is answered, once it is stored.
+    pub(super) fn answer(self, stored: Arc<Value>) -> Arc<Value> {
+        let Some(mut shown) = self.shown else { return stored };
+        shown["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+        shown.into()
+    }
+}
+
+/// A written object in the version in which it is stored, and back: all is known before anything is written.
+///
+/// # Errors
+/// As [`find`].
+pub(super) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, Refusal> {
+    let resource = &call.resource;
+    let home = match &resource.custom {
+        Some(custom) if custom.conversion["strategy"] == "Webhook" => {
+            state.registry.get(&resource.of.group, &custom.storage, &resource.of.resource)
+        }
+        None if resource.of.resource == "events" => state.registry.get("", "v1", "events"),
+        _ => None,
+    };
+    match home.filter(|home| home.api_version() != resource.api_version()) {
+        None => Ok(Kept { stored: object, shown: None }),
+        Some(home) => {
+            let stored = convert(state, call, &home, &object)?;
+            let shown = convert(state, call, resource, &stored)?;
+            Ok(Kept { stored, shown: Some(shown) })
+        }
+    }
+}
+
+/// An object in the version of a resource.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn convert(state: &State, call: &Call, to: &Resource, object: &Value) -> Result<Value, Refusal> {
+    let mut all = convert_all(state, call, to, vec![Arc::new(object.clone())])?;
+    Ok(all.pop().map(Arc::unwrap_or_clone).unwrap_or_default())
+}
+
+fn convert_all(
+    state: &State,
+    call: &Call,
+    to: &Resource,
+    mut objects: Vec<Arc<Value>>,
+) -> Result<Vec<Arc<Value>>, Refusal> {
+    let mut open = Vec::new();
+    for (index, object) in objects.iter_mut().enumerate() {
+        match way(to, object) {
+            Way::Same => {}
+            Way::Done(converted) => *object = converted.into(),
+            Way::Ask => open.push(index),
+        }
+    }
+    if open.is_empty() {
+        return Ok(objects);
+    }
+    let asked: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
+    let question = question(state, to, &asked)?;
+    let reply = call.session.ask(question)?;
+    let converted = converted(to, &asked, &reply)?;
+    for (index, object) in open.into_iter().zip(converted) {
+        objects[index] = object.into();
+    }
+    Ok(objects)
+}
+
+/// The review that asks for these objects in the version of a resource.
+///
+/// # Errors
+/// The service of the webhook is not there.
+pub(super) fn question(state: &State, to: &Resource, objects: &[&Value]) -> Result<Question, Refusal> {
+    let conversion = to.custom.as_ref().map_or(&Value::Null, |custom| &custom.conversion["webhook"]);
+    let unversioned = |object: &&Value| {
+        let mut object = Value::clone(object);
+        object["metadata"].as_object_mut().map(|meta| meta.remove("resourceVersion"));
+        object
+    };
+    let objects_sent: Vec<Value> = objects.iter().map(unversioned).collect();
+    let review = json!({
+        "kind": "ConversionReview",
+        "apiVersion": REVIEW,
+        "request": { "desiredAPIVersion": to.api_version(), "objects": objects_sent },
+        "response": { "uid": "", "convertedObjects": null, "result": { "metadata": {} } },
+    });
+    let address = admission::to_client_config(state, &conversion["clientConfig"], TIMEOUT_SECONDS);
+    Ok(Question { review, ..address.map_err(|why| failed(objects, &why))? })
+}
+
+/// As Go writes the kind of an object.
+fn kind_of(objects: &[&Value]) -> String {
+    let text = |field: &str| objects.first().map_or("", |object| object[field].as_str().unwrap_or_default());
+    format!("{}, Kind={}", text("apiVersion"), text("kind"))
+}
+
+fn refusal(objects: &[&Value], what: &str) -> Refusal {
+    let message = format!("conversion webhook for {} {what}", kind_of(objects));
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+}
+
+fn failed(objects: &[&Value], why: &str) -> Refusal {
+    refusal(objects, &format!("failed: {why}"))
+}
+
+/// The objects of an answer; of their metadata only labels and annotations may be others.
+///
+/// # Errors
+/// The webhook has failed, or has answered something else.
+pub(super) fn converted(to: &Resource, asked: &[&Value], reply: &Reply) -> Result<Vec<Value>, Refusal> {
+    let body = admission::body(reply, REVIEW, "ConversionReview").map_err(|why| failed(asked, &why))?;
+    let response = &body["response"];
+    let uid = response["uid"].as_str().unwrap_or_default();
+    if uid != reply.uid {
+        return Err(failed(asked, &format!("expected response.uid={:?}, got {uid:?}", reply.uid)));
+    }
+    let (status, message) = (&response["result"]["status"], &response["result"]["message"]);
+    if status != "Success" {
+        let status = status.as_str().unwrap_or_default();
+        let why = match message.as_str().unwrap_or_default() {
+            "" => format!("response.result.status was '{status}', not 'Success'"),
+            message => message.to_owned(),
+        };
+        return Err(failed(asked, &why));
+    }
+    let objects = response["convertedObjects"].as_array().cloned().unwrap_or_default();
+    if objects.len() != asked.len() {
+        return Err(refusal(asked, &format!("returned {} objects, expected {}", objects.len(), asked.len())));
+    }
+    let checked = objects.into_iter().zip(asked).enumerate().map(|(index, (object, original))| {
+        restored(to, original, object).map_err(|why| match why {
+            Wrong::Version(why) => refusal(asked, &format!("returned invalid object at index {index}: {why}")),
+            Wrong::Metadata(why) => refusal(asked, &format!("returned invalid object: {why}")),
+        })
+    });
+    checked.collect()
+}
+
+enum Wrong {
+    Version(String),
+    Metadata(String),
+}
+
+/// A converted object with the metadata of the original.
+fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value, Wrong> {
+    let (wanted, found) = (to.api_version(), object["apiVersion"].as_str().unwrap_or_default().to_owned());
+    if found != wanted {
+        return Err(Wrong::Version(format!("invalid groupVersion (expected {wanted}, received {found})")));
+    }
+    let (kind, given) = (to.kind(), object["kind"].as_str().unwrap_or_default());
+    if kind != given {
+        return Err(Wrong::Version(format!("invalid kind (expected {kind}, received {given})")));
+    }
+    for (field, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let text = |object: &Value| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let (was, is) = (text(original), text(&object));
+        if was != is {
+            return Err(Wrong::Metadata(format!("must have the same {name}: {was} != {is}")));
+        }
+    }
+    let mut meta = original["metadata"].clone();
+    for field in ["labels", "annotations"] {
+        match object["metadata"][field].take() {
+            Value::Null => drop(meta.as_object_mut().and_then(|meta| meta.remove(field))),
+            given => meta[field] = given,
+        }
+    }
+    object["metadata"] = meta;
+    Ok(object)
+}
+
+/// Fields that events of the core and of their own group call otherwise (`pkg/apis/events/v1/conversion.go`).
+const EVENT_FIELDS: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+];
+
+/// Fields that events of the core have even when they are empty, and those of the group have not.
+const WRITTEN_EMPTY: [&str; 2] = ["reportingComponent", "reportingInstance"];
+
+fn event(wanted: &str, object: &Value) -> Value {
+    let to_core = wanted == "v1";
+    let names = |name: &str| {
+        let mut known = EVENT_FIELDS.iter();
+        known
+            .find_map(
+                |(core, own)| if to_core { (*own == name).then_some(*core) } else { (*core == name).then_some(*own) },
+            )
+            .unwrap_or(name)
+            .to_owned()
+    };
+    let fields = object.as_object().into_iter().flatten().map(|(name, value)| (names(name), value.clone()));
+    let mut event: Map<String, Value> = fields.collect();
+    event.insert("apiVersion".into(), wanted.into());
+    for name in WRITTEN_EMPTY {
+        let name = if to_core { name.to_owned() } else { names(name) };
+        if to_core {
+            event.entry(name).or_insert_with(|| "".into());
+        } else if event.get(&name).is_some_and(|value| value == "") {
+            event.remove(&name);
+        }
+    }
+    Value::Object(event)
+}

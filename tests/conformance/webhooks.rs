@@ -1,0 +1,104 @@
+//! What no recording shows of webhooks: that they are called over TLS, and what happens while they are asked.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt, Full};
+use kctl_apiserver::ApiServer;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::hook::Hook;
+
+async fn ask(server: &ApiServer, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, media);
+    let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+    let response = server.service().oneshot(request.body(Full::new(body)).unwrap()).await.unwrap();
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn configure(server: &ApiServer, kind: &str, client_config: Value, operations: &[&str]) {
+    let path = format!("/apis/admissionregistration.k8s.io/v1/{}s", kind.to_lowercase());
+    let rule =
+        json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": operations, "resources": ["configmaps"] });
+    let webhook = json!({ "name": "a.example.com", "clientConfig": client_config, "rules": [rule], "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "timeoutSeconds": 5 });
+    let body = json!({ "metadata": { "name": "a" }, "webhooks": [webhook] });
+    assert_eq!(ask(server, "POST", &path, &body).await.0, 201);
+}
+
+#[tokio::test]
+async fn a_webhook_on_a_socket_is_called_over_tls_and_its_certificate_is_checked() {
+    let (url, trusted) = Hook::default().serve().await;
+    let (_, other) = Hook::default().serve().await;
+    for (bundle, expected) in [(trusted, 403), (other, 500)] {
+        let server = ApiServer::on_system_time();
+        let config = json!({ "url": format!("{url}/deny-forbidden"), "caBundle": bundle });
+        configure(&server, "ValidatingWebhookConfiguration", config, &["CREATE"]).await;
+        let (code, answer) = ask(&server, "POST", CONFIG_MAPS, &json!({ "metadata": { "name": "a" } })).await;
+        assert_eq!(code, expected, "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_asked_again_about_an_object_that_has_changed_meanwhile() {
+    let server = ApiServer::new();
+    let (n_asked, inner) = (Arc::new(AtomicUsize::new(0)), server.clone());
+    let counted = n_asked.clone();
+    server.serve_webhook("hook.example.com", move |request: Request<Bytes>| {
+        let (server, n_asked) = (inner.clone(), counted.clone());
+        async move {
+            // The first time somebody else is faster; no lock is held, or this would never end.
+            if n_asked.fetch_add(1, Ordering::SeqCst) == 0 {
+                let written =
+                    ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "other": "x" } })).await;
+                assert_eq!(written.0, 200, "{}", written.1);
+            }
+            let review: Value = serde_json::from_slice(request.body()).unwrap();
+            let response = json!({ "uid": review["request"]["uid"], "allowed": true });
+            let answer =
+                json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response });
+            Response::new(answer.to_string().into())
+        }
+    });
+    assert_eq!(ask(&server, "POST", CONFIG_MAPS, &json!({ "metadata": { "name": "a" } })).await.0, 201);
+    configure(&server, "ValidatingWebhookConfiguration", json!({ "url": "https://hook.example.com" }), &["UPDATE"])
+        .await;
+    let (code, answer) = ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "mine": "y" } })).await;
+    assert_eq!((code, &answer["data"]), (200, &json!({ "mine": "y", "other": "x" })));
+    // Mine, the other's in between, and mine again.
+    assert_eq!(n_asked.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_uids_and_generated_names_are_those_that_the_webhook_has_seen() {
+    let server = ApiServer::new();
+    let seen = Arc::new(parking_lot::Mutex::new(Value::Null));
+    let keep = seen.clone();
+    server.serve_webhook("webhook.default.svc", move |request: Request<Bytes>| {
+        let review: Value = serde_json::from_slice(request.body()).unwrap();
+        *keep.lock() = review["request"]["object"]["metadata"].clone();
+        let response = json!({ "uid": review["request"]["uid"], "allowed": true });
+        let answer = json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response });
+        async move {
+            tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+            Response::new(answer.to_string().into())
+        }
+    });
+    let config = json!({ "service": { "namespace": "default", "name": "webhook" } });
+    configure(&server, "ValidatingWebhookConfiguration", config, &["CREATE"]).await;
+    let (code, answer) = ask(&server, "POST", CONFIG_MAPS, &json!({ "metadata": { "generateName": "a-" } })).await;
+    assert_eq!(code, 201, "{answer}");
+    for field in ["name", "uid", "creationTimestamp"] {
+        assert_eq!(answer["metadata"][field], seen.lock()[field], "{field}");
+    }
+}
