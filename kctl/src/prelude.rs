@@ -30,7 +30,7 @@ pub use kctl_runtime::{
     handler::predicate::{annotations_changed, generation_changed, labels_changed},
     key::Key,
     reconcile::{
-        Action, Conditions, Context, Creates, Deletes, Finalize, Owned, Owns, Patches, Reads, Reconcile, Result,
+        Action, Cluster, Conditions, Context, Creates, Deletes, Finalize, Owned, Owns, Patches, Reads, Reconcile, Result,
         ResultExt,
     },
     store::{Change, Store},

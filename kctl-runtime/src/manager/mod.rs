@@ -188,7 +188,7 @@ impl Manager {
         self.metrics.declare(&spec.name);
         let writer = Writer::new(&self.name).permit(self.permit.clone());
         let (recorder, sending) =
-            Recorder::new(self.client.clone(), &self.name, self.clock.clone(), self.permit.clone());
+            Recorder::new(self.client_of(&spec.primary.cluster).clone(), &self.name, self.clock.clone(), self.permit.clone());
         self.recorders.push(Box::pin(sending));
         let env = Arc::new(Env {
             spec,
@@ -220,6 +220,11 @@ impl Manager {
         })
     }
 
+    /// The client of a cluster; the one that the program is started against has an empty name.
+    fn client_of(&self, cluster: &str) -> &Client {
+        self.clusters.get(cluster).unwrap_or(&self.client)
+    }
+
     fn source(&mut self, spec: &ControllerSpec, relation: &RelationSpec) -> Arc<Source> {
         let mut namespaces = if relation.namespaced { spec.namespaces.clone() } else { Vec::new() };
         namespaces.sort();
@@ -232,9 +237,9 @@ impl Manager {
             labels: relation.labels.clone(),
             fields: relation.fields.clone(),
         };
-        let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client);
+        let client = self.client_of(&relation.cluster).clone();
         let source = self.sources.entry(identity.clone()).or_insert_with(|| {
-            Arc::new(Source::new(client.clone(), identity, Arc::new(SharedStore::of_scopes(n_scopes))))
+            Arc::new(Source::new(client, identity, Arc::new(SharedStore::of_scopes(n_scopes))))
         });
         source.add_check(relation.check.clone());
         for (name, values) in &relation.indexes {
