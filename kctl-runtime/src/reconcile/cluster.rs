@@ -3,7 +3,11 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use super::{Controller, Env, Live, Objects};
-use crate::{__private::Seal, object::Object, object::Stored, store::Store};
+use crate::{
+    __private::{NoKind, NorThis, Seal},
+    object::{Object, Stored},
+    store::Store,
+};
 
 /// A cluster beside the one that the program is started against, as a type: with `on = Edge`, one kind can be declared on
 /// several clusters, and `cx.cluster(Edge)` reads and writes the one that is meant.
@@ -69,6 +73,18 @@ pub trait WritesOn<M, K>: Controller {
     type Grant;
     #[doc(hidden)]
     const SEAL: Seal;
+}
+
+// With these, rustc says which kind is not declared on which cluster; without them, that `objects` does not exist.
+#[diagnostic::do_not_recommend]
+impl<C: Controller, M> WritesOn<M, NoKind> for C {
+    type Grant = NoKind;
+    const SEAL: Seal = Seal;
+}
+#[diagnostic::do_not_recommend]
+impl<C: Controller, M> WritesOn<M, NorThis> for C {
+    type Grant = NorThis;
+    const SEAL: Seal = Seal;
 }
 
 /// A controller that declares `reads = K(live, on = M)`.
