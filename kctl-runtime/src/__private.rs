@@ -14,8 +14,8 @@ pub use serde_json;
 pub use crate::{
     allows, owns_nothing,
     reconcile::{
-        Action, Allows, Caches, CachesOn, Cluster, Context, Controller, Declares, DeclaresFinalizer, Finalize, FinalizeFn,
-        FunctionController, ReadsLive, ReadsLiveOn, Reconcile, Result, Writes, WritesOn, verb,
+        Action, Allows, Caches, CachesOn, Cluster, Context, Controller, Declares, DeclaresFinalizer, Finalize,
+        FinalizeFn, FunctionController, ReadsLive, ReadsLiveOn, Reconcile, Result, Writes, WritesOn, verb,
     },
     spec::{ControllerSpec, Relation, SpecBuilder},
     spec_of, writes_nothing,

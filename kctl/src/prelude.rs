@@ -30,8 +30,8 @@ pub use kctl_runtime::{
     handler::predicate::{annotations_changed, generation_changed, labels_changed},
     key::Key,
     reconcile::{
-        Action, Cluster, Conditions, Context, Creates, Deletes, Finalize, Owned, Owns, Patches, Reads, Reconcile, Result,
-        ResultExt,
+        Action, Cluster, Conditions, Context, Creates, Deletes, Finalize, Owned, Owns, Patches, Reads, Reconcile,
+        Result, ResultExt,
     },
     store::{Change, Store},
 };

@@ -307,7 +307,8 @@ fn what_is_owned_is_where_the_primary_is(model: &Model, errors: &mut Errors) {
         if text(&relation.on) != primary {
             let kind = relation.kind.to_token_stream();
             let what = format!("`{kind}` cannot be owned on another cluster: owner references do not cross clusters");
-            let help = format!("write `watches = {kind}(map = f, on = …)` with the verbs that are used, or remove `on`");
+            let help =
+                format!("write `watches = {kind}(map = f, on = …)` with the verbs that are used, or remove `on`");
             errors.push(&relation.on, 41, &what, &help);
         }
     }

@@ -190,15 +190,11 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let owns = relation.role == "owns";
     let declares = if owns { "Declares" } else { "Writes" };
     let on = cluster_alias(index, relation);
-    let permission = |name: &str| match &on {
-        Some(on) => {
-            let name = format_ident!("{name}On");
-            quote!(__p::#name<#on, #kind>)
-        }
-        None => {
-            let name = format_ident!("{name}");
-            quote!(__p::#name<#kind>)
-        }
+    let suffix = if on.is_some() { "On" } else { "" };
+    let on = on.map(|on| quote!(#on,));
+    let permission = |name: &str| {
+        let name = format_ident!("{name}{suffix}");
+        quote!(__p::#name<#on #kind>)
     };
     let (reads, declares) = (permission(reads), permission(declares));
     let verbs = if owns && relation.verbs.is_empty() {

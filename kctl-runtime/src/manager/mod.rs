@@ -187,8 +187,12 @@ impl Manager {
         let queue = WorkQueue::observed(QueueConfig { backoff }, self.metrics.of_queue(&spec.name));
         self.metrics.declare(&spec.name);
         let writer = Writer::new(&self.name).permit(self.permit.clone());
-        let (recorder, sending) =
-            Recorder::new(self.client_of(&spec.primary.cluster).clone(), &self.name, self.clock.clone(), self.permit.clone());
+        let (recorder, sending) = Recorder::new(
+            self.client_of(&spec.primary.cluster).clone(),
+            &self.name,
+            self.clock.clone(),
+            self.permit.clone(),
+        );
         self.recorders.push(Box::pin(sending));
         let env = Arc::new(Env {
             spec,
@@ -238,9 +242,10 @@ impl Manager {
             fields: relation.fields.clone(),
         };
         let client = self.client_of(&relation.cluster).clone();
-        let source = self.sources.entry(identity.clone()).or_insert_with(|| {
-            Arc::new(Source::new(client, identity, Arc::new(SharedStore::of_scopes(n_scopes))))
-        });
+        let source = self
+            .sources
+            .entry(identity.clone())
+            .or_insert_with(|| Arc::new(Source::new(client, identity, Arc::new(SharedStore::of_scopes(n_scopes)))));
         source.add_check(relation.check.clone());
         for (name, values) in &relation.indexes {
             source.store().add_index(name, values.clone());

@@ -1,5 +1,8 @@
 //! One kind on several clusters.
-use kctl::{prelude::*, reconcile::{CachesOn, MayPatch, WritesOn}};
+use kctl::{
+    prelude::*,
+    reconcile::{CachesOn, MayPatch, WritesOn},
+};
 
 pub(crate) struct Edge;
 impl Cluster for Edge {
