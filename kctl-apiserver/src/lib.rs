@@ -32,9 +32,11 @@ mod status;
 mod store;
 pub mod table;
 mod verbs;
+mod workloads;
 
 pub use kubelet::Kubelet;
 pub use request::User;
 #[cfg(feature = "serve")]
 pub use serve::{Listening, ServeOptions};
 pub use server::{ApiServer, Body, InProcess, RequestRecord};
+pub use workloads::Workloads;

@@ -27,6 +27,7 @@ use crate::{
     status::{GroupResource, Refusal},
     store::{Key, State},
     verbs::{self, Answer, Payload},
+    workloads::Workloads,
 };
 
 /// Longest body of a request, as the real server has it.
@@ -129,6 +130,12 @@ impl ApiServer {
         Kubelet::on(kube::Client::new(self.service(), "default"), "kctl-node", clock)
     }
 
+    /// Simulated controllers of Deployments and `ReplicaSets` on this server: `run` them.
+    pub fn workloads(&self) -> Workloads {
+        let clock = self.state.lock().clock;
+        Workloads::on(kube::Client::new(self.service(), "default"), clock)
+    }
+
     /// How many objects the garbage collector has still to look at.
     pub fn pending(&self) -> usize {
         controllers::pending(&self.state)
@@ -164,6 +171,12 @@ impl ApiServer {
     pub fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let key: Key = (namespace.into(), name.into());
         self.state.lock().get(&GroupResource::new(group, resource), &key)
+    }
+
+    /// All objects of a resource as they are stored, by namespace and name.
+    pub fn objects(&self, group: &str, resource: &str) -> Vec<Arc<Value>> {
+        let of = GroupResource::new(group, resource);
+        self.state.lock().table(&of).range(None, None).map(|(_, object)| object.clone()).collect()
     }
 
     /// Whose token this is: of a service account, by its `token` subresource.

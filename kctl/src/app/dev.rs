@@ -1,12 +1,13 @@
 //! `dev`: the app against an embedded API server with a simulated kubelet.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use kctl_apiserver::{ApiServer, Kubelet, RequestRecord, ServeOptions, User};
+use kctl_apiserver::{ApiServer, RequestRecord, ServeOptions, User};
 use kctl_runtime::{
     manager::View,
     manifest::{self, RbacOptions},
     reconcile::{Error, Result, ResultExt},
+    source::Identity,
     spec::Role,
 };
 use kube::Client;
@@ -19,9 +20,12 @@ use super::{
     cli::{DevOptions, Format, print},
     files::{self, FromFile},
     run,
+    simulation::Simulation,
 };
 use crate::testing::Refusals;
 
+/// On printed objects: the cluster that they are on.
+const CLUSTER: &str = "kctl.dev/cluster";
 /// How often it is looked whether anything is left to do.
 const IDLE_POLL: Duration = Duration::from_millis(20);
 /// So many quiet looks in a row are idle: an event may be on its way between server and cache.
@@ -29,7 +33,7 @@ const IDLE_POLLS: u32 = 5;
 
 pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
     run::log(run::Times::Hidden);
-    let objects = files::read(&options.files)?;
+    let objects = files::read_or(&options.files, app.dev_objects.as_deref())?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
     if let Some(folder) = &options.data {
@@ -48,8 +52,11 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
             }
         });
     }
-    print_writes(&app, &server);
+    print_writes(&app, &server, "");
     let world = World::on(server, &app).await?;
+    for other in &world.others {
+        print_writes(&app, &other.server, &other.name);
+    }
     files::apply(&world.client, &objects).await?;
     if !options.until_idle {
         run::stopped().await;
@@ -87,8 +94,11 @@ async fn serve(app: &App, server: &ApiServer, options: &DevOptions) -> Result<im
 }
 
 /// A line for each thing that a controller does.
-fn print_writes(app: &App, server: &ApiServer) {
-    let (name, user) = (app.name.clone(), user_of(app).name);
+fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
+    let (mut name, user) = (app.name.clone(), user_of(app).name);
+    if !cluster.is_empty() {
+        name += &format!(" on {cluster}");
+    }
     server.observe(move |request| {
         if request.user != user || ["get", "list", "watch"].contains(&request.verb) {
             return;
@@ -122,13 +132,22 @@ async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) ->
     Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
 }
 
+/// A cluster beside the one that the app is started against.
+pub(crate) struct Other {
+    pub(crate) name: String,
+    /// An administrator.
+    pub(crate) client: Client,
+    pub(crate) server: ApiServer,
+    simulation: Simulation,
+}
+
 /// An app that runs on an API server of its own.
 pub(crate) struct World {
     pub(crate) server: ApiServer,
-    kubelet: Kubelet,
+    simulation: Simulation,
     pub(crate) client: Client,
-    /// Administrators of the other clusters, by name.
-    pub(crate) others: Vec<(String, Client)>,
+    /// The other clusters by name.
+    pub(crate) others: Vec<Other>,
     pub(crate) view: View,
     /// What the app's role did not allow, on each cluster.
     pub(crate) refusals: Vec<Refusals>,
@@ -151,9 +170,7 @@ impl World {
     pub(crate) async fn with_role(server: ApiServer, app: &App, role: &Grants) -> Result<Self> {
         let client = Client::new(server.service(), "default");
         let mut tasks = JoinSet::new();
-        tasks.spawn(server.controllers());
-        let kubelet = server.kubelet();
-        tasks.spawn(kubelet.clone().run());
+        let simulation = Simulation::of_pods(&server, &mut tasks);
         let clock = server.clone();
         let (own, refusals) = as_role(&server, app, role, "").await?;
         let mut refusals = vec![refusals];
@@ -163,9 +180,13 @@ impl World {
             let other = ApiServer::new();
             let (there, refused) = as_role(&other, app, role, name).await?;
             refusals.push(refused);
-            tasks.spawn(other.controllers());
             clusters.push((name.clone(), there));
-            others.push((name.clone(), Client::new(other.service(), "default")));
+            others.push(Other {
+                name: name.clone(),
+                client: Client::new(other.service(), "default"),
+                simulation: Simulation::of_workloads(&other, &mut tasks),
+                server: other,
+            });
         }
         let manager = app.manager_at(own, clusters, Arc::new(move || clock.now())).await?;
         let view = manager.view();
@@ -174,7 +195,7 @@ impl World {
                 tracing::error!(%error, "the controllers no longer run");
             }
         });
-        Ok(Self { server, kubelet, client, others, view, refusals, _tasks: tasks })
+        Ok(Self { server, simulation, client, others, view, refusals, _tasks: tasks })
     }
 
     /// Returns once nothing is left to do.
@@ -183,18 +204,14 @@ impl World {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
                 tokio::time::sleep(IDLE_POLL).await;
-                let idle = self.view.is_idle() && self.simulation_is_idle();
+                let others = self.others.iter().map(|other| &other.simulation);
+                let simulated = std::iter::once(&self.simulation).chain(others).all(Simulation::is_idle);
+                let idle = self.view.is_idle() && simulated;
                 quiet = if idle { quiet + 1 } else { 0 };
             }
         };
         let timed = tokio::time::timeout(timeout, quiet).await;
         timed.map_err(|_elapsed| Error::from(self.busy(timeout)))
-    }
-
-    /// Nothing is left to collect, and no pod waits for something that will happen.
-    fn simulation_is_idle(&self) -> bool {
-        let seen = self.kubelet.seen() >= self.server.revision_of("", "pods");
-        seen && self.kubelet.pending() == 0 && self.server.pending() == 0
     }
 
     fn busy(&self, timeout: Duration) -> String {
@@ -212,26 +229,47 @@ impl World {
         text
     }
 
-    /// The applied objects and those of kinds that controllers own, by kind, namespace and name.
+    /// The applied objects, those of kinds that controllers own, and on other clusters those of kinds that they create, with
+    /// what was simulated of them; by cluster, kind, namespace and name.
     async fn objects(&self, app: &App, applied: &[FromFile]) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for file in applied {
             objects.push(files::get(&self.client, &file.object).await?);
         }
-        let owned: Vec<_> = app
+        let made: BTreeSet<_> = app
             .specs()
             .into_iter()
             .flat_map(|spec| spec.relations)
-            .filter(|relation| relation.role == Role::Owned)
-            .map(|relation| relation.kind)
+            .filter(|relation| match relation.role {
+                Role::Owned => true,
+                _ => !relation.cluster.is_empty() && relation.verbs.contains(&"create"),
+            })
+            .map(|relation| (relation.cluster, relation.kind.plural, relation.kind.group))
             .collect();
-        let sources = self.view.sources().iter().filter(|source| owned.contains(&source.identity().kind));
-        for object in sources.flat_map(|source| source.store().all()) {
-            objects.push(serde_json::from_str(object.json())?);
+        let is_made = |identity: &Identity| {
+            made.contains(&(identity.cluster.clone(), identity.kind.plural.clone(), identity.kind.group.clone()))
+        };
+        for source in self.view.sources().iter().filter(|source| is_made(source.identity())) {
+            for object in source.store().all() {
+                let object: Value = serde_json::from_str(object.json())?;
+                objects.push(on_cluster(object, &source.identity().cluster));
+            }
+        }
+        for other in &self.others {
+            for pod in other.server.objects("", "pods") {
+                objects.push(on_cluster(Value::clone(&pod), &other.name));
+            }
         }
         let place = |object: &Value| {
             let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-            [field("/kind"), field("/metadata/namespace"), field("/metadata/name"), field("/metadata/uid")]
+            let cluster = format!("/metadata/annotations/{}", CLUSTER.replace('/', "~1"));
+            [
+                field(&cluster),
+                field("/kind"),
+                field("/metadata/namespace"),
+                field("/metadata/name"),
+                field("/metadata/uid"),
+            ]
         };
         for object in &mut objects {
             // Who wrote which field is for machines; kubectl leaves it out as well.
@@ -241,4 +279,12 @@ impl World {
         objects.dedup_by_key(|object| place(object));
         Ok(objects)
     }
+}
+
+/// Says where an object is, unless it is on the cluster that the app is started against.
+fn on_cluster(mut object: Value, cluster: &str) -> Value {
+    if !cluster.is_empty() {
+        object["metadata"]["annotations"][CLUSTER] = cluster.into();
+    }
+    object
 }

@@ -116,7 +116,7 @@ impl Trial {
     /// An administrator's client of another cluster (`App::cluster`), where it is an embedded one.
     pub fn cluster(&self, name: &str) -> Option<Client> {
         let Server::Embedded(world) = &self.server else { return None };
-        world.others.iter().find(|(known, _)| known == name).map(|(_, client)| client.clone())
+        world.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
     }
 
     /// Returns once nothing is left to do.
