@@ -29,19 +29,19 @@ macro_rules! execution {
     ($controller:ident, $member:ident) => {
         /// Brings the works of a member to it.
         #[controller(
-                    of = Work,
-                    watches = Deployment(create, update, delete, map = work_of, selector = WORK, on = $member),
-                    watches = Service(create, update, delete, map = work_of, selector = WORK, on = $member),
-                    watches = ConfigMap(create, update, delete, map = work_of, selector = WORK, on = $member),
-                    watches = Secret(create, update, delete, map = work_of, selector = WORK, on = $member),
-                    watches = Pod(create, update, delete, map = work_of, selector = WORK, on = $member),
-                    reads = Namespace(create, on = $member),
-                    watches = MemberCluster(map = works_of),
-                    primary(selector = format!("{CLUSTER}={}", $member::NAME)),
-                    finalizer = "fleet.example.com/execution",
-                    backoff("1s", max = "30s"),
-                    name = $member::NAME
-                )]
+                            of = Work,
+                            watches = Deployment(create, update, delete, map = work_of, selector = WORK, on = $member),
+                            watches = Service(create, update, delete, map = work_of, selector = WORK, on = $member),
+                            watches = ConfigMap(create, update, delete, map = work_of, selector = WORK, on = $member),
+                            watches = Secret(create, update, delete, map = work_of, selector = WORK, on = $member),
+                            watches = Pod(create, update, delete, map = work_of, selector = WORK, on = $member),
+                            reads = Namespace(create, on = $member),
+                            watches = MemberCluster(map = works_of),
+                            primary(selector = format!("{CLUSTER}={}", $member::NAME)),
+                            finalizer = "fleet.example.com/execution",
+                            backoff("1s", max = "30s"),
+                            name = $member::NAME
+                        )]
         pub(crate) struct $controller;
 
         impl Reconcile for $controller {
