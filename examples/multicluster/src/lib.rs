@@ -28,7 +28,12 @@ pub use kinds::{BindingCluster, MemberCluster, OverridePolicy, PropagationPolicy
 
 /// The program.
 pub fn app() -> App {
-    let app = App::new("multicluster")
+    clusters::connect(controllers().dev_objects(include_str!("../fleet.yaml")))
+}
+
+/// The same without the members: tests bring their own.
+pub fn controllers() -> App {
+    App::new("multicluster")
         .controller::<members::members>()
         .controller::<policies::policies>()
         .controller::<overrides::overrides>()
@@ -38,6 +43,4 @@ pub fn app() -> App {
         .controller_with(|_env| async { Ok(execution::OnMember1) })
         .controller_with(|_env| async { Ok(execution::OnMember2) })
         .controller::<aggregation::aggregation>()
-        .dev_objects(include_str!("../fleet.yaml"));
-    clusters::connect(app)
 }

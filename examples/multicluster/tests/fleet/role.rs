@@ -1,0 +1,1 @@
+//! The roles on all three clusters are exactly what the program needs.
