@@ -16,7 +16,7 @@ use crate::{
 
 /// Makes the bindings of a namespace: of each template that a policy selects, and of what such a template needs.
 #[controller(
-    owns = ResourceBinding,
+    owns = ResourceBinding(apply, delete),
     watches = PropagationPolicy(map = namespace_of),
     watches = Deployment(map = namespace_of),
     watches = Service(map = namespace_of),

@@ -21,7 +21,7 @@ const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
 /// Makes the works of a binding.
 #[controller(
-    owns = Work,
+    owns = Work(apply, delete),
     watches = OverridePolicy(map = bindings_of_the_namespace),
     watches = Deployment(map = binding_of),
     watches = Service(map = binding_of),

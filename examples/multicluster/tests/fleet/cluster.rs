@@ -36,7 +36,7 @@ async fn flow_on_real_api_servers() {
         tasks.spawn(Kubelet::new(member.clone(), "multicluster-test").run());
         tasks.spawn(Workloads::new(member.clone()).run());
     }
-    let fleet = Fleet::on(home, members.clone(), members, Vec::new(), tasks).await;
+    let fleet = Fleet::on(home, members.clone(), members, tasks).await;
     fleet.apply(FLEET).await;
     fleet.until("the replicas are ready", async || fleet.ready("web").await == [Some(2), Some(8)]).await;
     fleet.until("the template says so", async || fleet.told("web").await == Some(10)).await;

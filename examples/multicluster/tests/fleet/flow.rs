@@ -27,6 +27,16 @@ async fn ten_replicas_are_divided_two_to_eight_and_the_template_knows() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_written_once_all_is_as_it_should_be() {
+    let fleet = Fleet::with_web().await;
+    fleet.rest().await;
+    let revisions = || fleet.servers.iter().map(kctl::apiserver::ApiServer::revision).collect::<Vec<_>>();
+    let before = revisions();
+    fleet.rest().await;
+    assert_eq!(revisions(), before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn new_weights_and_new_replicas_are_divided_anew() {
     let fleet = Fleet::with_web().await;
     let weights = json!({ "spec": { "placement": { "weights": [

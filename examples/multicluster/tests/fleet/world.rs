@@ -30,6 +30,8 @@ pub(crate) struct Fleet {
     pub(crate) members: [Client; 2],
     /// The ways of the control plane to the members, where they can be cut.
     pub(crate) links: Vec<Link>,
+    /// The embedded servers, the control plane first.
+    pub(crate) servers: Vec<ApiServer>,
     _tasks: JoinSet<()>,
 }
 
@@ -56,18 +58,14 @@ impl Fleet {
             tasks.spawn(member.workloads().run());
         }
         let ways = [links[0].client(members[0].service()), links[1].client(members[1].service())];
+        let servers = std::iter::once(&home).chain(&members).cloned().collect();
         let members = members.map(|server| Client::new(server.service(), "default"));
-        Self::on(Client::new(home.service(), "default"), members, ways, links, tasks).await
+        let fleet = Self::on(Client::new(home.service(), "default"), members, ways, tasks).await;
+        Self { links, servers, ..fleet }
     }
 
     /// The program on servers that are there. The ways are its own clients of the members.
-    pub(crate) async fn on(
-        home: Client,
-        members: [Client; 2],
-        ways: [Client; 2],
-        links: Vec<Link>,
-        mut tasks: JoinSet<()>,
-    ) -> Self {
+    pub(crate) async fn on(home: Client, members: [Client; 2], ways: [Client; 2], mut tasks: JoinSet<()>) -> Self {
         install(&home).await;
         let mut app = multicluster::controllers();
         for (name, way) in ["member1", "member2"].into_iter().zip(ways) {
@@ -78,7 +76,7 @@ impl Fleet {
         }
         let manager = app.manager(home.clone()).await.unwrap();
         tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
-        Self { home, members, links, _tasks: tasks }
+        Self { home, members, links: Vec::new(), servers: Vec::new(), _tasks: tasks }
     }
 
     /// Waits for a state.
