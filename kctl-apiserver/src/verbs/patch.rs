@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, body, create, update};
+use super::{Answer, access, body, create, update};
 use crate::{
     apply, decode,
     patch::{go_text, json::JsonPatchError, json_patch},
@@ -113,6 +113,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     update::match_names(call, &mut new)?;
     warnings.extend(body::undomained_finalizers(call, old.as_deref(), &new));
     let Some(old) = old else {
+        access::authorize_creation(state, call)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() {
             let why =

@@ -44,7 +44,7 @@ pub struct Trial {
 }
 
 enum Server {
-    Embedded(World),
+    Embedded(Box<World>),
     Real(RealServer),
 }
 
@@ -60,7 +60,11 @@ impl Trial {
     /// On a server of its own.
     pub(super) async fn embedded(app: &App, role: &Grants) -> Result<Self> {
         let world = World::with_role(ApiServer::new(), app, role).await?;
-        Ok(Self { client: world.client.clone(), refusals: world.refusals.clone(), server: Server::Embedded(world) })
+        Ok(Self {
+            client: world.client.clone(),
+            refusals: world.refusals.clone(),
+            server: Server::Embedded(Box::new(world)),
+        })
     }
 
     /// In a namespace of its own on a cluster, as an administrator says: by impersonation. `without` is the permission of the

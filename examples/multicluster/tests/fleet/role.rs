@@ -40,6 +40,20 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     Api::<Secret>::default_namespaced(home.clone()).patch("web-password", &with, &change).await?;
     Api::<Pod>::default_namespaced(home.clone()).patch("job", &with, &change).await?;
     trial.idle().await?;
+    let open = Patch::Merge(json!({ "spec": { "type": "LoadBalancer" } }));
+    Api::<Service>::default_namespaced(home.clone()).patch("web", &with, &open).await?;
+    trial.idle().await?;
+    for (member, address) in members.iter().zip(["192.0.2.1", "192.0.2.2"]) {
+        let address = Patch::Merge(json!({ "status": { "loadBalancer": { "ingress": [{ "ip": address }] } } }));
+        Api::<Service>::default_namespaced(member.clone()).patch_status("web", &with, &address).await?;
+    }
+    trial.idle().await?;
+    let told = Api::<Service>::default_namespaced(home.clone()).get("web").await?.status.and_then(|s| s.load_balancer);
+    assert_eq!(told.and_then(|told| told.ingress).map_or(0, |addresses| addresses.len()), 2);
+    // One member less: its works go.
+    let one = Patch::Merge(json!({ "spec": { "placement": { "weights": [{ "cluster": "member2", "weight": 1 }] } } }));
+    Api::<PropagationPolicy>::default_namespaced(home.clone()).patch("web", &with, &one).await?;
+    trial.idle().await?;
     apply(&home, ELSEWHERE).await;
     let prices = kctl::from_yaml("{ metadata: { name: prices } }")?;
     Api::<ConfigMap>::namespaced(home.clone(), "shop").create(&kctl::kube::api::PostParams::default(), &prices).await?;
