@@ -6,11 +6,11 @@ use kctl::{
     interpreter::operation::{InterpretDependency, InterpretReplica, Object},
     prelude::*,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     interpret::ask,
-    kinds::{PropagationPolicy, ResourceBinding},
+    kinds::{PropagationPolicy, RequiredBy, ResourceBinding, ResourceBindingSpec, ResourceRef},
     templates::{self, binding_name, is_known, is_selected},
 };
 
@@ -30,31 +30,23 @@ pub(crate) async fn detector(namespace: Arc<Namespace>, cx: Context<detector>) -
     let mut policies: Vec<_> = cx.store::<PropagationPolicy>().in_namespace(&name).collect();
     policies.sort_by_key(|policy| policy.name_any());
     let bindings = cx.owned::<ResourceBinding>();
-    let mut wanted: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    let mut wanted = BTreeMap::new();
     for template in templates::all(&cx, &name) {
-        let Some(policy) = policies.iter().find(|policy| is_selected(&policy.spec.resource_selectors, &template))
-        else {
-            continue;
-        };
+        let selects = |policy: &&Arc<PropagationPolicy>| is_selected(&policy.spec.resource_selectors, &template);
+        let Some(policy) = policies.iter().find(selects) else { continue };
         let (kind, object) = (text(&template["kind"]), text(&template["metadata"]["name"]));
         let binding = binding_name(kind, object);
-        let spec = wanted.entry(binding.clone()).or_default();
-        spec.insert("resource".into(), json!({ "kind": kind, "name": object }));
-        spec.insert("policy".into(), policy.name_any().into());
-        spec.insert("placement".into(), serde_json::to_value(&policy.spec.placement)?);
-        if let Some(answer) = ask::<InterpretReplica>(&template, Object(template.clone())).await? {
-            spec.insert("replicas".into(), answer.replicas.into());
-        }
+        let spec = wanted.entry(binding.clone()).or_insert_with(|| unplaced(kind, object));
+        spec.policy = Some(policy.name_any());
+        spec.placement = Some(policy.spec.placement.clone());
+        let replicas = ask::<InterpretReplica>(&template, Object(template.clone())).await?;
+        spec.replicas = replicas.map(|answer| answer.replicas);
         if policy.spec.propagate_deps {
             let clusters = clusters_of(bindings.iter(), &binding);
-            let needs = ask::<InterpretDependency>(&template, Object(template.clone())).await?.flatten();
-            for need in
-                needs.unwrap_or_default().into_iter().filter(|need| is_known(&need.kind) && !need.name.is_empty())
-            {
-                let spec = wanted.entry(binding_name(&need.kind, &need.name)).or_default();
-                spec.insert("resource".into(), json!({ "kind": need.kind, "name": need.name }));
-                let by = spec.entry("requiredBy").or_insert_with(|| json!([]));
-                by.as_array_mut().map(|by| by.push(json!({ "binding": binding, "clusters": clusters })));
+            for need in needs(&template).await? {
+                let spec = wanted.entry(binding_name(&need.kind, &need.name));
+                let spec = spec.or_insert_with(|| unplaced(&need.kind, &need.name));
+                spec.required_by.push(RequiredBy { binding: binding.clone(), clusters: clusters.clone() });
             }
         }
     }
@@ -66,8 +58,26 @@ pub(crate) async fn detector(namespace: Arc<Namespace>, cx: Context<detector>) -
             "spec": spec,
         })
     });
-    cx.owned::<ResourceBinding>().converge(desired).await?;
+    bindings.converge(desired).await?;
     Ok(Action::await_change())
+}
+
+/// The binding of an object before anybody wants it anywhere. What the scheduler decides is not the detector's to say.
+fn unplaced(kind: &str, name: &str) -> ResourceBindingSpec {
+    ResourceBindingSpec {
+        resource: ResourceRef { kind: kind.into(), name: name.into() },
+        policy: None,
+        replicas: None,
+        placement: None,
+        required_by: Vec::new(),
+        clusters: Vec::new(),
+    }
+}
+
+/// What a template needs, of the kinds that go to members.
+async fn needs(template: &Value) -> Result<Vec<DependentReference>> {
+    let needs = ask::<InterpretDependency>(template, Object(template.clone())).await?.flatten().unwrap_or_default();
+    Ok(needs.into_iter().filter(|need| is_known(&need.kind) && !need.name.is_empty()).collect())
 }
 
 /// Where a binding is by now.

@@ -45,7 +45,7 @@ pub struct Trial {
 
 enum Server {
     Embedded(Box<World>),
-    Real(RealServer),
+    Real(Box<RealServer>),
 }
 
 struct RealServer {
@@ -108,7 +108,8 @@ impl Trial {
                 tracing::error!(%error, "the controllers no longer run");
             }
         });
-        let server = Server::Real(RealServer { view, kubelet, namespace: name.clone(), name, _tasks: tasks });
+        let server = RealServer { view, kubelet, namespace: name.clone(), name, _tasks: tasks };
+        let server = Server::Real(Box::new(server));
         Ok(Self { client, refusals: vec![refusals], server })
     }
 
@@ -147,7 +148,8 @@ impl Trial {
 
     /// Stops the app and removes what the trial has made in a cluster.
     pub(super) async fn end(self) -> Result<()> {
-        let Server::Real(RealServer { namespace, name, .. }) = self.server else { return Ok(()) };
+        let Server::Real(real) = self.server else { return Ok(()) };
+        let RealServer { namespace, name, .. } = *real;
         let whole = DeleteParams::default();
         Api::<Namespace>::all(self.client.clone()).delete(&namespace, &whole).await.context("the end of a trial")?;
         let gone = |deleted: kube::Result<_>| match deleted {
