@@ -162,7 +162,7 @@ impl ApiServer {
         self.state.lock().revision
     }
 
-    /// The revision of the last write to a resource.
+    /// The revision of the last write to a resource; 0 before the first.
     pub fn revision_of(&self, group: &str, resource: &str) -> u64 {
         self.state.lock().table(&GroupResource::new(group, resource)).last_change()
     }

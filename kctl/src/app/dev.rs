@@ -36,13 +36,24 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
     let objects = files::read_or(&options.files, app.dev_objects.as_deref())?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
+    let others =
+        other_servers(
+            &app,
+            |seed| {
+                if options.until_idle { ApiServer::seeded(seed) } else { ApiServer::on_system_time() }
+            },
+        );
     if let Some(folder) = &options.data {
         server.keep_in(folder).context(folder.display())?;
+        for (name, other) in &others {
+            let folder = folder.join(name);
+            other.keep_in(&folder).context(folder.display())?;
+        }
     }
     let served = options.port.is_some() || options.write_kubeconfig.is_some() || !options.until_idle;
     let mut tasks = JoinSet::new();
     if served {
-        tasks.spawn(serve(&app, &server, &options).await?);
+        serve(&app, &server, &others, &options, &mut tasks).await?;
     }
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {
@@ -53,7 +64,7 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
         });
     }
     print_writes(&app, &server, "");
-    let world = World::on(server, &app).await?;
+    let world = World::with_servers(server, others, &app, &app.grants()).await?;
     for other in &world.others {
         print_writes(&app, &other.server, &other.name);
     }
@@ -73,24 +84,47 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
     }
 }
 
-async fn serve(app: &App, server: &ApiServer, options: &DevOptions) -> Result<impl Future<Output = ()> + use<>> {
+/// Serves the API server, and those of other clusters on ports of their own.
+async fn serve(
+    app: &App,
+    server: &ApiServer,
+    others: &[(String, ApiServer)],
+    options: &DevOptions,
+    tasks: &mut JoinSet<()>,
+) -> Result<()> {
     let port = options.port.unwrap_or(0);
     let serve = ServeOptions { port, ..ServeOptions::default() };
     let listening = server.listen(serve).await.context(format!("port {port}"))?;
-    let file = options.write_kubeconfig.clone();
-    if let Some(file) = &file {
-        listening.write_kubeconfig(file).context(file.display())?;
+    let mut beside = Vec::new();
+    for (name, other) in others {
+        beside.push((name.as_str(), other.listen(ServeOptions::default()).await.context(name)?));
     }
-    let hint = match &file {
+    let file = &options.write_kubeconfig;
+    if let Some(file) = file {
+        let contexts: Vec<_> = beside.iter().map(|(name, other)| (*name, other)).collect();
+        listening.write_kubeconfig_with(file, &contexts).context(file.display())?;
+    }
+    let hint = match file {
         Some(file) => format!("; in another terminal: export KUBECONFIG={}", file.display()),
         None => "; with --write-kubeconfig FILE for kubectl".into(),
     };
     eprintln!("{}: serving {}{hint}", app.name, listening.url());
-    Ok(async move {
-        if let Err(error) = listening.serve().await {
-            tracing::error!(%error, "the API server is no longer served");
-        }
-    })
+    for (name, other) in &beside {
+        eprintln!("{}: serving {name} on {}; kubectl --context {name}", app.name, other.url());
+    }
+    for listening in std::iter::once(listening).chain(beside.into_iter().map(|(_, other)| other)) {
+        tasks.spawn(async move {
+            if let Err(error) = listening.serve().await {
+                tracing::error!(%error, "an API server is no longer served");
+            }
+        });
+    }
+    Ok(())
+}
+
+/// A server for each other cluster. Seeds tell their uids apart, as those of real clusters differ.
+fn other_servers(app: &App, server: impl Fn(u64) -> ApiServer) -> Vec<(String, ApiServer)> {
+    app.clusters.iter().zip(1..).map(|((name, _), seed)| (name.clone(), server(seed))).collect()
 }
 
 /// A line for each thing that a controller does.
@@ -157,17 +191,22 @@ pub(crate) struct World {
 impl World {
     /// Starts a server, installs the definitions, runs the controllers.
     pub(crate) async fn start(app: &App) -> Result<Self> {
-        Self::on(ApiServer::new(), app).await
+        Self::with_role(ApiServer::new(), app, &app.grants()).await
     }
 
-    /// The same on a server that is there. The app runs as its generated role, not as an administrator: what it does not
-    /// declare is refused here as in a cluster.
-    pub(crate) async fn on(server: ApiServer, app: &App) -> Result<Self> {
-        Self::with_role(server, app, &app.grants()).await
-    }
-
-    /// The same with other permissions, by cluster.
+    /// The same with other permissions, by cluster. The app runs as its generated role, not as an administrator: what it does
+    /// not declare is refused here as in a cluster.
     pub(crate) async fn with_role(server: ApiServer, app: &App, role: &Grants) -> Result<Self> {
+        Self::with_servers(server, other_servers(app, ApiServer::seeded), app, role).await
+    }
+
+    /// The same on servers that are there.
+    async fn with_servers(
+        server: ApiServer,
+        servers: Vec<(String, ApiServer)>,
+        app: &App,
+        role: &Grants,
+    ) -> Result<Self> {
         let client = Client::new(server.service(), "default");
         let mut tasks = JoinSet::new();
         let simulation = Simulation::of_pods(&server, &mut tasks);
@@ -176,13 +215,12 @@ impl World {
         let mut refusals = vec![refusals];
         let mut clusters = Vec::new();
         let mut others = Vec::new();
-        for (name, _) in &app.clusters {
-            let other = ApiServer::new();
-            let (there, refused) = as_role(&other, app, role, name).await?;
+        for (name, other) in servers {
+            let (there, refused) = as_role(&other, app, role, &name).await?;
             refusals.push(refused);
             clusters.push((name.clone(), there));
             others.push(Other {
-                name: name.clone(),
+                name,
                 client: Client::new(other.service(), "default"),
                 simulation: Simulation::of_workloads(&other, &mut tasks),
                 server: other,
