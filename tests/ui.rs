@@ -7,6 +7,8 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 #[path = "ui/pass/built_in_status.rs"]
 mod built_in_status;
+#[path = "ui/pass/clusters.rs"]
+mod clusters;
 #[path = "ui/pass/crate_path.rs"]
 mod crate_path;
 #[path = "ui/pass/helpers.rs"]
@@ -33,6 +35,7 @@ fn misuse_teaches() {
 fn right_use_compiles() {
     let apps = [
         (built_in_status::app(), vec!["deployment"]),
+        (clusters::app(), vec!["configmap", "edge"]),
         (crate_path::app(), vec!["configmap", "secret"]),
         (helpers::app(), vec!["configmap", "adder"]),
         (inside_a_function::app(), vec!["note", "cluster-scoped"]),

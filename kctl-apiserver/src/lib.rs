@@ -36,9 +36,11 @@ mod store;
 pub mod table;
 mod transport;
 mod verbs;
+mod workloads;
 
 pub use kubelet::Kubelet;
 pub use request::User;
 #[cfg(feature = "serve")]
 pub use serve::{Listening, ServeOptions};
 pub use server::{ApiServer, Body, Change, InProcess, RequestRecord};
+pub use workloads::Workloads;

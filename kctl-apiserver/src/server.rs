@@ -31,6 +31,7 @@ use crate::{
     store::{Event, Key, State},
     transport::Transport,
     verbs::{self, Answer, Payload},
+    workloads::Workloads,
 };
 
 /// Longest body of a request, as the real server has it.
@@ -192,6 +193,12 @@ impl ApiServer {
         Kubelet::on(kube::Client::new(self.service(), "default"), "kctl-node", clock)
     }
 
+    /// Simulated controllers of Deployments and `ReplicaSets` on this server: `run` them.
+    pub fn workloads(&self) -> Workloads {
+        let clock = self.state.lock().clock;
+        Workloads::on(kube::Client::new(self.service(), "default"), clock)
+    }
+
     /// How many objects the garbage collector has still to look at.
     pub fn pending(&self) -> usize {
         controllers::pending(&self.state)
@@ -233,7 +240,7 @@ impl ApiServer {
         self.state.lock().revision
     }
 
-    /// The revision of the last write to a resource.
+    /// The revision of the last write to a resource; 0 before the first.
     pub fn revision_of(&self, group: &str, resource: &str) -> u64 {
         self.state.lock().table(&GroupResource::new(group, resource)).last_change()
     }
@@ -242,6 +249,12 @@ impl ApiServer {
     pub fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let key: Key = (namespace.into(), name.into());
         self.state.lock().get(&GroupResource::new(group, resource), &key)
+    }
+
+    /// All objects of a resource as they are stored, by namespace and name.
+    pub fn objects(&self, group: &str, resource: &str) -> Vec<Arc<Value>> {
+        let of = GroupResource::new(group, resource);
+        self.state.lock().table(&of).range(None, None).map(|(_, object)| object.clone()).collect()
     }
 
     /// Whose token this is: of a service account, by its `token` subresource.

@@ -14,8 +14,9 @@ pub use serde_json;
 pub use crate::{
     allows, owns_nothing,
     reconcile::{
-        Action, Allows, Caches, Context, Controller, Declares, DeclaresFinalizer, Finalize, FinalizeFn,
-        FunctionController, ReadsLive, Reconcile, Result, Writes, WritesStatus, verb,
+        Action, Allows, Caches, CachesOn, Cluster, Context, Controller, Declares, DeclaresFinalizer, Finalize,
+        FinalizeFn, FunctionController, ReadsLive, ReadsLiveOn, Reconcile, Result, Writes, WritesOn, WritesStatus,
+        verb,
     },
     spec::{ControllerSpec, Relation, SpecBuilder},
     spec_of, writes_nothing,

@@ -28,7 +28,9 @@ pub use kctl_runtime::{
     },
     handler::predicate::{annotations_changed, generation_changed, labels_changed},
     key::Key,
-    reconcile::{Action, Conditions, Context, Creates, Deletes, Owned, Owns, Patches, Reads, Result, ResultExt},
+    reconcile::{
+        Action, Cluster, Conditions, Context, Creates, Deletes, Owned, Owns, Patches, Reads, Result, ResultExt,
+    },
     store::{Change, Store},
 };
 

@@ -13,34 +13,36 @@ use super::identity::Identity;
 /// The first line of files that kctl has written and may write again.
 const MARK: &str = "# Written by kctl; replaced at the next start.";
 
-pub(super) fn text(url: &str, identity: &Identity) -> String {
+/// The name of the server in a kubeconfig, and of its context.
+pub(super) const OWN: &str = "kctl";
+
+/// One context a server: the first one is current.
+pub(super) fn text(servers: &[(&str, String, &Identity)]) -> String {
     let encoded = |pem: &str| BASE64_STANDARD.encode(pem);
-    format!(
-        "{MARK}
-apiVersion: v1
-kind: Config
-current-context: kctl
-clusters:
-- name: kctl
-  cluster:
-    server: {url}
-    certificate-authority-data: {}
-contexts:
-- name: kctl
-  context:
-    cluster: kctl
-    user: kubernetes-admin
-    namespace: default
-users:
-- name: kubernetes-admin
-  user:
-    client-certificate-data: {}
-    client-key-data: {}
-",
-        encoded(&identity.authority_pem),
-        encoded(&identity.admin_pem),
-        encoded(&identity.admin_key_pem)
-    )
+    let current = servers.first().map_or(OWN, |(name, _, _)| name);
+    let mut text = format!("{MARK}\napiVersion: v1\nkind: Config\ncurrent-context: {current}\nclusters:\n");
+    for (name, url, identity) in servers {
+        let authority = encoded(&identity.authority_pem);
+        text +=
+            &format!("- name: {name}\n  cluster:\n    server: {url}\n    certificate-authority-data: {authority}\n");
+    }
+    text += "contexts:\n";
+    for (name, _, _) in servers {
+        let user = user(name);
+        text += &format!("- name: {name}\n  context:\n    cluster: {name}\n    user: {user}\n    namespace: default\n");
+    }
+    text += "users:\n";
+    for (name, _, identity) in servers {
+        let (certificate, key) = (encoded(&identity.admin_pem), encoded(&identity.admin_key_pem));
+        text += &format!("- name: {}\n  user:\n    client-certificate-data: {certificate}\n", user(name));
+        text += &format!("    client-key-data: {key}\n");
+    }
+    text
+}
+
+/// The administrator of a server.
+fn user(server: &str) -> String {
+    if server == OWN { "kubernetes-admin".into() } else { format!("kubernetes-admin-{server}") }
 }
 
 pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {

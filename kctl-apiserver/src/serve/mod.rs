@@ -74,7 +74,15 @@ impl Listening {
 
     /// A kubeconfig with the administrator's certificate, as YAML.
     pub fn kubeconfig(&self) -> String {
-        kubeconfig::text(&self.url(), &self.identity)
+        self.kubeconfig_with(&[])
+    }
+
+    /// The same with a context for each of other servers, by name.
+    fn kubeconfig_with(&self, others: &[(&str, &Self)]) -> String {
+        let own = (kubeconfig::OWN, self);
+        let servers = std::iter::once(&own).chain(others);
+        let servers: Vec<_> = servers.map(|(name, server)| (*name, server.url(), &*server.identity)).collect();
+        kubeconfig::text(&servers)
     }
 
     /// Writes the kubeconfig, readable for its owner only. A file that was not written by kctl is never replaced.
@@ -82,7 +90,15 @@ impl Listening {
     /// # Errors
     /// When the file is somebody else's, or cannot be written.
     pub fn write_kubeconfig(&self, file: &Path) -> io::Result<()> {
-        kubeconfig::write(file, &self.kubeconfig())
+        self.write_kubeconfig_with(file, &[])
+    }
+
+    /// The same with a context for each of other servers, by name: `kubectl --context NAME`.
+    ///
+    /// # Errors
+    /// As [`Listening::write_kubeconfig`].
+    pub fn write_kubeconfig_with(&self, file: &Path, others: &[(&str, &Self)]) -> io::Result<()> {
+        kubeconfig::write(file, &self.kubeconfig_with(others))
     }
 
     /// Serves until it is dropped.

@@ -54,7 +54,7 @@ pub(crate) struct Table {
     history: VecDeque<Arc<Event>>,
     /// Events up to this revision are no longer in the history.
     compacted: u64,
-    /// The revision of the last change.
+    /// The revision of the last change; 0 before the first.
     last_change: u64,
     /// Says that something changed, to watchers in the order in which they wait: tokio's `watch` channel wakes them in any.
     changed: Arc<Notify>,
@@ -66,7 +66,7 @@ impl Table {
             objects: BTreeMap::new(),
             history: VecDeque::new(),
             compacted: revision,
-            last_change: revision,
+            last_change: 0,
             changed: Arc::default(),
         }
     }
@@ -210,7 +210,9 @@ impl State {
             self.revision = revision;
             for ((of, key), object) in kept {
                 self.owners.changed(&of, &key, None, Some(&object));
-                self.table(&of).objects.insert(key, Arc::new(object));
+                let table = self.table(&of);
+                table.objects.insert(key, Arc::new(object));
+                table.last_change = revision;
             }
             self.rebuild_registry();
             self.n_addresses =

@@ -189,3 +189,50 @@ fn allows(rule: &Value, asked: &Attributes<'_>) -> bool {
         && (has("resources", resource) || (!asked.subresource.is_empty() && has("resources", &any_with_subresource)))
         && names.is_none_or(|names| names.is_empty() || names.iter().any(|name| name == asked.name))
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{
+        Api, Client,
+        api::{Patch, PatchParams, PostParams},
+    };
+    use serde_json::{Value, json};
+
+    use crate::{ApiServer, User};
+
+    async fn grant(server: &ApiServer, verbs: &[&str]) {
+        let admin = Client::new(server.service(), "default");
+        let role = json!({
+            "metadata": { "name": "pat" },
+            "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": verbs }],
+        });
+        let binding = json!({
+            "metadata": { "name": "pat" },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "pat" },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "pat" }],
+        });
+        for (kind, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
+            let path = format!("/apis/rbac.authorization.k8s.io/v1/{kind}");
+            let request = http::Request::post(path).body(serde_json::to_vec(&object).unwrap()).unwrap();
+            admin.request::<Value>(request).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn apply_that_creates_needs_to_be_allowed_to_create() {
+        let server = ApiServer::new();
+        grant(&server, &["patch"]).await;
+        let user = User { name: "pat".into(), groups: vec!["system:authenticated".into()] };
+        let configs = Api::<ConfigMap>::default_namespaced(Client::new(server.service_as(user), "default"));
+        let config: ConfigMap = serde_json::from_value(json!({ "metadata": { "name": "x" } })).unwrap();
+        let (with, patch) = (PatchParams::apply("test"), Patch::Apply(&config));
+        let Err(kube::Error::Api(status)) = configs.patch("x", &with, &patch).await else { panic!("it is refused") };
+        // As kube-apiserver 1.36 says it.
+        let said = "configmaps \"x\" is forbidden: User \"pat\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"default\"";
+        assert_eq!((status.code, status.message.as_str()), (403, said));
+        let admin = Api::<ConfigMap>::default_namespaced(Client::new(server.service(), "default"));
+        admin.create(&PostParams::default(), &config).await.unwrap();
+        configs.patch("x", &with, &patch).await.unwrap();
+    }
+}

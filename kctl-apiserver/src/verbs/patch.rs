@@ -111,6 +111,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     update::match_names(call, &mut new)?;
     warnings.extend(body::undomained_finalizers(call, old.as_deref(), &new));
     let Some(old) = old else {
+        access::authorize_creation(state, call)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() {
             let why =

@@ -22,6 +22,8 @@ pub(super) struct Model {
     pub(super) primary_verbs: Vec<Ident>,
     /// `primary(read_only)`.
     pub(super) read_only: bool,
+    /// `primary(on = …)`.
+    pub(super) primary_on: Option<Expr>,
     /// Calls on the builder, in order.
     pub(super) calls: Vec<TokenStream>,
     pub(super) relations: Vec<Relation>,
@@ -43,8 +45,23 @@ pub(super) struct Relation {
     pub(super) text: String,
     pub(super) verbs: Vec<Ident>,
     pub(super) calls: Vec<TokenStream>,
+    /// `on = …`.
+    pub(super) on: Option<Expr>,
 }
 
+impl Relation {
+    /// The type that names its cluster: it is reached by `cx.cluster`. What is owned is where the primary is.
+    pub(super) fn cluster(&self) -> Option<&syn::ExprPath> {
+        match &self.on {
+            Some(Expr::Path(path)) if self.role != "owns" => Some(path),
+            _ => None,
+        }
+    }
+}
+
+/// Without a type, nothing in the function says which one is meant.
+const NAME_CLUSTERS_BY_TYPES: &str =
+    "to have a kind on several clusters, name them by types: `on = Edge`, where `Edge` is a `Cluster`";
 const OPTIONS: [&str; 14] = [
     "owns",
     "watches",
@@ -98,6 +115,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         primary,
         primary_verbs: Vec::new(),
         read_only: false,
+        primary_on: None,
         calls: Vec::new(),
         relations: Vec::new(),
         finalizer: None,
@@ -107,6 +125,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         option(entry, &mut model, &mut errors);
     }
     kinds_are_named_once(&model, &mut errors);
+    what_is_owned_is_where_the_primary_is(&model, &mut errors);
     options_are_named_once(&input.options, &mut errors);
     finalizer_needs_the_struct_form(&model, &input.options, &mut errors);
     errors.into_result(model)
@@ -258,19 +277,43 @@ pub(super) fn no_parentheses(entry: &Entry, help: &str, errors: &mut Errors) {
     }
 }
 
+/// One kind is named once on each cluster that a type names; without such a type, once.
 fn kinds_are_named_once(model: &Model, errors: &mut Errors) {
     let text = |kind: &Type| kind.to_token_stream().to_string();
-    let mut seen: Vec<String> = Vec::new();
+    let mut seen: Vec<(String, Option<String>)> = Vec::new();
+    let mut elsewhere: Vec<String> = Vec::new();
     for relation in &model.relations {
         let kind = text(&relation.kind);
-        if kind == text(&model.primary) {
-            let what = format!("`{kind}` is the primary: it is cached and triggers already");
-            errors.push(&relation.kind, 21, &what, "remove it, or write `primary(…)` for what may be done with it");
-        } else if seen.contains(&kind) {
-            let what = format!("`{kind}` is declared twice");
-            errors.push(&relation.kind, 21, &what, "name it once: `owns = K(map = f)` has both triggers");
+        let cluster = relation.cluster().map(|cluster| cluster.to_token_stream().to_string());
+        if relation.on.is_some() && relation.role != "owns" && cluster.is_none() {
+            elsewhere.push(kind.clone());
         }
-        seen.push(kind);
+        let help = |other| if elsewhere.contains(&kind) { NAME_CLUSTERS_BY_TYPES } else { other };
+        if kind == text(&model.primary) && cluster.is_none() {
+            let what = format!("`{kind}` is the primary: it is cached and triggers already");
+            let help = help("remove it, or write `primary(…)` for what may be done with it");
+            errors.push(&relation.kind, 21, &what, help);
+        } else if seen.contains(&(kind.clone(), cluster.clone())) {
+            let on = cluster.as_ref().map(|cluster| format!(" on `{cluster}`")).unwrap_or_default();
+            let what = format!("`{kind}` is declared twice{on}");
+            errors.push(&relation.kind, 21, &what, help("name it once: `owns = K(map = f)` has both triggers"));
+        }
+        seen.push((kind, cluster));
+    }
+}
+
+/// Owner references never cross clusters.
+fn what_is_owned_is_where_the_primary_is(model: &Model, errors: &mut Errors) {
+    let text = |on: &Option<Expr>| on.as_ref().map(|on| on.to_token_stream().to_string());
+    let primary = text(&model.primary_on);
+    for relation in model.relations.iter().filter(|relation| relation.role == "owns" && relation.on.is_some()) {
+        if text(&relation.on) != primary {
+            let kind = relation.kind.to_token_stream();
+            let what = format!("`{kind}` cannot be owned on another cluster: owner references do not cross clusters");
+            let help =
+                format!("write `watches = {kind}(map = f, on = …)` with the verbs that are used, or remove `on`");
+            errors.push(&relation.on, 41, &what, &help);
+        }
     }
 }
 

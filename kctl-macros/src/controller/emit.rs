@@ -2,7 +2,7 @@
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Ident, Type, spanned::Spanned};
+use syn::{Expr, Ident, Type, spanned::Spanned};
 
 use super::check::{Form, Model, Relation};
 
@@ -18,6 +18,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let reconcile = reconcile(model);
     let kinds =
         model.relations.iter().enumerate().map(|(index, relation)| kind(&alias(index, relation), &relation.kind));
+    let clusters = model.relations.iter().enumerate().filter_map(|(index, relation)| cluster(index, relation));
     let grants = model.relations.iter().enumerate().map(|(index, relation)| grants(model, index, relation));
     let primary_grant = primary_grant(model);
     let allows = (model.form == Form::Function).then(
@@ -31,6 +32,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
             use #krate::__private as __p;
             #primary_type
             #(#kinds)*
+            #(#clusters)*
             #controller
             #reconcile
             #primary_grant
@@ -53,6 +55,35 @@ fn alias(index: usize, relation: &Relation) -> Ident {
     format_ident!("__K{index}", span = relation.kind.span())
 }
 
+/// The type that names the cluster of a relation, with the place where the user names it.
+fn cluster(index: usize, relation: &Relation) -> Option<TokenStream> {
+    let (path, alias) = (relation.cluster()?, cluster_alias(index, relation)?);
+    Some(quote_spanned!(path.span()=> type #alias = #path;))
+}
+
+fn cluster_alias(index: usize, relation: &Relation) -> Option<Ident> {
+    relation.cluster().map(|path| format_ident!("__M{index}", span = path.span()))
+}
+
+/// In which cluster a relation is; the builder puts what is owned beside the primary.
+fn on(index: usize, relation: &Relation) -> Option<TokenStream> {
+    if let Some(alias) = cluster_alias(index, relation) {
+        return Some(quote_spanned!(alias.span()=> .on_cluster::<#alias>()));
+    }
+    let on = relation.on.as_ref().filter(|_| relation.role != "owns")?;
+    Some(quote!(.on(#on)))
+}
+
+fn primary_on(on: &Expr) -> TokenStream {
+    match on {
+        Expr::Path(cluster) => {
+            let name = quote_spanned!(cluster.span()=> <#cluster as __p::Cluster>::NAME);
+            quote!(.primary_on(#name))
+        }
+        text => quote!(.primary_on(#text)),
+    }
+}
+
 /// The type that stands for a function: it lives in the type namespace only, so the function stays callable.
 fn marker(model: &Model) -> TokenStream {
     let (docs, vis, name) = (&model.docs, &model.vis, &model.name);
@@ -73,8 +104,10 @@ fn controller(model: &Model) -> TokenStream {
         let mut text = Literal::string(text);
         text.set_span(relation.kind.span());
         let new = quote_spanned!(relation.kind.span()=> __p::Relation::<Self, #alias>::#role(#text));
-        quote!(.relation(#new #(#calls)*))
+        let on = on(index, relation);
+        quote!(.relation(#new #(#calls)* #on))
     });
+    let primary_on = model.primary_on.as_ref().map(primary_on);
     let finalize = model.finalizer.as_ref().map(|word| {
         let finalize = quote_spanned!(word.span()=> __p::finalize_fn::<Self>);
         quote! {
@@ -91,6 +124,7 @@ fn controller(model: &Model) -> TokenStream {
             fn spec() -> __p::ControllerSpec {
                 __p::spec_of!(#primary, #text)
                     #(#calls)*
+                    #primary_on
                     #(#relations)*
                     .build()
             }
@@ -132,7 +166,7 @@ fn primary_grant(model: &Model) -> TokenStream {
     let verbs = with_contained(model.primary_verbs.clone());
     let owns = model.relations.iter().any(|relation| relation.role == "owns");
     let undeclared = (!owns).then(|| quote!(__p::owns_nothing!(#name);));
-    let writes = model.relations.iter().any(|relation| relation.role != "owns");
+    let writes = model.relations.iter().any(|relation| relation.role != "owns" && relation.cluster().is_none());
     let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
     let status =
         (!model.read_only).then(|| quote!(impl __p::WritesStatus for #name { const SEAL: __p::Seal = __p::Seal; }));
@@ -153,11 +187,19 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
         const SEAL: __p::Seal = __p::Seal;
     );
     let reads = match relation.role.to_string().as_str() {
-        "live" | "live_cluster" => quote!(ReadsLive),
-        _ => quote!(Caches),
+        "live" | "live_cluster" => "ReadsLive",
+        _ => "Caches",
     };
     let owns = relation.role == "owns";
-    let declares = if owns { quote!(Declares) } else { quote!(Writes) };
+    let declares = if owns { "Declares" } else { "Writes" };
+    let on = cluster_alias(index, relation);
+    let suffix = if on.is_some() { "On" } else { "" };
+    let on = on.map(|on| quote!(#on,));
+    let permission = |name: &str| {
+        let name = format_ident!("{name}{suffix}");
+        quote!(__p::#name<#on #kind>)
+    };
+    let (reads, declares) = (permission(reads), permission(declares));
     let verbs = if owns && relation.verbs.is_empty() {
         OWNED_VERBS.iter().map(|verb| format_ident!("{verb}")).collect()
     } else {
@@ -165,8 +207,8 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     };
     quote! {
         pub struct #grant;
-        impl __p::#reads<#kind> for #name { #seal }
-        impl __p::#declares<#kind> for #name { type Grant = #grant; #seal }
+        impl #reads for #name { #seal }
+        impl #declares for #name { type Grant = #grant; #seal }
         __p::allows!(#grant, #name, #kind: #(#verbs)*);
     }
 }

@@ -63,3 +63,8 @@ fn struct_keeps_its_own_reconcile() {
 fn every_option_is_a_call() {
     check("options");
 }
+
+#[test]
+fn clusters_are_types_of_the_declaration() {
+    check("clusters");
+}

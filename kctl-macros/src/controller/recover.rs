@@ -83,6 +83,9 @@ fn stub(name: &Ident, kind: &TokenStream, input: &Input) -> TokenStream {
         impl<K> __p::Declares<K> for #name { type Grant = __Everything; #seal }
         impl<K> __p::Writes<K> for #name { type Grant = __Everything; #seal }
         impl<K> __p::Caches<K> for #name { #seal }
+        impl<M, K> __p::CachesOn<M, K> for #name { #seal }
+        impl<M, K> __p::WritesOn<M, K> for #name { type Grant = __Everything; #seal }
+        impl<M, K> __p::ReadsLiveOn<M, K> for #name { #seal }
         impl<K> __p::ReadsLive<K> for #name { #seal }
     }
 }

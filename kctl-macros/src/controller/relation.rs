@@ -44,6 +44,7 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         text: format!("{name} = {}", kind.to_token_stream()),
         verbs: Vec::new(),
         calls: Vec::new(),
+        on: None,
     };
     let (mut given, mut blocks) = (Vec::new(), None);
     for argument in &entry.arguments {
@@ -66,7 +67,12 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             }
             Argument::Word(word) => verb(word, &mut relation.verbs, errors),
             Argument::Option(option, value) => {
-                relation.calls.extend(relation_option(option, value, "", &mut given, errors));
+                let call = relation_option(option, value, "", &mut given, errors);
+                if option == "on" {
+                    relation.on.get_or_insert_with(|| value.clone());
+                } else {
+                    relation.calls.extend(call);
+                }
             }
             Argument::Nested(word, _) => {
                 errors.push(word, 13, &format!("`{word}` takes no parentheses"), "write `live` or `live(cluster)`");
@@ -112,7 +118,12 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             Argument::Word(word) if word == READ_ONLY => model.read_only = true,
             Argument::Word(word) => verb(word, &mut model.primary_verbs, errors),
             Argument::Option(option, value) => {
-                model.calls.extend(relation_option(option, value, "primary_", &mut given, errors));
+                let call = relation_option(option, value, "primary_", &mut given, errors);
+                if option == "on" {
+                    model.primary_on.get_or_insert_with(|| value.clone());
+                } else {
+                    model.calls.extend(call);
+                }
             }
             Argument::Nested(word, _) => errors.push(word, 13, "not a verb", "write for example `patch`"),
             Argument::Expr(expr) => errors.push(expr, 13, "neither a verb nor an option", "write for example `patch`"),

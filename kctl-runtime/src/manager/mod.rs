@@ -222,8 +222,12 @@ impl Manager {
         let queue = WorkQueue::observed(QueueConfig { backoff }, self.metrics.of_queue(&spec.name));
         self.metrics.declare(&spec.name);
         let writer = Writer::new(&self.name).permit(self.permit.clone());
-        let (recorder, sending) =
-            Recorder::new(self.client.clone(), &self.name, self.clock.clone(), self.permit.clone());
+        let (recorder, sending) = Recorder::new(
+            self.client_of(&spec.primary.cluster).clone(),
+            &self.name,
+            self.clock.clone(),
+            self.permit.clone(),
+        );
         self.recorders.push(Box::pin(sending));
         let env = Arc::new(Env {
             spec,
@@ -256,6 +260,11 @@ impl Manager {
         })
     }
 
+    /// The client of a cluster; the one that the program is started against has an empty name.
+    fn client_of(&self, cluster: &str) -> &Client {
+        self.clusters.get(cluster).unwrap_or(&self.client)
+    }
+
     fn source(&mut self, spec: &ControllerSpec, relation: &RelationSpec) -> Arc<Source> {
         let mut namespaces = if relation.namespaced { spec.namespaces.clone() } else { Vec::new() };
         namespaces.sort();
@@ -267,7 +276,7 @@ impl Manager {
             labels: relation.labels.clone(),
             fields: relation.fields.clone(),
         };
-        let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client);
+        let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client); // a method would borrow all of self
         let known = self.caches.iter().position(|held| *held.source().identity() == identity);
         let index = known.unwrap_or_else(|| {
             self.caches.push(self.informers.0.hold_own(identity, client));

@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::{
-    Caches, Conditions, Controller, Declares, HasStatus, Live, MayDeletePrimary, MayGetPrimary, MayPatch,
-    MayPatchPrimary, MayScalePrimary, Objects, Owned, ReadsLive, Reason, Request, WritableBy, Writes,
+    Caches, Cluster, Conditions, Controller, Declares, HasStatus, Live, MayDeletePrimary, MayGetPrimary, MayPatch,
+    MayPatchPrimary, MayScalePrimary, Objects, OnCluster, Owned, ReadsLive, Reason, Request, WritableBy, Writes,
 };
 use crate::{
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
@@ -51,10 +51,16 @@ impl Env {
         self.clusters.get(cluster).unwrap_or_else(|| self.primary.client())
     }
 
-    /// The source of a cached kind. The permission types guarantee that it was declared.
+    /// The source of a cached kind that is reached without naming a cluster.
     pub(crate) fn source<K: Object>(&self) -> Arc<Source> {
+        self.source_on::<K>(None)
+    }
+
+    /// The source of a kind on the cluster that `cx.cluster` names, or of one that is reached without it. The permission types
+    /// guarantee that it was declared: what is not among the relations is the primary.
+    pub(crate) fn source_on<K: Object>(&self, cluster: Option<&str>) -> Arc<Source> {
         let kind = Kind::of::<K>();
-        let mut declared = self.sources.iter().filter(|(relation, _)| relation.kind == kind);
+        let mut declared = self.sources.iter().filter(|(relation, _)| relation.is_reached_by(&kind, cluster));
         match declared.next() {
             Some((_, source)) => source.clone(),
             None => self.primary.clone(),
@@ -196,7 +202,7 @@ impl<C: Controller> Context<C> {
     where
         C: Writes<K>,
     {
-        Objects::new(self.inner.env.clone(), self.inner.primary.clone())
+        Objects::new(self.inner.env.clone(), self.inner.env.source::<K>())
     }
 
     /// Reads of the kind `K` from the API server, past the cache: `reads = K(live)`.
@@ -204,7 +210,13 @@ impl<C: Controller> Context<C> {
     where
         C: ReadsLive<K>,
     {
-        Live::new(self.inner.env.clone(), self.inner.primary.clone())
+        Live::new(self.inner.env.clone(), self.inner.primary.clone(), None)
+    }
+
+    /// What the controller declares on another cluster, with `on = M`: the same kinds may be declared here as well.
+    /// [`Cluster`] has an example.
+    pub fn cluster<M: Cluster>(&self, _name: M) -> OnCluster<C, M> {
+        OnCluster::new(self.inner.env.clone(), self.inner.primary.clone())
     }
 
     /// Puts an object under the control of the primary: sets its controller reference. It is refused when the object has

@@ -31,12 +31,14 @@ use crate::{
 pub struct Live<K> {
     env: Arc<Env>,
     primary: Arc<Stored>,
+    /// The cluster that `cx.cluster` names.
+    cluster: Option<&'static str>,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Object> Live<K> {
-    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>) -> Self {
-        Self { env, primary, kind: PhantomData }
+    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, cluster: Option<&'static str>) -> Self {
+        Self { env, primary, cluster, kind: PhantomData }
     }
 
     /// The object of that name in the namespace of the primary; an object of the cluster where the kind has no namespaces.
@@ -59,7 +61,7 @@ impl<K: Object> Live<K> {
     /// The object of that name in another namespace: `reads = K(live(cluster))`; with `live` alone it is refused.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Request<Arc<K>> {
         let kind = Kind::of::<K>();
-        let relation = self.env.spec.relations.iter().find(|relation| relation.kind == kind);
+        let relation = self.env.spec.relations.iter().find(|relation| relation.is_reached_by(&kind, self.cluster));
         let everywhere = relation.is_some_and(|relation| relation.role == Role::LiveCluster);
         let namespaced = relation.is_none_or(|relation| relation.namespaced);
         let own = self.primary.meta().namespace.as_deref();
@@ -104,8 +106,7 @@ pub struct Objects<C: ?Sized, K, A> {
 }
 
 impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
-    pub(crate) fn new(env: Arc<Env>, _primary: Arc<Stored>) -> Self {
-        let source = env.source::<K>();
+    pub(crate) fn new(env: Arc<Env>, source: Arc<Source>) -> Self {
         Self { env, source, kind: PhantomData, grant: PhantomData }
     }
 

@@ -1,5 +1,6 @@
 //! The user's side of the loop: what a reconcile function gets, what it may do and what it returns.
 
+mod cluster;
 mod conditions;
 mod context;
 mod error;
@@ -13,6 +14,7 @@ mod status;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+pub use cluster::{CachesOn, Cluster, OnCluster, ReadsLiveOn, WritesOn};
 pub use conditions::Conditions;
 pub use context::Context;
 pub(crate) use context::Env;

@@ -258,9 +258,8 @@ async fn apply<K: Object>(env: &Env, primary: &Stored, source: &Source, mut obje
             cause: "the object has no metadata.name: server-side apply needs one".into(),
         });
     }
-    let namespace =
-        primary.meta().namespace.clone().or_else(|| object["metadata"]["namespace"].as_str().map(str::to_owned));
-    let key = ObjectKey::new(namespace.as_deref(), &name);
+    let key = place_of(primary, &object);
+    let namespace = key.namespace.clone();
     if let Some(known) = source.store().get(&key) {
         let controller = known.meta().controller();
         if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
@@ -274,7 +273,7 @@ async fn apply<K: Object>(env: &Env, primary: &Stored, source: &Source, mut obje
     object["apiVersion"] = kind.api_version().into();
     object["kind"] = kind.kind.clone().into();
     if let Some(namespace) = &namespace {
-        object["metadata"]["namespace"] = namespace.clone().into();
+        object["metadata"]["namespace"] = (**namespace).into();
     }
     object["metadata"]["ownerReferences"] = json!([reference(env, primary, kind)]);
     if let Some(fields) = object.as_object_mut() {
@@ -282,6 +281,13 @@ async fn apply<K: Object>(env: &Env, primary: &Stored, source: &Source, mut obje
     }
     let target = Target { source, namespace: namespace.as_deref(), name: &name };
     env.writer.patch(&target, "", APPLY_PATCH, &object).await
+}
+
+/// Where an object is to be: in the primary's namespace; a primary without one has objects in any.
+fn place_of(primary: &Stored, object: &Value) -> ObjectKey {
+    let text = |field: &str| object["metadata"][field].as_str();
+    let namespace = primary.meta().namespace.as_deref().or_else(|| text("namespace"));
+    ObjectKey::new(namespace, text("name").unwrap_or_default())
 }
 
 async fn converge<K: Object>(
@@ -292,12 +298,9 @@ async fn converge<K: Object>(
     live: &[Arc<K>],
 ) -> Result<Converged<K>, ApiError> {
     let mut result = Converged { applied: Vec::new(), deleted: Vec::new(), n_unchanged: 0 };
-    let name_of = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let names: Vec<String> = desired.iter().map(name_of).collect();
-    for object in desired {
-        let name = name_of(&object);
-        let key = ObjectKey::new(primary.meta().namespace.as_deref(), &name);
-        let known = source.store().get(&key);
+    let places: Vec<ObjectKey> = desired.iter().map(|object| place_of(primary, object)).collect();
+    for (object, key) in desired.into_iter().zip(&places) {
+        let known = source.store().get(key);
         let hash = hash_of(&object);
         if let Some(known) = &known {
             let same = env.applied.lock().get(&known.meta().uid) == Some(&hash);
@@ -316,8 +319,11 @@ async fn converge<K: Object>(
             result.applied.push(applied);
         }
     }
-    for object in live.iter().filter(|object| !names.contains(&object.name_any())) {
+    for object in live {
         let (name, namespace) = (object.name_any(), object.namespace());
+        if places.contains(&ObjectKey::new(namespace.as_deref(), &name)) {
+            continue;
+        }
         let uid = object.uid().unwrap_or_default();
         let target = Target { source, namespace: namespace.as_deref(), name: &name };
         env.writer.delete(&target, &uid).await?;

@@ -8,7 +8,7 @@ use k8s_openapi::{
 
 use kube::Resource;
 
-use super::{ControllerSpec, Relation};
+use super::{ControllerSpec, Relation, Role};
 use crate::{reconcile::Controller, store::Change};
 
 /// Collects the options of a `#[controller]`.
@@ -180,6 +180,10 @@ impl<C: Controller> SpecBuilder<C> {
     /// The declaration as data.
     pub fn build(mut self) -> ControllerSpec {
         self.spec.primary = self.primary.erase();
+        // Owner references never cross clusters.
+        for owned in self.spec.relations.iter_mut().filter(|relation| relation.role == Role::Owned) {
+            owned.cluster.clone_from(&self.spec.primary.cluster);
+        }
         self.spec
     }
 }

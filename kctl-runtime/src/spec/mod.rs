@@ -68,8 +68,21 @@ pub struct RelationSpec {
     pub cluster: String,
     /// Whether owner references block the deletion of their owner.
     pub block_owner_deletion: bool,
+    /// `on` names a type: the kind is reached by `cx.cluster`, so that others of its kind can be declared elsewhere.
+    pub by_type: bool,
     /// Checks that an object fits the relation's type.
     pub check: Check,
+}
+
+impl RelationSpec {
+    /// Whether `cx.cluster(cluster)` reaches this kind; nothing is the context itself.
+    pub(crate) fn is_reached_by(&self, kind: &Kind, cluster: Option<&str>) -> bool {
+        let there = match cluster {
+            Some(name) => self.by_type && self.cluster == name,
+            None => !self.by_type,
+        };
+        there && self.kind == *kind
+    }
 }
 
 /// A controller as data.

@@ -12,7 +12,7 @@ use super::{RelationSpec, Role};
 use crate::{
     key::Key,
     object::{Kind, Object, OwnedBy},
-    reconcile::Controller,
+    reconcile::{Cluster, Controller},
     source::fits,
     store::{Change, SharedStore, Store, index_values, view},
 };
@@ -49,6 +49,7 @@ impl<C: Controller, K> Relation<C, K> {
                 fields: String::new(),
                 cluster: String::new(),
                 block_owner_deletion: false,
+                by_type: false,
                 check: fits::<K>(),
             },
             kinds: PhantomData,
@@ -174,6 +175,13 @@ impl<C: Controller, K> Relation<C, K> {
     pub fn on(mut self, cluster: impl Into<String>) -> Self {
         self.spec.cluster = cluster.into();
         self
+    }
+
+    /// `on = Name`: in the cluster that a type names, to be reached by `cx.cluster(Name)`.
+    #[must_use]
+    pub fn on_cluster<M: Cluster>(mut self) -> Self {
+        self.spec.by_type = true;
+        self.on(M::NAME)
     }
 
     /// As data.

@@ -1,12 +1,13 @@
 //! `dev`: the app against an embedded API server with a simulated kubelet.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use kctl_apiserver::{ApiServer, Kubelet, RequestRecord, ServeOptions, User};
+use kctl_apiserver::{ApiServer, RequestRecord, ServeOptions, User};
 use kctl_runtime::{
     manager::View,
     manifest::{self, RbacOptions},
     reconcile::{Error, Result, ResultExt},
+    source::Identity,
     spec::Role,
 };
 use kube::Client;
@@ -19,9 +20,12 @@ use super::{
     cli::{DevOptions, Format, print},
     files::{self, FromFile},
     run,
+    simulation::Simulation,
 };
 use crate::testing::Refusals;
 
+/// On printed objects: the cluster that they are on.
+const CLUSTER: &str = "kctl.dev/cluster";
 /// How often it is looked whether anything is left to do.
 const IDLE_POLL: Duration = Duration::from_millis(20);
 /// So many quiet looks in a row are idle: an event may be on its way between server and cache.
@@ -29,16 +33,27 @@ const IDLE_POLLS: u32 = 5;
 
 pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
     run::log(run::Times::Hidden);
-    let objects = files::read(&options.files)?;
+    let objects = files::read_or(&options.files, app.dev_objects.as_deref())?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
+    let others =
+        other_servers(
+            &app,
+            |seed| {
+                if options.until_idle { ApiServer::seeded(seed) } else { ApiServer::on_system_time() }
+            },
+        );
     if let Some(folder) = &options.data {
         server.keep_in(folder).context(folder.display())?;
+        for (name, other) in &others {
+            let folder = folder.join(name);
+            other.keep_in(&folder).context(folder.display())?;
+        }
     }
     let served = options.port.is_some() || options.write_kubeconfig.is_some() || !options.until_idle;
     let mut tasks = JoinSet::new();
     if served {
-        tasks.spawn(serve(&app, &server, &options).await?);
+        serve(&app, &server, &others, &options, &mut tasks).await?;
     }
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {
@@ -48,8 +63,11 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
             }
         });
     }
-    print_writes(&app, &server);
-    let world = World::on(server, &app).await?;
+    print_writes(&app, &server, "");
+    let world = World::with_servers(server, others, &app, &app.grants()).await?;
+    for other in &world.others {
+        print_writes(&app, &other.server, &other.name);
+    }
     files::apply(&world.client, &objects).await?;
     if !options.until_idle {
         run::stopped().await;
@@ -66,29 +84,55 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
     }
 }
 
-async fn serve(app: &App, server: &ApiServer, options: &DevOptions) -> Result<impl Future<Output = ()> + use<>> {
+/// Serves the API server, and those of other clusters on ports of their own.
+async fn serve(
+    app: &App,
+    server: &ApiServer,
+    others: &[(String, ApiServer)],
+    options: &DevOptions,
+    tasks: &mut JoinSet<()>,
+) -> Result<()> {
     let port = options.port.unwrap_or(0);
     let serve = ServeOptions { port, ..ServeOptions::default() };
     let listening = server.listen(serve).await.context(format!("port {port}"))?;
-    let file = options.write_kubeconfig.clone();
-    if let Some(file) = &file {
-        listening.write_kubeconfig(file).context(file.display())?;
+    let mut beside = Vec::new();
+    for (name, other) in others {
+        beside.push((name.as_str(), other.listen(ServeOptions::default()).await.context(name)?));
     }
-    let hint = match &file {
+    let file = &options.write_kubeconfig;
+    if let Some(file) = file {
+        let contexts: Vec<_> = beside.iter().map(|(name, other)| (*name, other)).collect();
+        listening.write_kubeconfig_with(file, &contexts).context(file.display())?;
+    }
+    let hint = match file {
         Some(file) => format!("; in another terminal: export KUBECONFIG={}", file.display()),
         None => "; with --write-kubeconfig FILE for kubectl".into(),
     };
     eprintln!("{}: serving {}{hint}", app.name, listening.url());
-    Ok(async move {
-        if let Err(error) = listening.serve().await {
-            tracing::error!(%error, "the API server is no longer served");
-        }
-    })
+    for (name, other) in &beside {
+        eprintln!("{}: serving {name} on {}; kubectl --context {name}", app.name, other.url());
+    }
+    for listening in std::iter::once(listening).chain(beside.into_iter().map(|(_, other)| other)) {
+        tasks.spawn(async move {
+            if let Err(error) = listening.serve().await {
+                tracing::error!(%error, "an API server is no longer served");
+            }
+        });
+    }
+    Ok(())
+}
+
+/// A server for each other cluster. Seeds tell their uids apart, as those of real clusters differ.
+fn other_servers(app: &App, server: impl Fn(u64) -> ApiServer) -> Vec<(String, ApiServer)> {
+    app.clusters.iter().zip(1..).map(|((name, _), seed)| (name.clone(), server(seed))).collect()
 }
 
 /// A line for each thing that a controller does.
-fn print_writes(app: &App, server: &ApiServer) {
-    let (name, user) = (app.name.clone(), user_of(app).name);
+fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
+    let (mut name, user) = (app.name.clone(), user_of(app).name);
+    if !cluster.is_empty() {
+        name += &format!(" on {cluster}");
+    }
     server.observe(move |request| {
         if request.user != user || ["get", "list", "watch"].contains(&request.verb) {
             return;
@@ -122,13 +166,22 @@ async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) ->
     Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
 }
 
+/// A cluster beside the one that the app is started against.
+pub(crate) struct Other {
+    pub(crate) name: String,
+    /// An administrator.
+    pub(crate) client: Client,
+    pub(crate) server: ApiServer,
+    simulation: Simulation,
+}
+
 /// An app that runs on an API server of its own.
 pub(crate) struct World {
     pub(crate) server: ApiServer,
-    kubelet: Kubelet,
+    simulation: Simulation,
     pub(crate) client: Client,
-    /// Administrators of the other clusters, by name.
-    pub(crate) others: Vec<(String, Client)>,
+    /// The other clusters by name.
+    pub(crate) others: Vec<Other>,
     pub(crate) view: View,
     /// What the app's role did not allow, on each cluster.
     pub(crate) refusals: Vec<Refusals>,
@@ -138,34 +191,40 @@ pub(crate) struct World {
 impl World {
     /// Starts a server, installs the definitions, runs the controllers.
     pub(crate) async fn start(app: &App) -> Result<Self> {
-        Self::on(ApiServer::new(), app).await
+        Self::with_role(ApiServer::new(), app, &app.grants()).await
     }
 
-    /// The same on a server that is there. The app runs as its generated role, not as an administrator: what it does not
-    /// declare is refused here as in a cluster.
-    pub(crate) async fn on(server: ApiServer, app: &App) -> Result<Self> {
-        Self::with_role(server, app, &app.grants()).await
-    }
-
-    /// The same with other permissions, by cluster.
+    /// The same with other permissions, by cluster. The app runs as its generated role, not as an administrator: what it does
+    /// not declare is refused here as in a cluster.
     pub(crate) async fn with_role(server: ApiServer, app: &App, role: &Grants) -> Result<Self> {
+        Self::with_servers(server, other_servers(app, ApiServer::seeded), app, role).await
+    }
+
+    /// The same on servers that are there.
+    async fn with_servers(
+        server: ApiServer,
+        servers: Vec<(String, ApiServer)>,
+        app: &App,
+        role: &Grants,
+    ) -> Result<Self> {
         let client = Client::new(server.service(), "default");
         let mut tasks = JoinSet::new();
-        tasks.spawn(server.controllers());
-        let kubelet = server.kubelet();
-        tasks.spawn(kubelet.clone().run());
+        let simulation = Simulation::of_pods(&server, &mut tasks);
         let clock = server.clone();
         let (own, refusals) = as_role(&server, app, role, "").await?;
         let mut refusals = vec![refusals];
         let mut clusters = Vec::new();
         let mut others = Vec::new();
-        for (name, _) in &app.clusters {
-            let other = ApiServer::new();
-            let (there, refused) = as_role(&other, app, role, name).await?;
+        for (name, other) in servers {
+            let (there, refused) = as_role(&other, app, role, &name).await?;
             refusals.push(refused);
-            tasks.spawn(other.controllers());
             clusters.push((name.clone(), there));
-            others.push((name.clone(), Client::new(other.service(), "default")));
+            others.push(Other {
+                name,
+                client: Client::new(other.service(), "default"),
+                simulation: Simulation::of_workloads(&other, &mut tasks),
+                server: other,
+            });
         }
         let manager = app.manager_at(own, clusters, Arc::new(move || clock.now())).await?;
         let view = manager.view();
@@ -174,7 +233,7 @@ impl World {
                 tracing::error!(%error, "the controllers no longer run");
             }
         });
-        Ok(Self { server, kubelet, client, others, view, refusals, _tasks: tasks })
+        Ok(Self { server, simulation, client, others, view, refusals, _tasks: tasks })
     }
 
     /// Returns once nothing is left to do.
@@ -183,18 +242,14 @@ impl World {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
                 tokio::time::sleep(IDLE_POLL).await;
-                let idle = self.view.is_idle() && self.simulation_is_idle();
+                let others = self.others.iter().map(|other| &other.simulation);
+                let simulated = std::iter::once(&self.simulation).chain(others).all(Simulation::is_idle);
+                let idle = self.view.is_idle() && simulated;
                 quiet = if idle { quiet + 1 } else { 0 };
             }
         };
         let timed = tokio::time::timeout(timeout, quiet).await;
         timed.map_err(|_elapsed| Error::from(self.busy(timeout)))
-    }
-
-    /// Nothing is left to collect, and no pod waits for something that will happen.
-    fn simulation_is_idle(&self) -> bool {
-        let seen = self.kubelet.seen() >= self.server.revision_of("", "pods");
-        seen && self.kubelet.pending() == 0 && self.server.pending() == 0
     }
 
     fn busy(&self, timeout: Duration) -> String {
@@ -212,26 +267,47 @@ impl World {
         text
     }
 
-    /// The applied objects and those of kinds that controllers own, by kind, namespace and name.
+    /// The applied objects, those of kinds that controllers own, and on other clusters those of kinds that they create, with
+    /// what was simulated of them; by cluster, kind, namespace and name.
     async fn objects(&self, app: &App, applied: &[FromFile]) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for file in applied {
             objects.push(files::get(&self.client, &file.object).await?);
         }
-        let owned: Vec<_> = app
+        let made: BTreeSet<_> = app
             .specs()
             .into_iter()
             .flat_map(|spec| spec.relations)
-            .filter(|relation| relation.role == Role::Owned)
-            .map(|relation| relation.kind)
+            .filter(|relation| match relation.role {
+                Role::Owned => true,
+                _ => !relation.cluster.is_empty() && relation.verbs.contains(&"create"),
+            })
+            .map(|relation| (relation.cluster, relation.kind.plural, relation.kind.group))
             .collect();
-        let sources = self.view.sources().iter().filter(|source| owned.contains(&source.identity().kind));
-        for object in sources.flat_map(|source| source.store().all()) {
-            objects.push(serde_json::from_str(object.json())?);
+        let is_made = |identity: &Identity| {
+            made.contains(&(identity.cluster.clone(), identity.kind.plural.clone(), identity.kind.group.clone()))
+        };
+        for source in self.view.sources().iter().filter(|source| is_made(source.identity())) {
+            for object in source.store().all() {
+                let object: Value = serde_json::from_str(object.json())?;
+                objects.push(on_cluster(object, &source.identity().cluster));
+            }
+        }
+        for other in &self.others {
+            for pod in other.server.objects("", "pods") {
+                objects.push(on_cluster(Value::clone(&pod), &other.name));
+            }
         }
         let place = |object: &Value| {
             let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-            [field("/kind"), field("/metadata/namespace"), field("/metadata/name"), field("/metadata/uid")]
+            let cluster = format!("/metadata/annotations/{}", CLUSTER.replace('/', "~1"));
+            [
+                field(&cluster),
+                field("/kind"),
+                field("/metadata/namespace"),
+                field("/metadata/name"),
+                field("/metadata/uid"),
+            ]
         };
         for object in &mut objects {
             // Who wrote which field is for machines; kubectl leaves it out as well.
@@ -241,4 +317,12 @@ impl World {
         objects.dedup_by_key(|object| place(object));
         Ok(objects)
     }
+}
+
+/// Says where an object is, unless it is on the cluster that the app is started against.
+fn on_cluster(mut object: Value, cluster: &str) -> Value {
+    if !cluster.is_empty() {
+        object["metadata"]["annotations"][CLUSTER] = cluster.into();
+    }
+    object
 }

@@ -57,6 +57,16 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
     Ok(objects)
 }
 
+/// The same, and these objects of the app when no files are named.
+#[cfg(feature = "dev")]
+pub(super) fn read_or(paths: &[PathBuf], yaml: Option<&str>) -> Result<Vec<FromFile>> {
+    let mut objects = read(paths)?;
+    if let Some(yaml) = yaml.filter(|_| paths.is_empty()) {
+        parse(yaml, "the objects of the app", &mut objects)?;
+    }
+    Ok(objects)
+}
+
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).context(folder.display())?;
     let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;

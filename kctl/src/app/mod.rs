@@ -9,6 +9,8 @@ mod files;
 mod options;
 mod rbac_check;
 mod run;
+#[cfg(feature = "dev")]
+mod simulation;
 mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;
@@ -80,6 +82,9 @@ pub struct App {
     name: String,
     controllers: Vec<Registration>,
     clusters: Vec<(String, Connect)>,
+    /// What `dev` applies when it is given no files.
+    #[cfg(feature = "dev")]
+    dev_objects: Option<String>,
     triggers: Triggers,
     streams: Vec<OpenStream>,
     /// Instead of those that the controllers declare.
@@ -102,6 +107,8 @@ impl App {
             name: name.into(),
             controllers: Vec::new(),
             clusters: Vec::new(),
+            #[cfg(feature = "dev")]
+            dev_objects: None,
             triggers: Triggers::default(),
             streams: Vec::new(),
             namespaces: Vec::new(),
@@ -317,6 +324,21 @@ impl App {
         Fut: Future<Output = Result<Client>> + Send + 'static,
     {
         self.clusters.push((name.into(), Arc::new(move || Box::pin(client()))));
+        self
+    }
+
+    /// Objects in YAML that `dev` applies when it is given no files, so that the program shows what it does at the first try:
+    /// `.dev_objects(include_str!("../example.yaml"))`.
+    #[must_use]
+    #[cfg_attr(
+        not(feature = "dev"),
+        expect(unused_mut, unused_variables, reason = "there is no `dev` that applies them")
+    )]
+    pub fn dev_objects(mut self, yaml: &str) -> Self {
+        #[cfg(feature = "dev")]
+        {
+            self.dev_objects = Some(yaml.into());
+        }
         self
     }
 

@@ -68,7 +68,7 @@ impl TestServer {
 
     /// A client of another cluster (`App::cluster`).
     pub fn cluster(&self, name: &str) -> Option<Client> {
-        self.0.others.iter().find(|(known, _)| known == name).map(|(_, client)| client.clone())
+        self.0.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
     }
 
     /// The API server itself: what was requested, what is stored.

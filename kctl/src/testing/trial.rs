@@ -44,8 +44,8 @@ pub struct Trial {
 }
 
 enum Server {
-    Embedded(World),
-    Real(RealServer),
+    Embedded(Box<World>),
+    Real(Box<RealServer>),
 }
 
 struct RealServer {
@@ -60,7 +60,11 @@ impl Trial {
     /// On a server of its own.
     pub(super) async fn embedded(app: &App, role: &Grants) -> Result<Self> {
         let world = World::with_role(ApiServer::new(), app, role).await?;
-        Ok(Self { client: world.client.clone(), refusals: world.refusals.clone(), server: Server::Embedded(world) })
+        Ok(Self {
+            client: world.client.clone(),
+            refusals: world.refusals.clone(),
+            server: Server::Embedded(Box::new(world)),
+        })
     }
 
     /// In a namespace of its own on a cluster, as an administrator says: by impersonation. `without` is the permission of the
@@ -104,7 +108,8 @@ impl Trial {
                 tracing::error!(%error, "the controllers no longer run");
             }
         });
-        let server = Server::Real(RealServer { view, kubelet, namespace: name.clone(), name, _tasks: tasks });
+        let server = RealServer { view, kubelet, namespace: name.clone(), name, _tasks: tasks };
+        let server = Server::Real(Box::new(server));
         Ok(Self { client, refusals: vec![refusals], server })
     }
 
@@ -116,7 +121,7 @@ impl Trial {
     /// An administrator's client of another cluster (`App::cluster`), where it is an embedded one.
     pub fn cluster(&self, name: &str) -> Option<Client> {
         let Server::Embedded(world) = &self.server else { return None };
-        world.others.iter().find(|(known, _)| known == name).map(|(_, client)| client.clone())
+        world.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
     }
 
     /// Returns once nothing is left to do.
@@ -143,7 +148,8 @@ impl Trial {
 
     /// Stops the app and removes what the trial has made in a cluster.
     pub(super) async fn end(self) -> Result<()> {
-        let Server::Real(RealServer { namespace, name, .. }) = self.server else { return Ok(()) };
+        let Server::Real(real) = self.server else { return Ok(()) };
+        let RealServer { namespace, name, .. } = *real;
         let whole = DeleteParams::default();
         Api::<Namespace>::all(self.client.clone()).delete(&namespace, &whole).await.context("the end of a trial")?;
         let gone = |deleted: kube::Result<_>| match deleted {

@@ -222,16 +222,16 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, grants: &mut Grants) {
             needs(grants, &places(spec, primary.namespaced), &finalizers, &["update"], &because, true);
         }
     }
-    if !cluster.is_empty() {
-        return;
-    }
     let because = BTreeSet::from([format!("{}: rbac(…)", spec.name)]);
-    for extra in &spec.rbac {
+    for extra in spec.rbac.iter().filter(|_| cluster.is_empty()) {
         for grant in grants_of_rule(extra, &Place::Everywhere) {
             for place in places(spec, !is_of_the_cluster(&grant.on)) {
                 grants.add(Grant { place, because: because.clone(), ..grant.clone() });
             }
         }
+    }
+    if primary.cluster != cluster {
+        return;
     }
     // Events about what is in no namespace are in `default`, as kubectl expects.
     let places = if primary.namespaced { places(spec, true) } else { vec![Place::Namespace("default".into())] };

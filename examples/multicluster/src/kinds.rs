@@ -1,0 +1,300 @@
+//! The kinds: what users write, and what controllers tell each other.
+
+use kctl::prelude::*;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
+
+/// A member cluster. Its name is the one that the program knows it by.
+#[resource(
+    group = "fleet.example.com",
+    version = "v1alpha1",
+    kind = "Cluster",
+    // `Cluster` is a trait of kctl.
+    root = "MemberCluster",
+    status = "ClusterStatus",
+    printcolumn(json_path = ".status.ready", name = "Ready", type_ = "boolean")
+)]
+pub struct ClusterSpec {}
+
+/// Whether it is there.
+#[schema]
+#[derive(Default)]
+pub struct ClusterStatus {
+    /// It answered the last time.
+    pub ready: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// What goes to which clusters.
+#[resource(
+    group = "fleet.example.com",
+    version = "v1alpha1",
+    kind = "PropagationPolicy",
+    namespaced,
+    status = "PropagationPolicyStatus",
+    printcolumn(json_path = ".status.selected", name = "Selected", type_ = "integer")
+)]
+pub struct PropagationPolicySpec {
+    /// Which objects of the namespace. The first policy by name that selects an object has it.
+    pub resource_selectors: Vec<ResourceSelector>,
+    /// ConfigMaps and Secrets that an object needs go where it goes.
+    #[serde(default)]
+    pub propagate_deps: bool,
+    /// Where to.
+    #[serde(default)]
+    pub placement: Placement,
+}
+
+/// What a policy does.
+#[schema]
+#[derive(Default)]
+pub struct PropagationPolicyStatus {
+    /// How many objects it has.
+    pub selected: i64,
+}
+
+/// Objects by kind, and by name or labels where these are given.
+#[schema]
+pub struct ResourceSelector {
+    /// Such as `Deployment`.
+    pub kind: String,
+    /// The name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Labels that the object has.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub labels: std::collections::BTreeMap<String, String>,
+}
+
+/// Where objects go, and how their replicas are divided.
+#[schema]
+#[derive(Default, PartialEq)]
+pub struct Placement {
+    /// The clusters; empty is all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<String>,
+    /// How replicas are divided.
+    #[serde(default)]
+    pub replicas: Division,
+    /// For `Divided`: the weights of clusters. Without any they weigh the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<Weight>,
+}
+
+/// How replicas are divided.
+#[schema]
+#[derive(Default, PartialEq)]
+pub enum Division {
+    /// Every cluster has all of them.
+    #[default]
+    Duplicated,
+    /// They are divided by weight.
+    Divided,
+}
+
+/// The weight of a cluster.
+#[schema]
+#[derive(PartialEq)]
+pub struct Weight {
+    /// Its name.
+    pub cluster: String,
+    /// 0 is no replicas.
+    #[schemars(range(min = 0))]
+    pub weight: i64,
+}
+
+/// One object and its clusters.
+#[resource(
+    group = "fleet.example.com",
+    version = "v1alpha1",
+    kind = "ResourceBinding",
+    namespaced,
+    status = "ResourceBindingStatus"
+)]
+pub struct ResourceBindingSpec {
+    /// The object, in the namespace of the binding.
+    pub resource: ResourceRef,
+    /// How many replicas it wants; nothing for kinds without replicas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    /// The policy that selected it; nothing when it only follows others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Where it goes by its policy; nothing when it only follows others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+    /// The bindings of the objects that need it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required_by: Vec<RequiredBy>,
+    /// What the scheduler decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<BindingCluster>,
+}
+
+/// An object of the control plane.
+#[schema]
+pub struct ResourceRef {
+    /// Such as `Deployment`.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+}
+
+/// A binding whose object needs the one of this binding, and where it is.
+#[schema]
+pub struct RequiredBy {
+    /// The name of the binding.
+    pub binding: String,
+    /// Its clusters.
+    #[serde(default)]
+    pub clusters: Vec<String>,
+}
+
+/// A cluster that has an object, with so many of its replicas.
+#[schema]
+#[derive(PartialEq)]
+pub struct BindingCluster {
+    /// The name.
+    pub name: String,
+    /// Nothing for kinds without replicas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+}
+
+/// What clusters say of the object.
+#[schema]
+#[derive(Default)]
+pub struct ResourceBindingStatus {
+    /// One item a cluster.
+    #[serde(default)]
+    pub aggregated_status: Vec<StatusItem>,
+}
+
+/// What one cluster says; the form is that of `AggregatedStatusItem`.
+#[schema]
+#[derive(Default)]
+pub struct StatusItem {
+    /// The name of the cluster.
+    pub cluster_name: String,
+    /// Its status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any_object")]
+    pub status: Option<Value>,
+    /// It is on the cluster as it should be.
+    #[serde(default)]
+    pub applied: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub applied_message: String,
+    /// `Healthy`, `Unhealthy` or `Unknown`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub health: String,
+}
+
+/// One object for one cluster.
+#[resource(
+    group = "fleet.example.com",
+    version = "v1alpha1",
+    kind = "Work",
+    namespaced,
+    status = "WorkStatus",
+    printcolumn(json_path = ".spec.cluster", name = "Cluster", type_ = "string"),
+    printcolumn(json_path = ".status.applied", name = "Applied", type_ = "boolean"),
+    printcolumn(json_path = ".status.health", name = "Health", type_ = "string")
+)]
+pub struct WorkSpec {
+    /// The name of the cluster.
+    pub cluster: String,
+    /// The object as it is to be there.
+    #[schemars(schema_with = "any_object")]
+    pub manifest: Value,
+}
+
+/// What became of it.
+#[schema]
+#[derive(Default)]
+pub struct WorkStatus {
+    /// It is on the cluster as it should be.
+    #[serde(default)]
+    pub applied: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub applied_message: String,
+    /// What is worth to be known of its status there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any_object")]
+    pub status: Option<Value>,
+    /// `Healthy`, `Unhealthy` or `Unknown`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub health: String,
+}
+
+/// What is different on some clusters.
+#[resource(
+    group = "fleet.example.com",
+    version = "v1alpha1",
+    kind = "OverridePolicy",
+    namespaced,
+    status = "OverridePolicyStatus",
+    printcolumn(json_path = ".status.message", name = "Message", type_ = "string")
+)]
+pub struct OverridePolicySpec {
+    /// Of which objects.
+    pub resource_selectors: Vec<ResourceSelector>,
+    /// Where, and what.
+    pub rules: Vec<OverrideRule>,
+}
+
+/// Whether a policy can be used.
+#[schema]
+#[derive(Default)]
+pub struct OverridePolicyStatus {
+    /// What is wrong with it: until it is mended, what it selects stays as it is on the members.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// Changes for some clusters.
+#[schema]
+pub struct OverrideRule {
+    /// The clusters; empty is all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<String>,
+    /// A JSON patch.
+    pub patch: Vec<PatchOperation>,
+}
+
+/// One step of a JSON patch.
+#[schema]
+pub struct PatchOperation {
+    /// What to do.
+    pub op: PatchOp,
+    /// Where, such as `/spec/template/spec/containers/0/image`.
+    pub path: String,
+    /// With what; for `remove`, nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "anything")]
+    pub value: Option<Value>,
+}
+
+/// What a step does.
+#[schema]
+#[serde(rename_all = "lowercase")]
+pub enum PatchOp {
+    /// Adds, or replaces what is there.
+    Add,
+    /// Replaces what is there.
+    Replace,
+    /// Removes what is there.
+    Remove,
+}
+
+fn any_object(_schemas: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+fn anything(_schemas: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
+}

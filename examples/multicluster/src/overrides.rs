@@ -1,0 +1,50 @@
+//! `OverridePolicy`: what is different on some clusters.
+
+use json_patch::Patch;
+use kctl::prelude::*;
+use serde_json::Value;
+
+use crate::{
+    kinds::{OverridePolicy, OverridePolicyStatus, OverrideRule},
+    templates::is_selected,
+};
+
+/// What makes another object of an object.
+const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
+
+/// Says whether a policy can be used.
+#[controller(name = "overrides")]
+pub(crate) async fn overrides(policy: Arc<OverridePolicy>, cx: Context<overrides>) -> Result<Action> {
+    let checked = policy.spec.rules.iter().try_for_each(|rule| patch_of(rule).map(drop));
+    let message = checked.err().map_or_else(String::new, |error| error.to_string());
+    cx.patch_status(OverridePolicyStatus { message }).await?;
+    Ok(Action::await_change())
+}
+
+/// Applies the rules of all policies, by name, that are about the manifest and the cluster.
+pub(crate) fn apply(policies: &[Arc<OverridePolicy>], cluster: &str, manifest: &mut Value) -> Result<()> {
+    let mut policies: Vec<_> =
+        policies.iter().filter(|policy| is_selected(&policy.spec.resource_selectors, manifest)).collect();
+    policies.sort_by_key(|policy| policy.name_any());
+    for policy in policies {
+        let concerns =
+            |rule: &&OverrideRule| rule.clusters.is_empty() || rule.clusters.iter().any(|name| name == cluster);
+        for rule in policy.spec.rules.iter().filter(concerns) {
+            let said = || format!("the OverridePolicy {} on {cluster}", policy.name_any());
+            // A policy that does not fit is the user's to mend: its change is seen.
+            json_patch::patch(manifest, &patch_of(rule).context(said()).terminal()?).context(said()).terminal()?;
+        }
+    }
+    Ok(())
+}
+
+fn patch_of(rule: &OverrideRule) -> Result<Patch> {
+    for operation in &rule.patch {
+        let path = &operation.path;
+        if IDENTITY.iter().any(|field| path == field || path.starts_with(&format!("{field}/"))) || path.is_empty() {
+            return Err(format!("the path {path:?} would make another object: override other fields").into());
+        }
+    }
+    let patch = serde_json::from_value(serde_json::to_value(&rule.patch)?);
+    patch.context("its patch")
+}

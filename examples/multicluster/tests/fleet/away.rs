@@ -1,0 +1,65 @@
+//! A member that goes away and comes back.
+
+use kctl::{json, prelude::*};
+use multicluster::{MemberCluster, ResourceBinding, Work};
+
+use crate::world::Fleet;
+
+#[tokio::test(start_paused = true)]
+async fn member_that_is_away_keeps_its_share_and_catches_up_when_it_is_back() {
+    let fleet = Fleet::with_web().await;
+    fleet.links[0].cut();
+    fleet.until("it is known to be away", async || !fleet.is_ready("member1").await).await;
+    let health = async || fleet.health("deployment-web").await;
+    fleet.until("nobody knows how it is", async || health().await == ["Unknown", "Healthy"]).await;
+    fleet.patch::<Deployment>("web", json!({ "spec": { "replicas": 20 } })).await;
+    fleet.until("the other one goes on", async || fleet.ready("web").await[1] == Some(16)).await;
+    assert_eq!(fleet.asked("web").await[0], Some(2));
+    fleet.patch::<ConfigMap>("web-settings", json!({ "data": { "greeting": "later" } })).await;
+    fleet.rest().await;
+    fleet.links[0].mend();
+    fleet.until("it catches up", async || fleet.ready("web").await == [Some(4), Some(16)]).await;
+    fleet.until("it is healthy", async || health().await == ["Healthy", "Healthy"]).await;
+    fleet.until("the template knows", async || fleet.told("web").await == Some(20)).await;
+    let greeting = fleet.on_member::<ConfigMap>(0).get("web-settings").await.unwrap().data.unwrap();
+    assert_eq!(greeting["greeting"], "later");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_objects_go_to_those_that_are_there_until_the_other_one_is_back() {
+    let fleet = Fleet::new().await;
+    fleet.links[1].cut();
+    fleet.apply(crate::world::FLEET).await;
+    fleet.until("all of it is on one", async || fleet.ready("web").await == [Some(10), None]).await;
+    fleet.links[1].mend();
+    fleet.until("it is divided", async || fleet.ready("web").await == [Some(2), Some(8)]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_while_a_member_is_away_goes_there_once_it_is_back() {
+    let fleet = Fleet::with_web().await;
+    fleet.links[0].cut();
+    fleet.until("it is known to be away", async || !fleet.is_ready("member1").await).await;
+    fleet.delete::<Deployment>("web").await;
+    fleet.until("it is gone where it can be", async || !fleet.have::<Deployment>("web").await[1]).await;
+    fleet.rest().await;
+    assert!(fleet.have::<Deployment>("web").await[0]);
+    assert!(fleet.api::<Work>().get_opt("deployment-web-member1").await.unwrap().is_some(), "the work waits");
+    fleet.links[0].mend();
+    fleet.until("it is gone", async || !fleet.have::<Deployment>("web").await[0]).await;
+    let work = async || fleet.api::<Work>().get_opt("deployment-web-member1").await.unwrap();
+    fleet.until("the work is done", async || work().await.is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_that_leaves_the_fleet_keeps_what_it_has_and_the_others_take_over() {
+    let fleet = Fleet::with_web().await;
+    let clusters = kctl::kube::Api::<MemberCluster>::all(fleet.home.clone());
+    clusters.delete("member1", &kctl::kube::api::DeleteParams::default()).await.unwrap();
+    fleet.until("the other one takes over", async || fleet.ready("web").await[1] == Some(10)).await;
+    let binding = fleet.api::<ResourceBinding>().get("deployment-web").await.unwrap();
+    assert_eq!(binding.spec.clusters.len(), 1);
+    fleet.rest().await;
+    assert_eq!(fleet.asked("web").await[0], Some(2));
+    assert!(fleet.api::<Work>().get_opt("deployment-web-member1").await.unwrap().is_none());
+}

@@ -1,0 +1,64 @@
+//! The flow on real API servers, when `KUBECONFIG`, `KUBECONFIG_MEMBER1` and `KUBECONFIG_MEMBER2` name them.
+
+use kctl::{
+    apiserver::{Kubelet, Workloads},
+    json,
+    kube::{
+        Api, Client, Config,
+        api::{DeleteParams, ListParams},
+        config::{KubeConfigOptions, Kubeconfig},
+    },
+    prelude::*,
+};
+use multicluster::{MemberCluster, OverridePolicy, PropagationPolicy, Work};
+use tokio::task::JoinSet;
+
+use crate::world::{FLEET, Fleet};
+
+async fn client(variable: &str) -> Option<Client> {
+    let kubeconfig = Kubeconfig::read_from(std::env::var_os(variable)?).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    Some(Client::try_from(config).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flow_on_real_api_servers() {
+    let (Some(home), Some(first), Some(second)) =
+        (client("KUBECONFIG").await, client("KUBECONFIG_MEMBER1").await, client("KUBECONFIG_MEMBER2").await)
+    else {
+        eprintln!("left out: KUBECONFIG, KUBECONFIG_MEMBER1 and KUBECONFIG_MEMBER2 do not name three API servers");
+        return;
+    };
+    let members = [first, second];
+    let mut tasks = JoinSet::new();
+    for member in &members {
+        // Nothing runs pods and Deployments there.
+        tasks.spawn(Kubelet::new(member.clone(), "multicluster-test").run());
+        tasks.spawn(Workloads::new(member.clone()).run());
+    }
+    let fleet = Fleet::on(home, members.clone(), members, tasks).await;
+    fleet.apply(FLEET).await;
+    fleet.until("the replicas are ready", async || fleet.ready("web").await == [Some(2), Some(8)]).await;
+    fleet.until("the template says so", async || fleet.told("web").await == Some(10)).await;
+    fleet.until("the secret is there", async || fleet.have::<Secret>("web-password").await == [true; 2]).await;
+    let weights = json!({ "spec": { "placement": { "weights": [
+        { "cluster": "member1", "weight": 1 }, { "cluster": "member2", "weight": 1 },
+    ] } } });
+    fleet.patch::<PropagationPolicy>("web", weights).await;
+    fleet.until("half and half", async || fleet.ready("web").await == [Some(5), Some(5)]).await;
+    fleet.until("the template still counts ten", async || fleet.told("web").await == Some(10)).await;
+
+    fleet.delete::<PropagationPolicy>("web").await;
+    fleet.until("the deployments are gone", async || fleet.have::<Deployment>("web").await == [false; 2]).await;
+    let works = fleet.api::<Work>();
+    let left = async || works.list(&ListParams::default()).await.unwrap().items.len();
+    fleet.until("no work is left", async || left().await == 0).await;
+    fleet.delete::<OverridePolicy>("mirror").await;
+    fleet.delete::<Deployment>("web").await;
+    fleet.delete::<Service>("web").await;
+    fleet.delete::<ConfigMap>("web-settings").await;
+    fleet.delete::<Secret>("web-password").await;
+    let clusters = Api::<MemberCluster>::all(fleet.home.clone());
+    clusters.delete("member1", &DeleteParams::default()).await.unwrap();
+    clusters.delete("member2", &DeleteParams::default()).await.unwrap();
+}

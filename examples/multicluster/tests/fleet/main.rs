@@ -1,0 +1,9 @@
+//! The flow from a template to its members and back: on embedded servers, and on real ones.
+
+mod away;
+mod cluster;
+mod flow;
+mod link;
+mod retain;
+mod role;
+mod world;

@@ -1,0 +1,79 @@
+//! The roles on all three clusters are exactly what the program needs.
+
+use kctl::{
+    json,
+    kube::{
+        Api, Client,
+        api::{DeleteParams, ListParams, Patch, PatchParams},
+    },
+    prelude::*,
+    testing::Trial,
+};
+use multicluster::PropagationPolicy;
+
+use crate::world::{FLEET, apply};
+
+const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: { name: job, labels: { team: a } }\nspec: { containers: [{ name: job, image: job }], terminationGracePeriodSeconds: 1 }";
+const POLICY: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: job }\nspec: { resourceSelectors: [{ kind: Pod }] }";
+const ELSEWHERE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: { name: shop }";
+
+/// Every kind comes, changes and goes, on both members.
+async fn everything_that_it_does(trial: &Trial) -> Result<()> {
+    let home = trial.client();
+    apply(&home, FLEET).await;
+    apply(&home, POD).await;
+    apply(&home, POLICY).await;
+    trial.idle().await?;
+    let members: Vec<Client> = ["member1", "member2"].into_iter().filter_map(|name| trial.cluster(name)).collect();
+    for member in &members {
+        let deployment = Api::<Deployment>::default_namespaced(member.clone()).get("web").await?;
+        assert!(deployment.status.is_some_and(|status| status.ready_replicas > Some(0)));
+    }
+    let told = Api::<Deployment>::default_namespaced(home.clone()).get("web").await?.status;
+    assert_eq!(told.and_then(|status| status.ready_replicas), Some(10));
+
+    let change = Patch::Merge(json!({ "metadata": { "labels": { "changed": "yes" } } }));
+    let with = PatchParams::default();
+    Api::<Deployment>::default_namespaced(home.clone()).patch("web", &with, &change).await?;
+    Api::<Service>::default_namespaced(home.clone()).patch("web", &with, &change).await?;
+    Api::<ConfigMap>::default_namespaced(home.clone()).patch("web-settings", &with, &change).await?;
+    Api::<Secret>::default_namespaced(home.clone()).patch("web-password", &with, &change).await?;
+    Api::<Pod>::default_namespaced(home.clone()).patch("job", &with, &change).await?;
+    trial.idle().await?;
+    let open = Patch::Merge(json!({ "spec": { "type": "LoadBalancer" } }));
+    Api::<Service>::default_namespaced(home.clone()).patch("web", &with, &open).await?;
+    trial.idle().await?;
+    for (member, address) in members.iter().zip(["192.0.2.1", "192.0.2.2"]) {
+        let address = Patch::Merge(json!({ "status": { "loadBalancer": { "ingress": [{ "ip": address }] } } }));
+        Api::<Service>::default_namespaced(member.clone()).patch_status("web", &with, &address).await?;
+    }
+    trial.idle().await?;
+    let told = Api::<Service>::default_namespaced(home.clone()).get("web").await?.status.and_then(|s| s.load_balancer);
+    assert_eq!(told.and_then(|told| told.ingress).map_or(0, |addresses| addresses.len()), 2);
+    // One member less: its works go.
+    let one = Patch::Merge(json!({ "spec": { "placement": { "weights": [{ "cluster": "member2", "weight": 1 }] } } }));
+    Api::<PropagationPolicy>::default_namespaced(home.clone()).patch("web", &with, &one).await?;
+    trial.idle().await?;
+    apply(&home, ELSEWHERE).await;
+    let prices = kctl::from_yaml("{ metadata: { name: prices } }")?;
+    Api::<ConfigMap>::namespaced(home.clone(), "shop").create(&kctl::kube::api::PostParams::default(), &prices).await?;
+    let all = kctl::from_yaml("{ metadata: { name: all }, spec: { resourceSelectors: [{ kind: ConfigMap }] } }")?;
+    let policies = Api::<PropagationPolicy>::namespaced(home.clone(), "shop");
+    policies.create(&kctl::kube::api::PostParams::default(), &all).await?;
+    trial.idle().await?;
+
+    let own = Api::<PropagationPolicy>::default_namespaced(home.clone());
+    own.delete("web", &DeleteParams::default()).await?;
+    own.delete("job", &DeleteParams::default()).await?;
+    trial.idle().await?;
+    for member in &members {
+        let left = Api::<Pod>::default_namespaced(member.clone()).list(&ListParams::default()).await?.items;
+        assert!(left.is_empty(), "{} pods are left", left.len());
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn roles_are_exactly_what_is_needed() {
+    kctl::testing::check_role(multicluster::app, everything_that_it_does).await.unwrap();
+}

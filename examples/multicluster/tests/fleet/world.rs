@@ -1,0 +1,197 @@
+//! A fleet of three embedded API servers: the control plane and two members that do what they are told.
+
+use std::time::Duration;
+
+use kctl::{
+    apiserver::ApiServer,
+    k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    kube::{
+        Api, Client,
+        api::{DeleteParams, Patch, PatchParams, PostParams},
+        core::{DynamicObject, GroupVersionKind, NamespaceResourceScope},
+        discovery,
+    },
+    object::Object,
+    prelude::*,
+};
+use multicluster::{MemberCluster, ResourceBinding, Work};
+use tokio::task::JoinSet;
+
+use crate::link::Link;
+
+/// Longest wait for a state. On embedded servers no time passes.
+const WITHIN: Duration = Duration::from_secs(180);
+const STEP: Duration = Duration::from_millis(200);
+
+pub(crate) const FLEET: &str = include_str!("../../fleet.yaml");
+
+pub(crate) struct Fleet {
+    pub(crate) home: Client,
+    pub(crate) members: [Client; 2],
+    /// The ways of the control plane to the members, where they can be cut.
+    pub(crate) links: Vec<Link>,
+    /// The embedded servers, the control plane first.
+    pub(crate) servers: Vec<ApiServer>,
+    _tasks: JoinSet<()>,
+}
+
+impl Fleet {
+    /// The servers and the program, with `fleet.yaml`, once all of it is done.
+    pub(crate) async fn with_web() -> Self {
+        let fleet = Self::new().await;
+        fleet.apply(FLEET).await;
+        fleet.until("the replicas are ready", async || fleet.ready("web").await == [Some(2), Some(8)]).await;
+        fleet.until("the template says so", async || fleet.told("web").await == Some(10)).await;
+        fleet
+    }
+
+    /// The servers and the program.
+    pub(crate) async fn new() -> Self {
+        let home = ApiServer::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(home.controllers());
+        let members = [ApiServer::seeded(1), ApiServer::seeded(2)];
+        let links: Vec<_> = members.iter().map(|_| Link::new()).collect();
+        for member in &members {
+            tasks.spawn(member.controllers());
+            tasks.spawn(member.kubelet().run());
+            tasks.spawn(member.workloads().run());
+        }
+        let ways = [links[0].client(members[0].service()), links[1].client(members[1].service())];
+        let servers = std::iter::once(&home).chain(&members).cloned().collect();
+        let members = members.map(|server| Client::new(server.service(), "default"));
+        let fleet = Self::on(Client::new(home.service(), "default"), members, ways, tasks).await;
+        Self { links, servers, ..fleet }
+    }
+
+    /// The program on servers that are there. The ways are its own clients of the members.
+    pub(crate) async fn on(home: Client, members: [Client; 2], ways: [Client; 2], mut tasks: JoinSet<()>) -> Self {
+        install(&home).await;
+        let mut app = multicluster::controllers();
+        for (name, way) in ["member1", "member2"].into_iter().zip(ways) {
+            app = app.cluster(name, move || {
+                let way = way.clone();
+                async move { Ok(way) }
+            });
+        }
+        let manager = app.manager(home.clone()).await.unwrap();
+        tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+        Self { home, members, links: Vec::new(), servers: Vec::new(), _tasks: tasks }
+    }
+
+    /// Waits for a state.
+    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let wait = async {
+            while !holds().await {
+                tokio::time::sleep(STEP).await;
+            }
+        };
+        if tokio::time::timeout(WITHIN, wait).await.is_err() {
+            let works = self.api::<Work>().list(&kctl::kube::api::ListParams::default()).await.unwrap();
+            let said: Vec<_> = works.iter().map(|work| (work.name_any(), serde_json::json!(work.status))).collect();
+            panic!("not within {WITHIN:?}: {what}; the works say {said:#?}");
+        }
+    }
+
+    /// Waits long enough for what should not happen to have happened.
+    pub(crate) async fn rest(&self) {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+
+    pub(crate) fn api<K: Object + kctl::kube::Resource<Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+        Api::default_namespaced(self.home.clone())
+    }
+
+    pub(crate) fn on_member<K: Object + kctl::kube::Resource<Scope = NamespaceResourceScope>>(
+        &self,
+        index: usize,
+    ) -> Api<K> {
+        Api::default_namespaced(self.members[index].clone())
+    }
+
+    /// An object of each member.
+    pub(crate) async fn both<K: Object + kctl::kube::Resource<Scope = NamespaceResourceScope>>(
+        &self,
+        name: &str,
+    ) -> [Option<K>; 2] {
+        [self.on_member::<K>(0).get_opt(name).await.unwrap(), self.on_member::<K>(1).get_opt(name).await.unwrap()]
+    }
+
+    /// Whether each member has an object.
+    pub(crate) async fn have<K: Object + kctl::kube::Resource<Scope = NamespaceResourceScope>>(
+        &self,
+        name: &str,
+    ) -> [bool; 2] {
+        self.both::<K>(name).await.map(|found| found.is_some())
+    }
+
+    /// The replicas that a Deployment asks for on each member; nothing where there is none.
+    pub(crate) async fn asked(&self, name: &str) -> [Option<i32>; 2] {
+        self.both::<Deployment>(name).await.map(|found| found.and_then(|deployment| deployment.spec.replicas))
+    }
+
+    /// Those that are ready.
+    pub(crate) async fn ready(&self, name: &str) -> [Option<i32>; 2] {
+        let found = self.both::<Deployment>(name).await;
+        found.map(|found| found.and_then(|deployment| deployment.status).and_then(|status| status.ready_replicas))
+    }
+
+    /// Ready replicas by the status of the template.
+    pub(crate) async fn told(&self, name: &str) -> Option<i32> {
+        self.api::<Deployment>().get(name).await.unwrap().status.and_then(|status| status.ready_replicas)
+    }
+
+    /// The health of each cluster in the status of a binding.
+    pub(crate) async fn health(&self, binding: &str) -> Vec<String> {
+        let status = self.api::<ResourceBinding>().get(binding).await.unwrap().status.unwrap_or_default();
+        status.aggregated_status.into_iter().map(|item| item.health).collect()
+    }
+
+    pub(crate) async fn is_ready(&self, cluster: &str) -> bool {
+        let cluster = Api::<MemberCluster>::all(self.home.clone()).get(cluster).await.unwrap();
+        cluster.status.is_some_and(|status| status.ready)
+    }
+
+    pub(crate) async fn patch<K: Object + kctl::kube::Resource<Scope = NamespaceResourceScope>>(
+        &self,
+        name: &str,
+        patch: kctl::Json,
+    ) {
+        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    pub(crate) async fn delete<K: Object + kctl::kube::Resource<Scope = NamespaceResourceScope>>(&self, name: &str) {
+        self.api::<K>().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    pub(crate) async fn apply(&self, yaml: &str) {
+        apply(&self.home, yaml).await;
+    }
+}
+
+/// Creates objects in YAML.
+pub(crate) async fn apply(client: &Client, yaml: &str) {
+    for document in yaml.split("\n---\n") {
+        let object: DynamicObject = kctl::from_yaml(document).unwrap();
+        let types = object.types.clone().unwrap();
+        let kind = GroupVersionKind::try_from(&types).unwrap();
+        let (resource, capabilities) = discovery::pinned_kind(client, &kind).await.unwrap();
+        let api: Api<DynamicObject> = match capabilities.scope {
+            discovery::Scope::Cluster => Api::all_with(client.clone(), &resource),
+            discovery::Scope::Namespaced => Api::default_namespaced_with(client.clone(), &resource),
+        };
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+}
+
+async fn install(home: &Client) {
+    let crds = Api::<CustomResourceDefinition>::all(home.clone());
+    for crd in kctl::manifest::crds(&multicluster::app().specs(), kctl::manifest::Descriptions::Own).unwrap() {
+        let apply = PatchParams::apply("test").force();
+        crds.patch(&crd.name_any(), &apply, &Patch::Apply(&crd)).await.unwrap();
+    }
+    let served = async || Api::<Work>::all(home.clone()).list(&kctl::kube::api::ListParams::default()).await.is_ok();
+    while !served().await {
+        tokio::time::sleep(STEP).await;
+    }
+}

@@ -1,0 +1,104 @@
+//! A `ReplicaSet`: as many pods as it asks for.
+
+use k8s_openapi::api::{
+    apps::v1::{ReplicaSet, ReplicaSetStatus},
+    core::v1::Pod,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde_json::json;
+
+use super::{Lists, Workloads, controlled, reference, unless_outdated};
+
+/// Creates what is missing, deletes what is too much, says what there is. Returns how much it wrote.
+pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists) -> kube::Result<usize> {
+    let mut pods = controlled(set, &lists.pods);
+    pods.retain(|pod| !["Succeeded", "Failed"].contains(&phase(pod)));
+    let wanted = wanted(set);
+    let api = Api::<Pod>::namespaced(workloads.client.clone(), &set.namespace().unwrap_or_default());
+    let mut n_writes = 0;
+    for _ in pods.len()..wanted {
+        unless_outdated(api.create(&PostParams::default(), &new_pod(set)).await)?;
+        n_writes += 1;
+    }
+    // The least useful go first.
+    pods.sort_by_key(|pod| (is_ready(pod), std::cmp::Reverse(pod.creation_timestamp()), pod.name_any()));
+    let surplus = pods.len().saturating_sub(wanted);
+    for pod in pods.drain(..surplus) {
+        let exactly = Preconditions { uid: pod.uid(), resource_version: None };
+        unless_outdated(api.delete(&pod.name_any(), &DeleteParams::default().preconditions(exactly)).await)?;
+        n_writes += 1;
+    }
+    Ok(n_writes + tell(workloads, set, &pods).await?)
+}
+
+/// Replicas of an object's spec; one where it does not say.
+pub(super) fn wanted(set: &ReplicaSet) -> usize {
+    let replicas = set.spec.replicas.unwrap_or(1);
+    usize::try_from(replicas).unwrap_or(0)
+}
+
+fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+fn new_pod(set: &ReplicaSet) -> Pod {
+    let template = set.spec.template.clone().unwrap_or_default();
+    let metadata = template.metadata.unwrap_or_default();
+    Pod {
+        metadata: ObjectMeta {
+            generate_name: Some(format!("{}-", set.name_any())),
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            owner_references: Some(vec![reference(set)]),
+            ..ObjectMeta::default()
+        },
+        spec: template.spec,
+        status: None,
+    }
+}
+
+async fn tell(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod]) -> kube::Result<usize> {
+    let n_ready = count(pods.iter().filter(|pod| is_ready(pod)).count());
+    let some = |n: i32| (n > 0).then_some(n);
+    let status = ReplicaSetStatus {
+        replicas: count(pods.len()),
+        fully_labeled_replicas: some(count(pods.len())),
+        ready_replicas: some(n_ready),
+        available_replicas: some(n_ready),
+        observed_generation: set.metadata.generation,
+        ..ReplicaSetStatus::default()
+    };
+    if set.status.as_ref() == Some(&status) {
+        return Ok(0);
+    }
+    let mut new = set.clone();
+    new.status = Some(status);
+    new.metadata.managed_fields = None;
+    let api = Api::<ReplicaSet>::namespaced(workloads.client.clone(), &set.namespace().unwrap_or_default());
+    unless_outdated(api.replace_status(&set.name_any(), &PostParams::default(), &new).await)?;
+    Ok(1)
+}
+
+/// The number as the API has it.
+fn count(n: usize) -> i32 {
+    i32::try_from(n).unwrap_or(i32::MAX)
+}
+
+/// Sets the replicas of a set, where they are others.
+pub(super) async fn scale(workloads: &Workloads, set: &ReplicaSet, replicas: i32) -> kube::Result<usize> {
+    if set.spec.replicas == Some(replicas) {
+        return Ok(0);
+    }
+    let api = Api::<ReplicaSet>::namespaced(workloads.client.clone(), &set.namespace().unwrap_or_default());
+    let patch = Patch::Merge(json!({ "metadata": { "uid": set.uid() }, "spec": { "replicas": replicas } }));
+    unless_outdated(api.patch(&set.name_any(), &PatchParams::default(), &patch).await)?;
+    Ok(1)
+}

@@ -1,0 +1,137 @@
+//! Other clusters: types that name them, and what a controller reads and writes there.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use super::{Controller, Env, Live, Objects};
+use crate::{
+    __private::{NoKind, NorThis, Seal},
+    object::{Object, Stored},
+    store::Store,
+};
+
+/// A cluster beside the one that the program is started against, as a type: with `on = Edge`, one kind can be declared on
+/// several clusters, and `cx.cluster(Edge)` reads and writes the one that is meant.
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// The cluster at the edge.
+/// pub struct Edge;
+///
+/// impl Cluster for Edge {
+///     const NAME: &'static str = "edge";
+/// }
+///
+/// /// Counts the secrets of both clusters.
+/// #[controller(reads = Secret, watches = Secret(map = everything, on = Edge))]
+/// async fn counter(_config: Arc<ConfigMap>, cx: Context<counter>) -> Result<Action> {
+///     let (here, there) = (cx.store::<Secret>().len(), cx.cluster(Edge).store::<Secret>().len());
+///     println!("{here} secrets here, {there} at the edge");
+///     Ok(Action::await_change())
+/// }
+///
+/// fn everything(_secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+///     configs.keys()
+/// }
+///
+/// let app = App::new("counter")
+///     .controller::<counter>()
+///     .cluster(Edge::NAME, || async { Err("where is it?".into()) });
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a cluster",
+    label = "not a cluster",
+    note = "help: write `impl Cluster for {Self} {{ const NAME: &'static str = \"…\"; }}`, with the name that `App::cluster` has",
+    note = "code: K0042"
+)]
+pub trait Cluster: Send + Sync + 'static {
+    /// Its name in `App::cluster`.
+    const NAME: &'static str;
+}
+
+/// A controller that keeps the `K` of the cluster `M` in its cache.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not declare `{K}` on the cluster `{M}`",
+    label = "`{K}` is not declared with `on = {M}`",
+    note = "help: write `#[controller(reads = {K}(on = {M}))]` or `watches = {K}(map = …, on = {M})`",
+    note = "code: K0039"
+)]
+pub trait CachesOn<M, K>: Controller {
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
+/// A controller that declares the `K` of the cluster `M`: what it may do beyond reading stands in the parentheses.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not declare `{K}` on the cluster `{M}`",
+    label = "`{K}` is not declared with `on = {M}`",
+    note = "help: write `#[controller(reads = {K}(verb, on = {M}))]` with the verbs that are used",
+    note = "code: K0039"
+)]
+pub trait WritesOn<M, K>: Controller {
+    /// What it may do.
+    type Grant;
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
+// With these, rustc says which kind is not declared on which cluster; without them, that `objects` does not exist.
+#[diagnostic::do_not_recommend]
+impl<C: Controller, M> WritesOn<M, NoKind> for C {
+    type Grant = NoKind;
+    const SEAL: Seal = Seal;
+}
+#[diagnostic::do_not_recommend]
+impl<C: Controller, M> WritesOn<M, NorThis> for C {
+    type Grant = NorThis;
+    const SEAL: Seal = Seal;
+}
+
+/// A controller that declares `reads = K(live, on = M)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not read `{K}` live on the cluster `{M}`",
+    label = "`{K}` is not declared as `live` with `on = {M}`",
+    note = "help: write `#[controller(reads = {K}(live, on = {M}))]`",
+    note = "code: K0040"
+)]
+pub trait ReadsLiveOn<M, K>: Controller {
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
+/// What one reconcile of the controller `C` may do on the cluster `M`.
+pub struct OnCluster<C: ?Sized, M> {
+    env: Arc<Env>,
+    primary: Arc<Stored>,
+    types: PhantomData<fn() -> (*const C, M)>,
+}
+
+impl<C: Controller, M: Cluster> OnCluster<C, M> {
+    pub(super) fn new(env: Arc<Env>, primary: Arc<Stored>) -> Self {
+        Self { env, primary, types: PhantomData }
+    }
+
+    /// All cached objects of the kind `K` on this cluster.
+    pub fn store<K: Object>(&self) -> Store<K>
+    where
+        C: CachesOn<M, K>,
+    {
+        Store::new(self.env.source_on::<K>(Some(M::NAME)).store().clone())
+    }
+
+    /// Objects of this cluster, to be changed with the verbs that the controller declares: `reads = Node(patch, on = M)`.
+    pub fn objects<K: Object>(&self) -> Objects<C, K, <C as WritesOn<M, K>>::Grant>
+    where
+        C: WritesOn<M, K>,
+    {
+        Objects::new(self.env.clone(), self.env.source_on::<K>(Some(M::NAME)))
+    }
+
+    /// Reads of the kind `K` from the API server of this cluster, past the cache: `reads = K(live, on = M)`.
+    pub fn live<K: Object>(&self) -> Live<K>
+    where
+        C: ReadsLiveOn<M, K>,
+    {
+        Live::new(self.env.clone(), self.primary.clone(), Some(M::NAME))
+    }
+}

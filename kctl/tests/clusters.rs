@@ -1,0 +1,179 @@
+//! One kind on several clusters: each handle reads and writes the cluster that it names.
+
+use kctl::{
+    kube::{
+        Api,
+        api::{ListParams, Patch, PatchParams, PostParams},
+    },
+    manifest::grants,
+    prelude::*,
+    testing::TestServer,
+};
+
+struct Edge;
+impl Cluster for Edge {
+    const NAME: &'static str = "edge";
+}
+struct North;
+impl Cluster for North {
+    const NAME: &'static str = "north";
+}
+
+fn of_that_name(secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    configs.keys().into_iter().filter(|key| key.name() == secret.name_any()).collect()
+}
+
+/// Copies the secret of its name at the edge to here, and counts all three clusters. To the north it sends a mark.
+#[controller(
+    owns = Secret(create),
+    watches = Secret(map = of_that_name, on = Edge),
+    watches = Secret(patch, map = of_that_name, on = North),
+    reads = ServiceAccount(live, on = North),
+    primary(patch)
+)]
+async fn copies(config: Arc<ConfigMap>, cx: Context<copies>) -> Result<Action> {
+    let (edge, north) = (cx.cluster(Edge), cx.cluster(North));
+    let key = Key::of(&*config).object().clone().into();
+    if let Some(there) = edge.store::<Secret>().get(&key)
+        && cx.owned::<Secret>().is_empty()
+    {
+        let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+        cx.owned::<Secret>().create(Secret { metadata, data: there.data.clone(), ..Secret::default() }).await?;
+    }
+    for secret in north.store::<Secret>().iter().filter(|secret| secret.name_any() == config.name_any()) {
+        let mark = kctl::json!({ "metadata": { "labels": { "seen": "true" } } });
+        north.objects::<Secret>().patch(&secret, mark).await?;
+    }
+    let account = north.live::<ServiceAccount>().get_opt("builder").await?;
+    let counts = [cx.store::<Secret>().len(), edge.store::<Secret>().len(), north.store::<Secret>().len()];
+    let data = kctl::json!({ "counts": format!("{counts:?}"), "builder": account.is_some().to_string() });
+    cx.patch(kctl::json!({ "data": data })).await?;
+    Ok(Action::await_change())
+}
+
+/// Lives at the edge with all that it has.
+#[controller(owns = Secret(create), reads = Secret(on = North), primary(selector = "team=edge", on = Edge), name = "at-the-edge")]
+async fn at_the_edge(account: Arc<ServiceAccount>, cx: Context<at_the_edge>) -> Result<Action> {
+    if cx.owned::<Secret>().is_empty() {
+        let name = format!("{}-of-{}", account.name_any(), cx.cluster(North).store::<Secret>().len());
+        let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
+        cx.owned::<Secret>().create(Secret { metadata, ..Secret::default() }).await?;
+        cx.event(Normal, "Created", "its secret");
+    }
+    Ok(Action::await_change())
+}
+
+async fn unused() -> Result<kctl::kube::Client> {
+    Err("a test has servers of its own".into())
+}
+
+fn app() -> App {
+    App::new("copies")
+        .controller::<copies>()
+        .controller::<at_the_edge>()
+        .cluster(Edge::NAME, unused)
+        .cluster(North::NAME, unused)
+}
+
+fn secret(name: &str, data: &str) -> Secret {
+    kctl::from_yaml(&format!("{{ metadata: {{ name: {name} }}, stringData: {{ of: {data} }} }}")).unwrap()
+}
+
+async fn names(secrets: &Api<Secret>) -> Vec<String> {
+    let mut names: Vec<_> = secrets.list(&ListParams::default()).await.unwrap().items;
+    names.sort_by_key(ResourceExt::name_any);
+    names.iter().map(ResourceExt::name_any).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_handle_reads_and_writes_its_own_cluster() {
+    let server = TestServer::start(app()).await.unwrap();
+    let on = |name| server.cluster(name).unwrap();
+    let here = Api::<Secret>::default_namespaced(server.client());
+    let (edge, north) = (Api::<Secret>::default_namespaced(on("edge")), Api::<Secret>::default_namespaced(on("north")));
+    let configs = Api::<ConfigMap>::default_namespaced(server.client());
+    let metadata = ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() };
+    configs.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
+    server.idle().await.unwrap();
+    assert!(names(&here).await.is_empty());
+
+    for (place, name) in [(&north, "other"), (&edge, "web"), (&north, "web")] {
+        place.create(&PostParams::default(), &secret(name, "edge")).await.unwrap();
+    }
+    server.idle().await.unwrap();
+    assert_eq!(here.get("web").await.unwrap().data, edge.get("web").await.unwrap().data);
+    assert_eq!(north.get("web").await.unwrap().labels().get("seen").map(String::as_str), Some("true"));
+    assert!(edge.get("web").await.unwrap().labels().is_empty(), "the one at the edge is not marked");
+    let data = configs.get("web").await.unwrap().data.unwrap();
+    assert_eq!((data["counts"].as_str(), data["builder"].as_str()), ("[1, 1, 2]", "false"));
+
+    let metadata = ObjectMeta { name: Some("builder".into()), ..ObjectMeta::default() };
+    let account = ServiceAccount { metadata, ..ServiceAccount::default() };
+    Api::default_namespaced(on("north")).create(&PostParams::default(), &account).await.unwrap();
+    let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "again": "1" } } }));
+    configs.patch("web", &PatchParams::default(), &label).await.unwrap();
+    server.idle().await.unwrap();
+    assert_eq!(configs.get("web").await.unwrap().data.unwrap()["builder"], "true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_owned_and_told_is_where_the_primary_is() {
+    let server = TestServer::start(app()).await.unwrap();
+    let edge = server.cluster("edge").unwrap();
+    let account: ServiceAccount = kctl::from_yaml("{ metadata: { name: builder, labels: { team: edge } } }").unwrap();
+    Api::default_namespaced(edge.clone()).create(&PostParams::default(), &account).await.unwrap();
+    server.idle().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(names(&Api::default_namespaced(edge.clone())).await, ["builder-of-0"]);
+    assert!(names(&Api::default_namespaced(server.client())).await.is_empty());
+    let events = Api::<kctl::k8s::api::events::v1::Event>::default_namespaced(edge);
+    let told = events.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(told.iter().filter_map(|event| event.reason.as_deref()).collect::<Vec<_>>(), ["Created"]);
+}
+
+#[test]
+fn each_cluster_has_a_role_of_its_own() {
+    let specs = app().specs();
+    let check = |cluster: &str, expected: &[&str]| {
+        let texts: Vec<_> = grants(&specs, cluster).iter().map(ToString::to_string).collect();
+        assert_eq!(texts, expected, "on {cluster:?}");
+    };
+    check(
+        "",
+        &[
+            "list configmaps",
+            "patch configmaps",
+            "watch configmaps",
+            "create secrets",
+            "list secrets",
+            "watch secrets",
+            "create events.events.k8s.io",
+            "patch events.events.k8s.io",
+        ],
+    );
+    check(
+        "edge",
+        &[
+            "create secrets",
+            "list secrets",
+            "watch secrets",
+            "list serviceaccounts",
+            "watch serviceaccounts",
+            "create events.events.k8s.io",
+            "patch events.events.k8s.io",
+        ],
+    );
+    check("north", &["list secrets", "patch secrets", "watch secrets", "get serviceaccounts"]);
+}
+
+/// Never run: its cluster has no client.
+#[controller(reads = Secret(on = Edge), name = "lost")]
+async fn lost(_config: Arc<ConfigMap>, _cx: Context<lost>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn cluster_that_the_app_does_not_have_is_named_at_the_start() {
+    let error = TestServer::start(App::new("lost").controller::<lost>()).await.err().unwrap().to_string();
+    assert!(error.ends_with("there is no cluster `edge`; add it by `App::cluster`"), "{error}");
+}
