@@ -1,10 +1,14 @@
 //! Karmada's Resource Interpreter Framework: operations on objects of any kind, answered by the first layer that has a rule.
 
+#[cfg(any(feature = "lua", feature = "hook"))]
+mod canonical;
 pub mod chain;
 pub mod dependency;
 pub mod division;
 #[cfg(feature = "function")]
 pub mod function;
+#[cfg(feature = "hook")]
+pub mod hook;
 pub mod kind;
 #[cfg(feature = "lua")]
 pub mod lua;
