@@ -16,6 +16,8 @@ mod name;
 pub mod native;
 pub mod operation;
 pub mod quantity;
+#[cfg(feature = "registry")]
+pub mod registry;
 mod typed;
 #[cfg(feature = "webhook")]
 pub mod webhook;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 pub use self::{
     answer::{IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit},
     item::{ClusterStatus, StatusItem},
-    rule::{About, FunctionError, Interpreted, Rule},
+    rule::{About, FunctionError, Interpreted, MakeDefinition, Rule},
 };
 use crate::{
     chain::{Layer, LayerFuture},

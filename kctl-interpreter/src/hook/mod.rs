@@ -54,7 +54,8 @@ use crate::{
     operation::{Inputs, Operation},
 };
 
-/// The webhooks of all configurations.
+/// The webhooks of all configurations; none by default.
+#[derive(Default)]
 pub struct Hooks {
     /// In the order of their full names: of those that match, the first is called.
     hooks: Vec<Hook>,
