@@ -18,6 +18,8 @@ pub mod operation;
 pub mod quantity;
 #[cfg(feature = "registry")]
 pub mod registry;
+#[cfg(feature = "thirdparty")]
+pub mod thirdparty;
 mod typed;
 #[cfg(feature = "webhook")]
 pub mod webhook;
