@@ -27,7 +27,8 @@ const IDLE_POLL: Duration = Duration::from_millis(20);
 /// So many quiet looks in a row are idle: an event may be on its way between server and cache.
 const IDLE_POLLS: u32 = 5;
 
-pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
+#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "interpreters have metrics"))]
+pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     run::log(run::Times::Hidden);
     let objects = files::read(&options.files)?;
     // People look at ages; a run that ends by itself is repeatable.
@@ -41,28 +42,61 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
         tasks.spawn(serve(&app, &server, &options).await?);
     }
     #[cfg(feature = "webhook")]
-    if let Some(webhook) = app.webhook(&options.webhook).await? {
-        tasks.spawn(async move {
-            if let Err(error) = webhook.serve(std::future::pending()).await {
-                tracing::error!(%error, "the interpreters are no longer served");
-            }
-        });
-    }
+    let interpreters = Interpreters::start(&mut app, &options.webhook).await?;
     print_writes(&app, &server);
     let world = World::on(server, &app).await?;
     files::apply(&world.client, &objects).await?;
     if !options.until_idle {
         run::stopped().await;
+        #[cfg(feature = "webhook")]
+        interpreters.stop().await;
         return Ok(());
     }
     tokio::select! {
         idle = world.idle(options.timeout) => idle?,
         () = run::stopped() => std::process::exit(130),
     }
+    #[cfg(feature = "webhook")]
+    interpreters.stop().await;
     let printed = world.objects(&app, &objects).await?;
     match options.output {
         Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(&printed)?)),
         Format::Yaml => print(&manifest::yaml(&printed)?),
+    }
+}
+
+/// The webhook that runs beside the controllers; nothing for an app without interpreters.
+#[cfg(feature = "webhook")]
+struct Interpreters {
+    stop: tokio::sync::oneshot::Sender<()>,
+    served: tokio::task::JoinHandle<()>,
+}
+
+#[cfg(feature = "webhook")]
+impl Interpreters {
+    async fn start(app: &mut App, options: &super::webhook::ServeOptions) -> Result<Self> {
+        let webhook = app.webhook(options).await?;
+        if let Some(webhook) = &webhook {
+            let counted = webhook.metrics();
+            app.metrics.push(Box::new(move |registry| counted.register(registry)));
+        }
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let served = tokio::spawn(async move {
+            let Some(webhook) = webhook else { return };
+            let stopped = async { drop::<Result<(), _>>(stopped.await) };
+            if let Err(error) = webhook.serve(stopped).await {
+                tracing::error!(%error, "the interpreters are no longer served");
+            }
+        });
+        Ok(Self { stop, served })
+    }
+
+    /// Refuses new requests, and returns once those that run are answered.
+    async fn stop(self) {
+        drop(self.stop);
+        if let Err(error) = self.served.await {
+            tracing::error!(%error, "the interpreters did not end as they should");
+        }
     }
 }
 
