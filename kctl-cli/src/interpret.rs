@@ -10,6 +10,7 @@ use kctl_interpreter::{
     chain::{Chain, ChainError, Place},
     lua::{Configurable, CustomizationError, Limits, Pool, Scripts},
     operation::{AggregatedStatusItem, Inputs, Operation},
+    thirdparty::{self, FolderError},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,9 +30,12 @@ pub(crate) struct Options {
     /// Only check the customizations, as Karmada's webhook does when they are installed
     #[arg(long, conflicts_with = "operation", requires = "customization")]
     check: bool,
-    /// A file of `ResourceInterpreterCustomization`s; without one the built-in interpreters answer
+    /// A file of `ResourceInterpreterCustomization`s; without one the bundled and the built-in interpreters answer
     #[arg(long, value_name = "FILE")]
     customization: Vec<PathBuf>,
+    /// A folder with `<group>/<version>/<kind>/customization.yaml`, instead of the bundled customizations for widely used kinds
+    #[arg(long, value_name = "DIR")]
+    third_party: Option<PathBuf>,
     /// The object
     #[arg(long, value_name = "FILE", conflicts_with = "desired")]
     object: Option<PathBuf>,
@@ -67,6 +71,8 @@ enum InterpretError {
     #[error("{}", errors.iter().map(|error| chained(error)).collect::<Vec<_>>().join("\n"))]
     CustomizationsRefused { errors: Vec<CustomizationError> },
     #[error(transparent)]
+    FolderRefused(#[from] FolderError),
+    #[error(transparent)]
     ChainFailed(#[from] ChainError),
 }
 
@@ -81,9 +87,14 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if let Some(problem) = wrong_usage(&options) {
         crate::Cli::command().error(ErrorKind::ArgumentConflict, problem).exit();
     }
-    let mut chain = Chain::native();
+    let pool = || Pool::new(Limits::default());
+    let bundled = match &options.third_party {
+        Some(folder) => Configurable::new(thirdparty::read(folder).map_err(InterpretError::from)?, pool()),
+        None => thirdparty::bundled(pool()),
+    };
+    let mut chain = Chain::native().with(Place::ThirdParty, bundled);
     if !options.customization.is_empty() {
-        let layer = Configurable::new(scripts(&options.customization)?, Pool::new(Limits::default()));
+        let layer = Configurable::new(scripts(&options.customization)?, pool());
         chain = chain.with(Place::Configurable, layer);
     }
     let Some(operation) = options.operation else { return Ok(()) };

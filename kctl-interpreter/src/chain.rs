@@ -24,7 +24,8 @@ pub enum Place {
 }
 
 impl Place {
-    const ALL: [Self; 4] = [Self::Configurable, Self::Webhook, Self::ThirdParty, Self::Native];
+    /// Every place, the first to be asked first.
+    pub const ALL: [Self; 4] = [Self::Configurable, Self::Webhook, Self::ThirdParty, Self::Native];
 
     /// Returns the name that errors give the layer.
     pub fn name(self) -> &'static str {
@@ -63,6 +64,12 @@ pub enum ChainError {
         operation: Operation,
         /// Of what.
         kind: Gvk,
+    },
+    /// The customizations or webhooks of the control plane are not known yet: try again.
+    #[error("not yet ready to handle request: the {} rules were not read yet", place.name())]
+    NotReady {
+        /// The layer that is waited for.
+        place: Place,
     },
     /// The layer that has the rule failed. No other layer is asked: it would know less.
     #[error("{} interpreter, {operation} of {kind:?}", place.name(), kind = kind.to_string())]
@@ -109,9 +116,20 @@ impl Chain {
         self
     }
 
+    /// Puts a layer at a place, or takes it away.
+    pub fn set(&mut self, place: Place, layer: Option<Arc<dyn Layer>>) {
+        self.layers[place as usize] = layer;
+    }
+
+    /// Returns the place whose layer answers an operation on a kind; `None` where no layer has a rule.
+    pub fn place(&self, operation: Operation, kind: &Gvk) -> Option<Place> {
+        let layer = |place: &Place| self.layers[*place as usize].as_ref();
+        Place::ALL.into_iter().find(|place| layer(place).is_some_and(|layer| layer.handles(operation, kind)))
+    }
+
     /// Tells whether any layer has a rule for an operation on a kind.
     pub fn hook_enabled(&self, operation: Operation, kind: &Gvk) -> bool {
-        self.layers.iter().flatten().any(|layer| layer.handles(operation, kind))
+        self.place(operation, kind).is_some()
     }
 
     /// Runs an operation.
@@ -119,8 +137,11 @@ impl Chain {
     /// # Errors
     /// No layer has a rule, or the one that has it failed; the error names it.
     pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {
-        let inputs = input.into();
-        let (place, answer) = self.ask(O::OPERATION, &inputs).await?;
+        self.interpret_inputs::<O>(&input.into()).await
+    }
+
+    pub(crate) async fn interpret_inputs<O: Op>(&self, inputs: &Inputs) -> Result<O::Output, ChainError> {
+        let (place, answer) = self.ask(O::OPERATION, inputs).await?;
         let malformed =
             |source| ChainError::AnswerMalformed { place, operation: O::OPERATION, kind: inputs.kind(), source };
         O::output(answer).map_err(malformed)
@@ -136,11 +157,11 @@ impl Chain {
 
     async fn ask(&self, operation: Operation, inputs: &Inputs) -> Result<(Place, Value), ChainError> {
         let kind = inputs.kind();
-        let layer = |place: &Place| self.layers[*place as usize].as_ref();
-        let has_rule = |place: &Place| layer(place).is_some_and(|layer| layer.handles(operation, &kind));
         // Without a rule anywhere the built-in layer says so, in the words that users of Karmada know.
-        let place = Place::ALL.into_iter().find(has_rule).unwrap_or(Place::Native);
-        let Some(layer) = layer(&place) else { return Err(ChainError::RuleMissing { operation, kind }) };
+        let place = self.place(operation, &kind).unwrap_or(Place::Native);
+        let Some(layer) = &self.layers[place as usize] else {
+            return Err(ChainError::RuleMissing { operation, kind });
+        };
         match layer.interpret(operation, inputs).await {
             Ok(answer) => Ok((place, answer)),
             Err(source) => Err(ChainError::LayerFailed { place, operation, kind, source }),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{name, operation::DependentReference};
 
 /// A list of dependencies that does not say what to bring along: correct each field that the text names.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", listed(.problems))]
 pub struct DependenciesInvalid {
     problems: Vec<String>,

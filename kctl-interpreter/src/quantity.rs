@@ -20,18 +20,19 @@ const DIGITS_MAX: usize = 36;
 const FAST_DIGITS_MAX: usize = 18;
 
 /// How a quantity is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// `12e6`.
     DecimalExponent,
     /// `12Mi`.
     BinarySi,
     /// `12M`.
+    #[default]
     DecimalSi,
 }
 
-/// A fixed-point number with the format that it was written in.
-#[derive(Clone, Copy, Debug)]
+/// A fixed-point number with the format that it was written in. By default it is nothing, in decimal units.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Quantity {
     nanos: i128,
     format: Format,
@@ -73,12 +74,6 @@ impl Quantity {
         i64::try_from(ceil_div(self.nanos, NANOS / 1000)).unwrap_or_default()
     }
 
-    /// Returns the nearest floating point number of units.
-    #[expect(clippy::cast_precision_loss, reason = "the caller asks for an approximation")]
-    pub fn approximate(self) -> f64 {
-        self.nanos as f64 / NANOS as f64
-    }
-
     /// Returns whether there is nothing.
     pub fn is_zero(self) -> bool {
         self.nanos == 0
@@ -112,6 +107,25 @@ impl FromStr for Quantity {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let Parts { negative, whole, fraction, base, exponent, format } = Parts::of(text)?;
+        let magnitude = nanos(whole, fraction, base, exponent);
+        let magnitude = if format == Format::BinarySi { magnitude.min(NANOS_MAX_BINARY) } else { magnitude };
+        Ok(Self { nanos: if negative { -magnitude } else { magnitude }, format })
+    }
+}
+
+/// A quantity as it is written: `whole.fraction * base^exponent`.
+struct Parts<'a> {
+    negative: bool,
+    whole: &'a str,
+    fraction: &'a str,
+    base: u32,
+    exponent: i64,
+    format: Format,
+}
+
+impl<'a> Parts<'a> {
+    fn of(text: &'a str) -> Result<Self, QuantityError> {
         let (negative, unsigned) = match text.as_bytes().first() {
             None => return Err(QuantityError::FormatWrong),
             Some(b'-') => (true, &text[1..]),
@@ -131,10 +145,28 @@ impl FromStr for Quantity {
         if whole.is_empty() && fraction.is_empty() && !is_fast {
             return Err(QuantityError::NumberMissing);
         }
-        let magnitude = nanos(whole, fraction, base, exponent);
-        let magnitude = if format == Format::BinarySi { magnitude.min(NANOS_MAX_BINARY) } else { magnitude };
-        Ok(Self { nanos: if negative { -magnitude } else { magnitude }, format })
+        Ok(Self { negative, whole, fraction, base, exponent, format })
     }
+}
+
+/// Returns the number of units as a double: the digits times a power of ten, with the error that this makes in Kubernetes
+/// (`AsApproximateFloat64`).
+///
+/// # Errors
+/// The text is no quantity.
+#[expect(clippy::cast_precision_loss, reason = "an approximation is what is asked for")]
+pub fn approximate(text: &str) -> Result<f64, QuantityError> {
+    let Parts { negative, whole, fraction, base, exponent, .. } = Parts::of(text)?;
+    let digits = format!("{whole}{fraction}");
+    let mantissa: f64 = if digits.is_empty() { 0.0 } else { digits.parse().unwrap_or(f64::INFINITY) };
+    let scale = -i64::try_from(fraction.len()).unwrap_or(i64::MAX);
+    let (mantissa, power) = match base {
+        2 => (mantissa * (1_i128 << exponent) as f64, scale),
+        _ => (mantissa, scale.saturating_add(exponent)),
+    };
+    // A literal is the closest double; `powi` is not for negative powers.
+    let number = if power == 0 { mantissa } else { mantissa * format!("1e{power}").parse().unwrap_or(f64::NAN) };
+    Ok(if negative { -number } else { number })
 }
 
 /// Returns a quantity as Kubernetes writes it back: in canonical form, or as it was where that is found fast.
@@ -417,5 +449,22 @@ mod tests {
             let parts: Vec<Quantity> = [left, right].iter().map(|part| part.parse().unwrap()).collect();
             assert_eq!(parts[0].plus(parts[1]).to_string(), sum, "{left} + {right}");
         }
+    }
+
+    #[test]
+    fn approximations_are_those_of_upstream() {
+        let cases = [
+            ("100m", 0.1),
+            ("1Gi", 1_073_741_824.0),
+            ("1.5G", 1_500_000_000.0),
+            ("-2", -2.0),
+            ("250n", 2.500_000_000_000_000_4e-7),
+        ];
+        for (written, expected) in cases {
+            #[expect(clippy::float_cmp, reason = "the doubles are the same to the bit")]
+            let is_same = approximate(written).unwrap() == expected;
+            assert!(is_same, "{written}");
+        }
+        assert_eq!(approximate("1K"), Err(QuantityError::SuffixUnknown));
     }
 }

@@ -48,6 +48,52 @@ fn random_scripts_neither_crash_nor_hang_nor_leak() {
     assert!(n_ok > 100, "{n_ok} scripts gave an answer: the generator makes nothing but errors");
 }
 
+/// Scripts of the run with mutations; `LUA_FUZZ_SCRIPTS` asks for more, `LUA_FUZZ_SEED` for others.
+const N_MUTATED: u64 = 3000;
+/// How much more memory the process may hold after a run than after its first part: states wait in a pool of bounded size.
+const GROWTH_MAX: u64 = 96 << 20;
+/// No script takes longer, whatever the load of the machine: its own limit is 5 ms.
+const RUN_WITHIN: Duration = Duration::from_secs(10);
+
+#[test]
+fn hostile_and_broken_scripts_neither_crash_nor_hang_nor_leak() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("it is a number"));
+    let (first, n_scripts) =
+        (number("LUA_FUZZ_SEED").unwrap_or(1 << 32), number("LUA_FUZZ_SCRIPTS").unwrap_or(N_MUTATED));
+    let limits = Limits { time: Duration::from_millis(5), steps: 50_000, memory_bytes: 4 << 20 };
+    let pool = Pool::new(limits);
+    let (mut n_answers, mut n_errors, mut n_refused, mut held) = (0_u64, 0_u64, 0_u64, None);
+    let mut longest = Duration::ZERO;
+    for seed in first..first + n_scripts {
+        let source = Generator::new(seed).mutated();
+        let start = tokio::time::Instant::now();
+        match Script::compile(&source, "ReflectStatus") {
+            Err(_) => n_refused += 1,
+            Ok(script) if run(&pool, &script).is_ok() => n_answers += 1,
+            Ok(_) => n_errors += 1,
+        }
+        longest = longest.max(start.elapsed());
+        assert!(start.elapsed() < RUN_WITHIN, "seed {seed} took {:?}\n{source}", start.elapsed());
+        if seed == first + n_scripts / 10 {
+            held = resident();
+        }
+    }
+    let growth = resident().zip(held).map_or(0, |(now, held)| now.saturating_sub(held));
+    eprintln!(
+        "{n_scripts} scripts: {n_answers} answers, {n_errors} errors, {n_refused} do not compile; the longest took {longest:?}, {growth} bytes more are held"
+    );
+    assert!(growth < GROWTH_MAX, "{growth} bytes");
+    let least = n_scripts / 50;
+    assert!(n_answers > least && n_errors > least && n_refused > least, "{n_answers}, {n_errors}, {n_refused}");
+}
+
+/// The bytes that the process holds, where the system says so.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
 /// Returns whether the value shows where a table is in memory.
 fn has_address(value: &Value) -> bool {
     value.to_string().contains("0x")
@@ -186,7 +232,93 @@ const LITERALS: &[&str] = &[
 
 const OPERATORS: &[&str] = &["+", "-", "*", "/", "%", "^", "..", "==", "~=", "<", "<=", "and", "or"];
 
+/// What a script does that wants to harm: without an end, without a bound, or past what was given to it.
+const HOSTILE: &[&str] = &[
+    "while true do end",
+    "repeat pcall(error) until false",
+    "while true do pcall(function() while true do end end) end",
+    "local function f() return f() end f()",
+    "local function f() return 1 + f() end f()",
+    "local function f() return pcall(f) end f()",
+    "local s = 'x' while true do s = s .. s end",
+    "local t = {} while true do t[#t + 1] = t end",
+    "local t = {} for i = 1, 1e9 do t[i] = tostring(i) end",
+    "local t = {} t.t = t T = t",
+    "string.find(S .. S .. S, '.-.-.-.-.-.-.-.-b$')",
+    "string.match(string.format('%9999s', 'a'), '(a*)*b')",
+    "for w in string.gmatch(S, '.-') do end",
+    "table.concat(T, S, -1e9, 1e9)",
+    "table.sort(T, function() return true end)",
+    "table.sort(T, function() error(T) end)",
+    "table.insert(T, -2^31, 1)",
+    "unpack(T, 1, 1e8)",
+    "unpack({}, -2^31, 2^31)",
+    "string.char(unpack(T, 1, 250))",
+    "tostring(1/0) .. tostring(0/0)",
+    "_G.string.find = nil",
+    "_G.pairs = function() end",
+    "string.sub = string.upper",
+    "string.format('%s', setmetatable)",
+    "error({error = error})",
+    "error()",
+    "pcall(pcall, pcall, pcall)",
+    "xpcall(error, error)",
+    "xpcall(function() error() end, function() while true do end end)",
+    "require('os')",
+    "package.loaded.os = nil",
+    "package.preload.x = function() while true do end end require('x')",
+    "os.date(S)",
+    "goto done ::done::",
+    "o.self = o",
+    "for k in pairs(o) do o[k .. 'x'] = o end",
+    "next(o, 'nothing')",
+    "select(-1)",
+    "select('#', unpack(T, 1, 200))",
+];
+
+/// What stands anywhere in a broken script.
+const TOKENS: &[&str] = &[
+    "end", "do", "function", "local", "return", "if", "then", "else", "for", "in", "while", "repeat", "until", "not",
+    "goto", "::x::", "(", ")", "((((((((", "{", "}", "{{{{{{{{", "[", "]", "[[", "]]", "[==[", "--", "--[[", "'", "\"",
+    "\\", ";", ",", "...", "..", "=", "==", "~=", "#", "-", "0x", "1e", "1e999", "\0", "\u{7f}", "\u{fffd}", "\x1bLua",
+];
+
 impl Generator {
+    /// A script with something hostile in half of the cases, and something broken in half of them.
+    fn mutated(&mut self) -> String {
+        let mut script = self.script();
+        if self.below(2) == 0 {
+            let hostile = self.pick(HOSTILE);
+            script = script.replacen("do return", &format!("{hostile} do return"), 1);
+        }
+        if self.below(2) == 0 {
+            return script;
+        }
+        for _ in 0..=self.below(3) {
+            let mut parts: Vec<&str> = script.split_inclusive([' ', '(', ',', '\n']).collect();
+            if parts.is_empty() {
+                break;
+            }
+            let at = self.below(parts.len());
+            match self.below(6) {
+                0 => parts.truncate(at),
+                1 => _ = parts.remove(at),
+                2 => parts.insert(at, self.pick(TOKENS)),
+                3 => parts[at] = self.pick(TOKENS),
+                4 => {
+                    let other = self.below(parts.len());
+                    parts.swap(at, other);
+                }
+                _ => {
+                    let (n, part) = (1 << self.below(9), parts[at]);
+                    parts.splice(at..at, std::iter::repeat_n(part, n));
+                }
+            }
+            script = parts.concat();
+        }
+        script
+    }
+
     fn new(seed: u64) -> Self {
         Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, depth: 0 }
     }

@@ -9,9 +9,10 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
     function::{About, ClusterStatus, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
     operation::{Component, DependentReference, Operation, ReplicaRequirements, Replicas},
-    webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions},
+    webhook::{Certificate, ClientConfig, Configuration, Metrics, Webhook, WebhookOptions},
 };
 use kube::{Client, Config, client::Body};
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -83,6 +84,7 @@ fn rules() -> Vec<Rule> {
 /// A webhook that runs, and a client that trusts it.
 struct World {
     client: Client,
+    metrics: Metrics,
     stop: oneshot::Sender<()>,
     served: tokio::task::JoinHandle<()>,
 }
@@ -94,10 +96,11 @@ impl World {
         let authority = webhook.authority().unwrap();
         config.root_cert = Some(pem_to_der(authority));
         config.proxy_url = None;
+        let metrics = webhook.metrics();
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = webhook.serve(async { drop(stopped.await) });
         let served = tokio::spawn(async { serve.await.unwrap() });
-        Self { client: Client::try_from(config).unwrap(), stop, served }
+        Self { client: Client::try_from(config).unwrap(), metrics, stop, served }
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> (u16, String, Value) {
@@ -308,6 +311,54 @@ async fn a_function_that_takes_too_long_is_ended_at_the_timeout_of_the_request()
 }
 
 #[tokio::test]
+async fn a_request_may_be_yaml_as_for_karmadas_own_server() {
+    let world = World::start(WebhookOptions::default()).await;
+    let yaml = "request:\n  uid: u\n  operation: InterpretHealth\n  kind: {group: apps, version: v1, kind: Deployment}\n  \
+                object: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {}}\n";
+    let (_, _, answer) = world.send(request("/interpreter-deployment", "application/json", yaml.into())).await;
+    assert_eq!((&answer["response"]["uid"], &answer["response"]["healthy"]), (&json!("u"), &json!(true)), "{answer}");
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_kind_operation_and_code_and_clients_make_up_no_label() {
+    let world = World::start(WebhookOptions::default()).await;
+    let named = |name: &str| context("InterpretHealth", &object(name, &json!({})), &json!({}));
+    let late = request("/interpreter-deployment?timeout=1s", "application/json", named("waits").to_string());
+    let naps = named("naps");
+    let text = || {
+        let mut registry = Registry::default();
+        world.metrics.register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        text
+    };
+    let of = "kind=\"apps/v1, Kind=Deployment\",operation=\"InterpretHealth\"";
+    let (_, running) = tokio::join!(world.ask(&naps), async {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        text()
+    });
+    let in_flight = format!("kctl_webhook_requests_in_flight{{{of}}} ");
+    assert!(running.contains(&format!("{in_flight}1\n")), "{running}");
+    world.ask(&named("web")).await;
+    world.ask(&named("fails")).await;
+    world.send(late).await;
+    world.ask(&context("Evil", &object("web", &json!({})), &json!({}))).await;
+    world.send(request("/interpreter-deployment", "text/plain", String::new())).await;
+    let text = text();
+    for line in [
+        &format!("kctl_webhook_requests_total{{{of},code=\"200\"}} 2\n"),
+        &format!("kctl_webhook_requests_total{{{of},code=\"500\"}} 1\n"),
+        &format!("kctl_webhook_requests_total{{{of},code=\"504\"}} 1\n"),
+        "kctl_webhook_requests_total{kind=\"\",operation=\"\",code=\"400\"} 2\n",
+        &format!("kctl_webhook_request_seconds_count{{{of}}} 4\n"),
+        &format!("{in_flight}0\n"),
+    ] {
+        assert!(text.contains(line), "{line}{text}");
+    }
+    assert!(!text.contains("Evil"), "{text}");
+}
+
+#[tokio::test]
 async fn requests_over_the_limit_wait_for_those_that_run() {
     let mut options = WebhookOptions::default();
     options.concurrency_max = 1;
@@ -324,7 +375,7 @@ async fn a_stop_lets_requests_that_run_end() {
     let world = World::start(WebhookOptions::default()).await;
     let naps = context("InterpretHealth", &object("naps", &json!({})), &json!({}));
     let (client, stop, served) = (world.client.clone(), world.stop, world.served);
-    let asked = World { client, stop: oneshot::channel().0, served: tokio::spawn(async {}) };
+    let asked = World { client, metrics: world.metrics, stop: oneshot::channel().0, served: tokio::spawn(async {}) };
     let (answer, ()) = tokio::join!(asked.ask(&naps), async {
         tokio::time::sleep(Duration::from_millis(150)).await;
         stop.send(()).unwrap();

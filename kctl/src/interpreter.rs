@@ -32,6 +32,8 @@ pub use kctl_interpreter::*;
 pub mod __private {
     pub use std::{result::Result::Ok, vec::Vec};
 
+    pub use kctl_runtime::__private::{CrdProbe, HasCrd, HasSchema, NoCrd};
+
     pub use kctl_interpreter::{
         function::{
             About, InProcess, Interpreter, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit,

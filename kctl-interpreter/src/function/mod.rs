@@ -10,7 +10,7 @@ use std::collections::HashMap;
 pub use self::{
     answer::{IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit},
     item::{ClusterStatus, StatusItem},
-    rule::{About, FunctionError, Interpreted, Rule},
+    rule::{About, FunctionError, Interpreted, MakeDefinition, Rule},
 };
 use crate::{
     chain::{Layer, LayerFuture},
@@ -82,7 +82,7 @@ tuples!(A B C D E F G H I J K L);
 
 /// Two functions for one operation on one kind: which of them would answer?
 #[derive(Debug, thiserror::Error)]
-#[error("{operation} of {kind:?} has two functions: {first} and {second}; remove one of them")]
+#[error("{operation} of {kind:?} has two functions: {first} and {second}; remove one of them\ncode: K0070")]
 pub struct FunctionTwice {
     operation: Operation,
     kind: String,

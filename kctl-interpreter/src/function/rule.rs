@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -106,6 +107,9 @@ pub enum FunctionError {
     },
 }
 
+/// Makes the definition of a custom resource.
+pub type MakeDefinition = fn() -> CustomResourceDefinition;
+
 type Call = Arc<dyn for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync>;
 
 /// A function with what it is for.
@@ -113,6 +117,8 @@ type Call = Arc<dyn for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync>;
 pub struct Rule {
     about: About,
     kind: Gvk,
+    crd: Option<MakeDefinition>,
+    schema: Option<fn() -> Value>,
     call: Call,
 }
 
@@ -207,7 +213,24 @@ impl Rule {
         about: About,
         call: impl for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync + 'static,
     ) -> Self {
-        Self { about, kind: K::gvk(), call: Arc::new(call) }
+        Self { about, kind: K::gvk(), crd: None, schema: None, call: Arc::new(call) }
+    }
+
+    /// Adds how the kind is defined, where it is a custom resource; generated code calls it.
+    #[must_use]
+    pub fn defined(mut self, crd: Option<MakeDefinition>, schema: Option<fn() -> Value>) -> Self {
+        (self.crd, self.schema) = (crd, schema);
+        self
+    }
+
+    /// Returns what makes the definition of the kind, where it is a custom resource.
+    pub fn definition(&self) -> Option<MakeDefinition> {
+        self.crd
+    }
+
+    /// Returns what makes the JSON schema of the kind, where its type has one.
+    pub fn schema(&self) -> Option<fn() -> Value> {
+        self.schema
     }
 
     /// Returns which function it is.

@@ -141,6 +141,6 @@ fn two_functions_for_one_operation_on_one_kind_are_refused_with_both_places() {
     assert_eq!(
         error,
         "ReviseReplica of \"apps/v1, Kind=Deployment\" has two functions: `revise` (src/main.rs:7) and `revise` \
-         (src/main.rs:7); remove one of them"
+         (src/main.rs:7); remove one of them\ncode: K0070"
     );
 }

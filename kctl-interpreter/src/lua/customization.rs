@@ -10,7 +10,7 @@ use super::error::ScriptError;
 use super::interpret::{Inputs, OPERATIONS, Operation};
 use super::pool::Pool;
 use super::script::Script;
-use super::typed;
+use crate::canonical;
 use crate::operation::DependentReference;
 
 /// The group and version of customizations.
@@ -268,9 +268,9 @@ impl Rule {
 fn union(rule: &Rule, last: Value, others: impl Iterator<Item = Value>) -> Result<Value, CustomizationError> {
     let lists = others.chain([last]).map(|mut result| result["dependencies"].take());
     let all: Vec<Value> = lists.flat_map(|list| list.as_array().cloned().unwrap_or_default()).collect();
-    typed::read_list::<DependentReference>(Value::Array(all))
-        .and_then(typed::verify_dependencies)
-        .and_then(|dependencies| typed::write(&dependencies))
+    canonical::read_list::<DependentReference>(Value::Array(all))
+        .and_then(canonical::verify_dependencies)
+        .and_then(|dependencies| canonical::write(&dependencies))
         .map(|dependencies| json!({ "dependencies": dependencies }))
         .map_err(|message| {
             rule.error(ScriptError::WrongResult { function: rule.operation.function.to_owned(), message })

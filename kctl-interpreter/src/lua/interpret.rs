@@ -6,8 +6,9 @@ use super::error::ScriptError;
 use super::limits::Limits;
 use super::repair::{Root, repair};
 use super::script::Script;
-use super::typed::{self, Component, ReplicaRequirements};
+
 use super::vm::{Returned, State};
+use crate::canonical::{self, Component, ReplicaRequirements};
 use crate::operation::DependentReference;
 
 /// An operation that scripts have: its name, its field in a customization, and the function that answers it.
@@ -162,8 +163,8 @@ impl Call<'_> {
             return Err(self.wrong(format!("result type {} is not number", type_code(&replicas))));
         };
         let requirements = match requirements {
-            Returned::Table(table) => typed::read::<ReplicaRequirements>(repair(table, Root::Object, &[]))
-                .and_then(|requirements| typed::write(&requirements))
+            Returned::Table(table) => canonical::read::<ReplicaRequirements>(repair(table, Root::Object, &[]))
+                .and_then(|requirements| canonical::write(&requirements))
                 .map_err(|error| self.wrong(error))?,
             Returned::Other("nil") => Value::Null,
             other => {
@@ -177,8 +178,8 @@ impl Call<'_> {
     fn components(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let components = match result {
-            Returned::Table(table) => typed::read_list::<Component>(repair(table, Root::List, &[]))
-                .and_then(|components| typed::write(&components))
+            Returned::Table(table) => canonical::read_list::<Component>(repair(table, Root::List, &[]))
+                .and_then(|components| canonical::write(&components))
                 .map_err(|error| self.wrong(format!("failed to convert lua table for components: {error}")))?,
             Returned::Other("nil") => Value::Null,
             other => {
@@ -196,9 +197,9 @@ impl Call<'_> {
             let got = result.type_name();
             return Err(self.wrong(format!("expect the returned requires type is table but got {got}")));
         };
-        let dependencies = typed::read_list::<DependentReference>(repair(table, Root::List, &[]))
-            .and_then(typed::verify_dependencies)
-            .and_then(|dependencies| typed::write(&dependencies))
+        let dependencies = canonical::read_list::<DependentReference>(repair(table, Root::List, &[]))
+            .and_then(canonical::verify_dependencies)
+            .and_then(|dependencies| canonical::write(&dependencies))
             .map_err(|error| self.wrong(error))?;
         Ok(json!({"dependencies": dependencies}))
     }

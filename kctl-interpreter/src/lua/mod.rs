@@ -33,11 +33,9 @@ mod limits;
 mod number;
 mod order;
 mod pool;
-mod quantity;
 mod repair;
 mod script;
 mod tokens;
-mod typed;
 mod vm;
 
 pub use customization::{Customization, CustomizationError, Scripts};

@@ -2,6 +2,7 @@
 
 mod certificate;
 mod configuration;
+mod metrics;
 mod respond;
 mod serve;
 mod wire;
@@ -19,6 +20,7 @@ use self::{certificate::Identity, serve::Server};
 pub use self::{
     certificate::{Certificate, CertificateError},
     configuration::{ClientConfig, Configuration, ConfigurationInvalid, TIMEOUT_SECONDS, validate},
+    metrics::Metrics,
     wire::API_VERSION,
 };
 use crate::{
@@ -134,6 +136,11 @@ impl Webhook {
     /// Returns the functions.
     pub fn functions(&self) -> &Functions {
         &self.server.functions
+    }
+
+    /// Returns its metrics, which can be registered before it serves.
+    pub fn metrics(&self) -> Metrics {
+        self.server.metrics.clone()
     }
 
     /// Serves until the future ends, and then until the requests that run are answered.

@@ -5,7 +5,10 @@ use std::{any::Any, error::Error, future::poll_fn, panic::AssertUnwindSafe, pin:
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::wire::{Request, RequestContext, Response};
+use super::{
+    metrics::Metrics,
+    wire::{Request, RequestContext, Response},
+};
 use crate::{
     chain::LayerError,
     function::{FunctionError, Functions, Rule},
@@ -20,21 +23,39 @@ const BAD_REQUEST: u16 = 400;
 const INTERNAL_ERROR: u16 = 500;
 
 /// Answers a request. Whatever goes wrong is an answer too: of an HTTP error Karmada would not read the text.
-pub(super) async fn respond(functions: &Functions, body: &[u8]) -> Response {
-    if body.iter().all(u8::is_ascii_whitespace) {
-        return Response::failed(BAD_REQUEST, "there is no content to decode".into());
-    }
-    let request = match serde_json::from_slice::<RequestContext>(body) {
-        Ok(RequestContext { request: Some(request) }) => request,
-        Ok(_) => return Response::failed(BAD_REQUEST, "there is no content to decode: no request".into()),
-        Err(error) => {
-            let text = format!("the request can't be decoded as a ResourceInterpreterContext: {error}");
-            return Response { uid: uid_of(body), ..Response::failed(BAD_REQUEST, text) };
+pub(super) async fn respond(functions: &Functions, metrics: &Metrics, body: &[u8]) -> Response {
+    let request = match decoded(body) {
+        Ok(request) => request,
+        Err(refused) => {
+            metrics.refused(refused.status.code);
+            return *refused;
         }
     };
     let uid = request.uid.clone();
-    let answer = answer(functions, request).await;
+    let answer = answer(functions, metrics, request).await;
     Response { uid, ..answer.unwrap_or_else(|failed| failed) }
+}
+
+/// Reads a request: JSON, or YAML as Karmada's own server does.
+fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(Box::new(Response::failed(BAD_REQUEST, "there is no content to decode".into())));
+    }
+    let is_json = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let context: Result<RequestContext, String> = if is_json {
+        serde_json::from_slice(body).map_err(|error| error.to_string())
+    } else {
+        let text = std::str::from_utf8(body).map_err(|error| error.to_string());
+        text.and_then(|text| serde_saphyr::from_str(text).map_err(|error| error.to_string()))
+    };
+    match context {
+        Ok(RequestContext { request: Some(request) }) => Ok(request),
+        Ok(_) => Err(Box::new(Response::failed(BAD_REQUEST, "there is no content to decode: no request".into()))),
+        Err(error) => {
+            let text = format!("the request can't be decoded as a ResourceInterpreterContext: {error}");
+            Err(Box::new(Response { uid: uid_of(body), ..Response::failed(BAD_REQUEST, text) }))
+        }
+    }
 }
 
 /// The uid of a request that has something else wrong with it: without it, Karmada would only say that it is missing.
@@ -44,24 +65,44 @@ fn uid_of(body: &[u8]) -> String {
     uid.unwrap_or_default().to_owned()
 }
 
-async fn answer(functions: &Functions, request: Request) -> Result<Response, Response> {
-    let bad = |text: String| Response::failed(BAD_REQUEST, text);
+/// Finds the function, and counts what it does; a request without a function is counted without its names.
+async fn answer(functions: &Functions, metrics: &Metrics, request: Request) -> Result<Response, Response> {
+    let (rule, inputs) = match asked(functions, request) {
+        Ok(asked) => asked,
+        Err(refused) => {
+            metrics.refused(refused.status.code);
+            return Err(*refused);
+        }
+    };
+    let mut running = metrics.begin(rule);
+    let response = match call(rule, &inputs).await {
+        Ok(answer) => {
+            let object = inputs.desired.unwrap_or_default();
+            let operation = rule.about().operation;
+            respond_with(operation, &object, answer)
+                .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind())))
+        }
+        Err(failed) => Err(failed),
+    };
+    running.answered(response.as_ref().unwrap_or_else(|failed| failed));
+    response
+}
+
+fn asked(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box<Response>> {
+    let bad = |text: String| Box::new(Response::failed(BAD_REQUEST, text));
     let operation: Operation =
         request.operation.parse().map_err(|_| bad(format!("wrong request operation type: {}", request.operation)))?;
     let object = request.object.ok_or_else(|| bad("there is no content to decode: no object".into()))?;
     let kind = Gvk::from(request.kind);
     let rule = functions.rule(operation, &kind);
-    let rule = rule.ok_or_else(|| failure(&FunctionError::Missing { operation, kind }))?;
+    let rule = rule.ok_or_else(|| Box::new(failure(&FunctionError::Missing { operation, kind })))?;
     let inputs = Inputs {
         desired: Some(object),
         observed: request.observed_object,
         replicas: request.replicas.map(i64::from),
         status_items: Some(request.aggregated_status.unwrap_or_default()),
     };
-    let answer = call(rule, &inputs).await?;
-    let object = inputs.desired.unwrap_or_default();
-    respond_with(operation, &object, answer)
-        .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind())))
+    Ok((rule, inputs))
 }
 
 /// Calls a function; its panic is its error.

@@ -23,7 +23,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
 use super::{
-    WebhookOptions,
+    Metrics, WebhookOptions,
     configuration::path_of,
     respond::respond,
     wire::{self, ResponseContext},
@@ -44,6 +44,7 @@ const REFUSED_LEN_MAX: usize = 64 << 20;
 /// What all connections share.
 pub(super) struct Server {
     pub(super) functions: Functions,
+    pub(super) metrics: Metrics,
     options: WebhookOptions,
     requests: Semaphore,
     connections: Arc<Semaphore>,
@@ -53,7 +54,7 @@ impl Server {
     pub(super) fn new(functions: Functions, options: WebhookOptions) -> Self {
         let requests = Semaphore::new(options.concurrency_max.max(1));
         let connections = Arc::new(Semaphore::new(options.connections_max.max(1)));
-        Self { functions, options, requests, connections }
+        Self { functions, metrics: Metrics::default(), options, requests, connections }
     }
 
     fn router(self: &Arc<Self>) -> Router {
@@ -119,13 +120,17 @@ async fn interpret(State(server): State<Arc<Server>>, request: Request<Body>) ->
     let within = time_of(request.uri()).unwrap_or(TIMEOUT_MAX).min(TIMEOUT_MAX);
     let answered = timeout(within, async {
         if let Some(refused) = not_json(request.headers()) {
+            server.metrics.refused(refused.status.code);
             return refused;
         }
         // Before the body is read: waiting requests hold no memory.
         let _permit = server.requests.acquire().await;
         match body(request.into_body(), server.options.body_len_max).await {
-            Ok(body) => respond(&server.functions, &body).await,
-            Err(refused) => refused,
+            Ok(body) => respond(&server.functions, &server.metrics, &body).await,
+            Err(refused) => {
+                server.metrics.refused(refused.status.code);
+                refused
+            }
         }
     });
     let response = answered.await.unwrap_or_else(|_elapsed| {

@@ -100,7 +100,12 @@ fn rules(model: &Model) -> TokenStream {
         Shape::Change => quote!(|mut object| async move { #answer?; __p::Ok(object) }),
         _ => quote!(|mut object, second| async move { #answer?; __p::Ok(object) }),
     };
-    quote!(__p::Vec::from([#new(#about, #call)]))
+    quote! {{
+        #[allow(unused_imports, reason = "which one is used depends on the kind")]
+        use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+        let probe = __p::CrdProbe::<#kind>::NEW;
+        __p::Vec::from([#new(#about, #call).defined((&&probe).crd(), (&&probe).schema())])
+    }}
 }
 
 /// Calls the function and makes its answer JSON. Its types are checked where the user wrote them.

@@ -55,7 +55,7 @@ pub enum Descriptions {
 /// Why a definition cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the definition of {kind}, the primary of {location}, cannot be made: {cause}; give each field one type in all variants"
+    "the definition of {kind}, the kind of {location}, cannot be made: {cause}; give each field one type in all variants"
 )]
 pub struct DefinitionError {
     kind: String,
@@ -63,28 +63,40 @@ pub struct DefinitionError {
     cause: String,
 }
 
-/// kube panics where a schema contradicts itself.
-fn definition(spec: &ControllerSpec) -> Result<Option<CustomResourceDefinition>, DefinitionError> {
-    let Some(make) = spec.crd else { return Ok(None) };
-    std::panic::catch_unwind(make).map(Some).map_err(|panic| DefinitionError {
-        kind: spec.primary.kind.kind.clone(),
-        location: spec.location.clone(),
-        cause: panic_text(&*panic),
-    })
+/// A custom resource as its type declares it.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// Such as `Workload`.
+    pub kind: String,
+    /// What needs it: file and line.
+    pub location: String,
+    /// Makes the definition. It panics where a schema contradicts itself.
+    pub crd: fn() -> CustomResourceDefinition,
+    /// Makes the JSON schema with its references, where the type has one.
+    pub schema: Option<fn() -> Value>,
 }
 
-/// The definitions of all custom resources that the controllers reconcile, by name.
+impl Declared {
+    /// The primary of a controller, where it is a custom resource.
+    pub fn by(spec: &ControllerSpec) -> Option<Self> {
+        let (kind, location) = (spec.primary.kind.kind.clone(), spec.location.clone());
+        Some(Self { kind, location, crd: spec.crd?, schema: spec.schema })
+    }
+}
+
+/// The definitions of custom resources, each once, by name.
 ///
 /// # Errors
 /// When a schema contradicts itself: two variants of an enum give one field two types.
-pub fn crds(
-    specs: &[ControllerSpec],
+pub fn definitions(
+    declared: impl IntoIterator<Item = Declared>,
     descriptions: Descriptions,
 ) -> Result<Vec<CustomResourceDefinition>, DefinitionError> {
     let mut crds = BTreeMap::new();
-    for spec in specs {
-        let Some(mut crd) = definition(spec)? else { continue };
-        if let (Descriptions::Own, Some(schema)) = (descriptions, spec.schema) {
+    for Declared { kind, location, crd, schema } in declared {
+        let made = std::panic::catch_unwind(crd);
+        let mut crd = made.map_err(|panic| DefinitionError { kind, location, cause: panic_text(&*panic) })?;
+        if let (Descriptions::Own, Some(schema)) = (descriptions, schema) {
             descriptions::strip_built_in(&mut crd, &schema());
         }
         crds.insert(crd.metadata.name.clone(), crd);
@@ -92,16 +104,27 @@ pub fn crds(
     Ok(crds.into_values().collect())
 }
 
+/// The definitions of all custom resources that the controllers reconcile, by name.
+///
+/// # Errors
+/// As [`definitions`].
+pub fn crds(
+    specs: &[ControllerSpec],
+    descriptions: Descriptions,
+) -> Result<Vec<CustomResourceDefinition>, DefinitionError> {
+    definitions(specs.iter().filter_map(Declared::by), descriptions)
+}
+
 /// The definitions as files.
 ///
 /// # Errors
 /// When a definition cannot be made, or cannot be written as YAML.
 pub fn crd_manifests(
-    specs: &[ControllerSpec],
+    declared: impl IntoIterator<Item = Declared>,
     descriptions: Descriptions,
 ) -> Result<Vec<Manifest>, Box<dyn std::error::Error + Send + Sync>> {
     let file = |crd: &CustomResourceDefinition| format!("crds/{}.{}.yaml", crd.spec.names.plural, crd.spec.group);
-    let crds = crds(specs, descriptions)?;
+    let crds = definitions(declared, descriptions)?;
     crds.iter().map(|crd| Ok(Manifest::new(file(crd), serde_json::to_value(crd)?)?)).collect()
 }
 

@@ -31,7 +31,8 @@ const IDLE_POLL: Duration = Duration::from_millis(20);
 /// So many quiet looks in a row are idle: an event may be on its way between server and cache.
 const IDLE_POLLS: u32 = 5;
 
-pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
+#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "interpreters have metrics"))]
+pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     run::log(run::Times::Hidden);
     let objects = files::read_or(&options.files, app.dev_objects.as_deref())?;
     // People look at ages; a run that ends by itself is repeatable.
@@ -56,13 +57,7 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
         serve(&app, &server, &others, &options, &mut tasks).await?;
     }
     #[cfg(feature = "webhook")]
-    if let Some(webhook) = app.webhook(&options.webhook).await? {
-        tasks.spawn(async move {
-            if let Err(error) = webhook.serve(std::future::pending()).await {
-                tracing::error!(%error, "the interpreters are no longer served");
-            }
-        });
-    }
+    let interpreters = Interpreters::start(&mut app, &options.webhook).await?;
     print_writes(&app, &server, "");
     let world = World::with_servers(server, others, &app, &app.grants()).await?;
     for other in &world.others {
@@ -71,16 +66,55 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
     files::apply(&world.client, &objects).await?;
     if !options.until_idle {
         run::stopped().await;
+        #[cfg(feature = "webhook")]
+        interpreters.stop().await;
         return Ok(());
     }
     tokio::select! {
         idle = world.idle(options.timeout) => idle?,
         () = run::stopped() => std::process::exit(130),
     }
+    #[cfg(feature = "webhook")]
+    interpreters.stop().await;
     let printed = world.objects(&app, &objects).await?;
     match options.output {
         Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(&printed)?)),
         Format::Yaml => print(&manifest::yaml(&printed)?),
+    }
+}
+
+/// The webhook that runs beside the controllers; nothing for an app without interpreters.
+#[cfg(feature = "webhook")]
+struct Interpreters {
+    stop: tokio::sync::oneshot::Sender<()>,
+    served: tokio::task::JoinHandle<()>,
+}
+
+#[cfg(feature = "webhook")]
+impl Interpreters {
+    async fn start(app: &mut App, options: &super::webhook::ServeOptions) -> Result<Self> {
+        let webhook = app.webhook(options).await?;
+        if let Some(webhook) = &webhook {
+            let counted = webhook.metrics();
+            app.metrics.push(Box::new(move |registry| counted.register(registry)));
+        }
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let served = tokio::spawn(async move {
+            let Some(webhook) = webhook else { return };
+            let stopped = async { drop::<Result<(), _>>(stopped.await) };
+            if let Err(error) = webhook.serve(stopped).await {
+                tracing::error!(%error, "the interpreters are no longer served");
+            }
+        });
+        Ok(Self { stop, served })
+    }
+
+    /// Refuses new requests, and returns once those that run are answered.
+    async fn stop(self) {
+        drop(self.stop);
+        if let Err(error) = self.served.await {
+            tracing::error!(%error, "the interpreters did not end as they should");
+        }
     }
 }
 
@@ -161,7 +195,7 @@ async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) ->
     let grants = role.get(cluster).cloned().unwrap_or_default();
     let names = RbacOptions { name: app.name.clone(), namespace: "default".into(), ..RbacOptions::default() };
     let admin = Client::new(server.service(), "default");
-    files::install(&admin, &app.specs(), &grants, &names).await?;
+    files::install(&admin, &app.definitions()?, &grants, &names).await?;
     let refusals = Refusals::beyond(grants);
     Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
 }

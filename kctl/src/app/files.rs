@@ -6,10 +6,10 @@ use std::{
 };
 
 use http::{Method, Request};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kctl_runtime::{
-    manifest::{self, Descriptions, Grant, RbacOptions},
+    manifest::{self, Grant, RbacOptions},
     reconcile::{Error, Result, ResultExt},
-    spec::ControllerSpec,
 };
 use kube::Client;
 use serde::Deserialize;
@@ -24,13 +24,13 @@ pub(crate) struct FromFile {
 /// Installs the definitions of an app's kinds, and its role.
 pub(crate) async fn install(
     client: &Client,
-    specs: &[ControllerSpec],
+    definitions: &[CustomResourceDefinition],
     grants: &[Grant],
     options: &RbacOptions,
 ) -> Result<()> {
     let mut objects = Vec::new();
-    for crd in manifest::crds(specs, Descriptions::All)? {
-        objects.push(serde_json::to_value(crd)?);
+    for definition in definitions {
+        objects.push(serde_json::to_value(definition)?);
     }
     objects.extend(manifest::rbac_of(grants, options)?.into_iter().map(|manifest| manifest.object));
     let origin = || "generated manifests".to_owned();

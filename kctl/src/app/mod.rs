@@ -1,5 +1,7 @@
 //! A program: its controllers and the commands by which it is run.
 
+#[cfg(feature = "chain")]
+mod chain;
 mod cli;
 #[cfg(feature = "dev")]
 mod dev;
@@ -23,12 +25,15 @@ use std::{
 };
 
 use futures::Stream;
+#[cfg(feature = "dev")]
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::Timestamp;
 #[cfg(feature = "dev")]
-use kctl_runtime::manifest::{Grant, grants};
+use kctl_runtime::manifest::{self, Grant, grants};
 use kctl_runtime::{
     key::Key,
     manager::{Clock, Manager, metrics::prometheus_client::registry::Registry},
+    manifest::Declared,
     reconcile::{Controller, Error, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
     watches::Watches,
@@ -92,6 +97,8 @@ pub struct App {
     metrics: Vec<RegisterMetrics>,
     #[cfg(feature = "webhook")]
     interpreters: Vec<kctl_interpreter::function::Rule>,
+    #[cfg(feature = "chain")]
+    chains: Vec<Arc<kctl_interpreter::registry::Registry>>,
 }
 
 struct Registration {
@@ -115,6 +122,8 @@ impl App {
             metrics: Vec::new(),
             #[cfg(feature = "webhook")]
             interpreters: Vec::new(),
+            #[cfg(feature = "chain")]
+            chains: Vec::new(),
         }
     }
 
@@ -203,6 +212,40 @@ impl App {
         &self.interpreters
     }
 
+    /// Has a chain of interpreters follow the cluster that the app is started against: its
+    /// `ResourceInterpreterCustomization`s and `ResourceInterpreterWebhookConfiguration`s are watched, and put in force in one
+    /// step. Until both were listed, the chain says that it is not ready. Its metrics are among those of the app.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use kctl::{interpreter::{chain::Chain, operation::{InterpretHealth, Object}, registry::Registry}, prelude::*};
+    ///
+    /// struct Health { chain: Arc<Registry> }
+    ///
+    /// /// Says of every Deployment whether it is healthy, by whatever rule the cluster has for it.
+    /// #[controller]
+    /// impl Health {
+    ///     async fn reconcile(&self, deployment: Arc<Deployment>, _cx: Context<Self>) -> Result<Action> {
+    ///         let healthy = self.chain.interpret::<InterpretHealth>(Object(kctl::json!(*deployment))).await?;
+    ///         println!("healthy: {healthy}");
+    ///         Ok(Action::await_change())
+    ///     }
+    /// }
+    ///
+    /// let chain = Arc::new(Registry::new(Chain::native()));
+    /// let app = App::new("health").interpreter_chain(&chain).controller_with(move |_env| {
+    ///     let chain = chain.clone();
+    ///     async { Ok(Health { chain }) }
+    /// });
+    /// ```
+    #[cfg(feature = "chain")]
+    #[must_use]
+    pub fn interpreter_chain(mut self, chain: &Arc<kctl_interpreter::registry::Registry>) -> Self {
+        self.chains.push(chain.clone());
+        let registry = chain.clone();
+        self.metrics(move |metrics| registry.register(metrics))
+    }
+
     /// Queues keys of the app's controllers from outside, also after [`App::main`] has taken the app.
     pub fn triggers(&self) -> Triggers {
         self.triggers.clone()
@@ -242,10 +285,48 @@ impl App {
 
     /// The declarations of all controllers.
     pub fn specs(&self) -> Vec<ControllerSpec> {
-        self.controllers.iter().map(|controller| controller.spec.clone()).collect()
+        #[allow(unused_mut, reason = "which features add to it")]
+        let mut specs: Vec<ControllerSpec> =
+            self.controllers.iter().map(|controller| controller.spec.clone()).collect();
+        #[cfg(feature = "chain")]
+        if let Some(first) = specs.first_mut().filter(|_| !self.chains.is_empty()) {
+            // The role is the app's; the chain has no declaration of its own that it could come from.
+            first.rbac.extend(chain::rules());
+        }
+        specs
     }
 
-    /// The same for the namespaces that the app is run for.
+    /// The custom resources that the app needs: those of its controllers and of its interpreters.
+    pub fn declared(&self) -> Vec<Declared> {
+        #[allow(unused_mut, reason = "which features add to it")]
+        let mut declared: Vec<Declared> =
+            self.controllers.iter().filter_map(|controller| Declared::by(&controller.spec)).collect();
+        #[cfg(feature = "webhook")]
+        declared.extend(self.interpreters.iter().filter_map(|rule| {
+            let crd = rule.definition()?;
+            Some(Declared {
+                kind: rule.kind().kind.clone(),
+                location: rule.about().location(),
+                crd,
+                schema: rule.schema(),
+            })
+        }));
+        declared
+    }
+
+    /// Their definitions, and those of what a chain of interpreters follows.
+    #[cfg(feature = "dev")]
+    pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
+        #[allow(unused_mut, reason = "which features add to it")]
+        let mut definitions = manifest::definitions(self.declared(), manifest::Descriptions::All)?;
+        #[cfg(feature = "chain")]
+        if !self.chains.is_empty() {
+            definitions.extend(chain::definitions()?);
+        }
+        Ok(definitions)
+    }
+
+    /// The declarations of all controllers for the namespaces that the app is run for.
     fn specs_in_use(&self) -> Vec<ControllerSpec> {
         self.specs().into_iter().map(|spec| self.in_use(spec)).collect()
     }
@@ -385,6 +466,8 @@ impl App {
         set_up: impl FnOnce(Manager) -> Manager,
     ) -> Result<Manager> {
         self.check()?;
+        #[cfg(feature = "chain")]
+        let chain_client = client.clone();
         let manager =
             Manager::new(client, &self.name, run::observer()).clock(clock).namespaces(self.namespaces.clone());
         let mut manager = set_up(manager);
@@ -398,6 +481,10 @@ impl App {
         }
         for register in &self.metrics {
             manager.metrics().register(register);
+        }
+        #[cfg(feature = "chain")]
+        for registry in &self.chains {
+            manager.background(chain::follow(chain_client.clone(), registry.clone()));
         }
         self.triggers.connect(&manager);
         let triggers = self.triggers.clone();

@@ -2,6 +2,14 @@
 
 use std::{path::PathBuf, time::Duration};
 
+#[cfg(feature = "webhook")]
+use kctl_runtime::{
+    manager::{metrics::Metrics, serve::serve_metrics},
+    reconcile::Error,
+};
+#[cfg(feature = "webhook")]
+use tokio::net::TcpListener;
+
 use k8s_openapi::{api::rbac::v1::PolicyRule, jiff::SignedDuration};
 use kctl_runtime::{
     manager::{
@@ -83,6 +91,35 @@ impl ManagerOptions {
             manager = manager.elect(self.election(app, namespace)).context("see --help")?;
         }
         Ok(manager)
+    }
+
+    /// Serves the metrics of a program without a manager, as long as it is polled. Whom to let in beyond loopback, nobody could
+    /// say: there is no cluster to ask.
+    #[cfg(feature = "webhook")]
+    pub(super) async fn metrics_without_manager(
+        &self,
+        registered: &[super::RegisterMetrics],
+    ) -> Result<impl Future<Output = ()> + use<>> {
+        let address = self.metrics_bind_address.as_deref().unwrap_or_default();
+        let listener = bind("--metrics-bind-address", address).await?;
+        let metrics = Metrics::default();
+        for register in registered {
+            metrics.register(register);
+        }
+        let is_local = |listener: &TcpListener| listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+        let is_open = self.metrics_secure == Some(false);
+        if listener.as_ref().is_some_and(|listener| !is_local(listener) && !is_open) {
+            return Err(Error::from(format!(
+                "--metrics-bind-address {address}: without controllers there is no cluster that says who may read the metrics\n\
+                 help: bind to loopback, or let everybody read them by --metrics-secure=false"
+            )));
+        }
+        Ok(async move {
+            match listener {
+                Some(listener) => serve_metrics(listener, metrics).await,
+                None => std::future::pending().await,
+            }
+        })
     }
 
     /// What a replica needs to contend for the lease: what `generate-rbac --leader-elect` gives.

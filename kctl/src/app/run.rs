@@ -20,9 +20,15 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     app.namespaces = std::mem::take(&mut options.namespace);
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {
+        let counted = webhook.metrics();
+        app.metrics.push(Box::new(move |registry| counted.register(registry)));
         if app.controllers.is_empty() {
             // Interpreters need no cluster: Karmada comes to them.
-            return Ok(webhook.serve(stopped_or_ended()).await?);
+            let metrics = options.manager.metrics_without_manager(&app.metrics).await?;
+            return tokio::select! {
+                served = webhook.serve(stopped_or_ended()) => Ok(served?),
+                () = metrics => Ok(()),
+            };
         }
         let serve = async { Ok(webhook.serve(stopped()).await?) };
         tokio::try_join!(run_manager(app, options), serve)?;

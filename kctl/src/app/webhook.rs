@@ -268,5 +268,6 @@ mod tests {
         app.interpreters.push(app.interpreters[0].clone());
         let error = app.main().await.unwrap_err().to_string();
         assert!(error.starts_with("InterpretHealth of \"apps/v1, Kind=Deployment\" has two functions"), "{error}");
+        assert!(error.ends_with("code: K0070"), "{error}");
     }
 }

@@ -86,7 +86,7 @@ impl Trial {
             grants.remove(index);
         }
         let options = RbacOptions { name: name.clone(), namespace: name.clone(), ..RbacOptions::default() };
-        app::install(&client, &app.specs(), &grants, &options).await?;
+        app::install(&client, &app.definitions()?, &grants, &options).await?;
         wait_for_kinds(&client, app).await?;
 
         let user = format!("system:serviceaccount:{name}:{name}");

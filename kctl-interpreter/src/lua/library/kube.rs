@@ -5,9 +5,12 @@ use mlua::{MultiValue, Value};
 use super::Library;
 use super::args::{Args, one};
 use crate::lua::convert;
-use crate::lua::quantity::Quantity;
 use crate::lua::repair::{Root, repair};
 use crate::native::{pod_dependencies, pod_requirements};
+use crate::quantity::{self, Quantity, QuantityError};
+
+/// What of a text that is no quantity is shown, in characters.
+const QUANTITY_SHOWN_MAX: usize = 64;
 
 pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("kube.resourceAdd", resource_add)?;
@@ -16,21 +19,26 @@ pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("kube.getResourceQuantity", get_resource_quantity)
 }
 
-fn quantity(args: &Args<'_>, n: usize) -> mlua::Result<Quantity> {
+/// Reads an argument as a quantity, with one of the readers of [`crate::quantity`]; nil is nothing.
+fn quantity<T: Default>(args: &Args<'_>, n: usize, read: fn(&str) -> Result<T, QuantityError>) -> mlua::Result<T> {
     match args.value(n) {
-        Value::Nil => Ok(Quantity::ZERO),
+        Value::Nil => Ok(T::default()),
         Value::String(_) => {
             let text = args.bounded_string(n)?.to_string_lossy();
-            Quantity::parse(&text).map_err(|error| args.raise(error))
+            let wrong = |error| {
+                let shown: String = text.chars().take(QUANTITY_SHOWN_MAX).collect();
+                args.raise(format_args!("cannot parse '{shown}' as a quantity: {error}"))
+            };
+            read(&text).map_err(wrong)
         }
         _ => Err(args.type_error(n, "string")),
     }
 }
 
 fn resource_add(args: &Args<'_>) -> mlua::Result<MultiValue> {
-    let mut sum = Quantity::ZERO;
+    let mut sum = Quantity::default();
     for n in 1..=args.values.len() {
-        sum.add(&quantity(args, n)?);
+        sum = sum.plus(quantity(args, n, str::parse)?);
     }
     args.text(sum.to_string())
 }
@@ -39,10 +47,9 @@ fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() != 1 {
         return Err(args.raise("getResourceQuantity only accepts one argument"));
     }
-    let quantity = quantity(args, 1)?;
-    let number = quantity.approximate();
+    let number = quantity(args, 1, quantity::approximate)?;
     if number < 0.0 {
-        return Err(args.raise(format_args!("getResourceQuantity: {quantity} is negative")));
+        return Err(args.raise(format_args!("getResourceQuantity: {number} is negative")));
     }
     Ok(one(Value::Number(number)))
 }

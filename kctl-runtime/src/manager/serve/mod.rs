@@ -22,6 +22,8 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
+use super::metrics::Metrics;
+
 pub use address::{BindError, bind};
 pub(crate) use guard::Guard;
 pub(crate) use pages::{health, metrics};
@@ -40,6 +42,11 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 const CONNECTION_MAX: Duration = Duration::from_secs(3_600);
 /// After a failed accept (too many open files) the next one waits.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// Answers `/metrics` to everybody who can reach the listener, for a program without a manager.
+pub async fn serve_metrics(listener: TcpListener, registered: Metrics) {
+    Server::open(metrics(registered)).serve(listener).await;
+}
 
 /// An answer.
 pub(crate) type Page = Response<String>;

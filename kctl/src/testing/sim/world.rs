@@ -180,7 +180,7 @@ async fn install(server: &ApiServer, app: &crate::App, cluster: &str, elects: bo
     let names = RbacOptions { name: app.name().into(), namespace: "default".into(), ..RbacOptions::default() };
     let admin = Client::new(server.service(), "default");
     let grants = app.grants().remove(cluster).unwrap_or_default();
-    app::install(&admin, &app.specs(), &grants, &names).await?;
+    app::install(&admin, &app.definitions()?, &grants, &names).await?;
     if elects {
         let lease = manifest::manager_rbac(&names, manifest::ManagerOptions { leader_elect: true, metrics: false })?;
         let origin = || "generated manifests".to_owned();

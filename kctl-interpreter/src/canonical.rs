@@ -1,4 +1,4 @@
-//! The typed results of scripts: replica requirements, components and dependencies, checked and in canonical form.
+//! The typed results of scripts and webhooks: replica requirements, components and dependencies, checked and in canonical form.
 //!
 //! Unknown fields are dropped and empty ones left out, as Karmada's types do when they are read and written.
 
@@ -6,15 +6,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-use super::quantity::Quantity;
-use crate::dependency;
-use crate::operation::DependentReference;
-use crate::typed::Typed;
+use crate::{dependency, operation::DependentReference, quantity::Quantity, typed::Typed};
 
 /// `ReplicaRequirements` of `work.karmada.io/v1alpha2`.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct ReplicaRequirements {
+pub(crate) struct ReplicaRequirements {
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     node_claim: Option<NodeClaim>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +36,7 @@ struct NodeClaim {
 /// `Component` of `work.karmada.io/v1alpha2`.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Component {
+pub(crate) struct Component {
     name: String,
     replicas: i32,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -85,12 +82,12 @@ struct CanonicalQuantity(Quantity);
 impl<'de> Deserialize<'de> for CanonicalQuantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = match Value::deserialize(deserializer)? {
-            Value::Null => return Ok(Self(Quantity::ZERO)),
+            Value::Null => return Ok(Self(Quantity::default())),
             Value::String(text) => text,
             Value::Number(number) => number.to_string(),
             value => return Err(de::Error::custom(format_args!("{value} is no quantity: write a string or a number"))),
         };
-        Quantity::parse(&text).map(Self).map_err(de::Error::custom)
+        text.parse().map(Self).map_err(|error| de::Error::custom(format_args!("{text:?} is no quantity: {error}")))
     }
 }
 
@@ -113,7 +110,7 @@ fn object<'de, D: Deserializer<'de>, T: de::DeserializeOwned>(deserializer: D) -
 ///
 /// # Errors
 /// It is no object, or a field has the wrong type.
-pub(super) fn read<T: de::DeserializeOwned + Default>(value: Value) -> Result<T, String> {
+pub(crate) fn read<T: de::DeserializeOwned + Default>(value: Value) -> Result<T, String> {
     object(value).map(Option::unwrap_or_default).map_err(|error| format!("json unmarshal obj failed: {error}"))
 }
 
@@ -121,7 +118,7 @@ pub(super) fn read<T: de::DeserializeOwned + Default>(value: Value) -> Result<T,
 ///
 /// # Errors
 /// It is no list, or an element is wrong.
-pub(super) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Result<Vec<T>, String> {
+pub(crate) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Result<Vec<T>, String> {
     match value {
         Value::Array(values) => values.into_iter().map(read).collect(),
         _ => Err("json unmarshal obj failed: it is no list".to_owned()),
@@ -132,7 +129,7 @@ pub(super) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Resu
 ///
 /// # Errors
 /// None for the types of this file; the text would be serde's.
-pub(super) fn write<T: Serialize>(value: &T) -> Result<Value, String> {
+pub(crate) fn write<T: Serialize>(value: &T) -> Result<Value, String> {
     serde_json::to_value(value).map_err(|error| error.to_string())
 }
 
@@ -141,7 +138,7 @@ pub(super) fn write<T: Serialize>(value: &T) -> Result<Value, String> {
 ///
 /// # Errors
 /// All that is wrong with the list, in one text.
-pub(super) fn verify_dependencies(
+pub(crate) fn verify_dependencies(
     mut dependencies: Vec<DependentReference>,
 ) -> Result<Vec<DependentReference>, String> {
     for dependency in &mut dependencies {

@@ -1,0 +1,172 @@
+//! Patches of an answer on the object that was asked about: RFC 6902, with the errors of the library that Karmada uses.
+
+use json_patch::{
+    AddOperation, CopyOperation, MoveOperation, PatchErrorKind, PatchOperation, RemoveOperation, ReplaceOperation,
+    TestOperation, jsonptr::Pointer,
+};
+use serde_json::Value;
+
+use super::verify::Answer;
+use crate::operation::{self, Operation};
+
+/// Returns the answer as layers give it: a patch becomes the object that it makes.
+///
+/// # Errors
+/// The patch is none, does not fit the object, or leaves it without a kind.
+pub(super) fn applied(operation: Operation, object: &Value, answer: Answer) -> Result<Value, String> {
+    let patch = match answer {
+        Answer::Whole(answer) => return Ok(answer),
+        Answer::Patch(patch) => patch,
+    };
+    let mut patched = object.clone();
+    if !patch.is_empty() {
+        let operations: Vec<PatchOperation> =
+            serde_json::from_slice(&patch).map_err(|error| format!("response.patch is no JSON patch: {error}"))?;
+        for one in &operations {
+            json_patch::patch(&mut patched, std::slice::from_ref(one))
+                .map_err(|error| problem(one, &error.kind, &patched))?;
+        }
+        if patched["kind"].as_str().is_none_or(str::is_empty) {
+            return Err(format!("Object 'Kind' is missing in '{patched}'"));
+        }
+    }
+    Ok(operation::field(operation, patched))
+}
+
+/// Says why one operation does not apply to a document.
+fn problem(operation: &PatchOperation, kind: &PatchErrorKind, document: &Value) -> String {
+    let has_parent = |path: &Pointer| has_parent(document, path.as_str());
+    match operation {
+        PatchOperation::Test(TestOperation { path, .. }) if has_parent(path) => {
+            format!("testing value {path} failed: test failed")
+        }
+        PatchOperation::Test(TestOperation { path, .. }) => {
+            format!("test operation does not apply: is missing path: {path}: missing value")
+        }
+        PatchOperation::Add(AddOperation { path, .. }) if has_parent(path) => {
+            format!("error in add for path: '{path}': {}", index(path.as_str()))
+        }
+        PatchOperation::Add(AddOperation { path, .. }) => {
+            format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
+        }
+        PatchOperation::Remove(RemoveOperation { path }) if has_parent(path) => {
+            let key = last(path.as_str());
+            format!("error in remove for path: '{path}': unable to remove nonexistent key: {key}: missing value")
+        }
+        PatchOperation::Remove(RemoveOperation { path }) => {
+            format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
+        }
+        PatchOperation::Replace(ReplaceOperation { path, .. }) => {
+            let missing = if has_parent(path) { "key" } else { "path" };
+            format!("replace operation does not apply: doc is missing {missing}: {path}: missing value")
+        }
+        PatchOperation::Move(MoveOperation { from, path }) => moved("move", from.as_str(), path.as_str(), kind),
+        PatchOperation::Copy(CopyOperation { from, path }) => moved("copy", from.as_str(), path.as_str(), kind),
+    }
+}
+
+fn moved(name: &str, from: &str, path: &str, kind: &PatchErrorKind) -> String {
+    match kind {
+        PatchErrorKind::InvalidFromPointer => {
+            format!("{name} operation does not apply: doc is missing from path: {from}: missing value")
+        }
+        PatchErrorKind::CannotMoveInsideItself => format!("error in {name} for path: '{path}': {kind}"),
+        _ => format!("{name} operation does not apply: doc is missing destination path: {path}: missing value"),
+    }
+}
+
+fn has_parent(document: &Value, path: &str) -> bool {
+    let parent = path.rsplit_once('/').map_or("", |(parent, _last)| parent);
+    document.pointer(parent).is_some_and(|parent| parent.is_object() || parent.is_array())
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_parent, last)| last)
+}
+
+/// Only an index of a list can be wrong where the list is there.
+fn index(path: &str) -> String {
+    let index = last(path);
+    if index.parse::<usize>().is_ok() {
+        format!("Unable to access invalid index: {index}: invalid index referenced")
+    } else {
+        format!("value was not a proper array index: '{index}'")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_makes_the_object_or_says_what_it_misses() {
+        let object = json!({ "kind": "A", "spec": { "list": [1], "replicas": 1 } });
+        let cases = [
+            (json!([]), Ok(object.clone())),
+            (
+                json!([{ "op": "test", "path": "/spec/replicas", "value": 1 }, { "op": "replace", "path": "/spec/replicas", "value": 2 }]),
+                Ok(json!({ "kind": "A", "spec": { "list": [1], "replicas": 2 } })),
+            ),
+            (
+                json!([{ "op": "replace", "path": "/a/b", "value": 1 }]),
+                Err("replace operation does not apply: doc is missing path: /a/b: missing value"),
+            ),
+            (
+                json!([{ "op": "replace", "path": "/spec/b", "value": 1 }]),
+                Err("replace operation does not apply: doc is missing key: /spec/b: missing value"),
+            ),
+            (
+                json!([{ "op": "add", "path": "/a/b", "value": 1 }]),
+                Err("add operation does not apply: doc is missing path: \"/a/b\": missing value"),
+            ),
+            (
+                json!([{ "op": "add", "path": "/spec/list/7", "value": 1 }]),
+                Err(
+                    "error in add for path: '/spec/list/7': Unable to access invalid index: 7: invalid index referenced",
+                ),
+            ),
+            (
+                json!([{ "op": "remove", "path": "/spec/b" }]),
+                Err("error in remove for path: '/spec/b': unable to remove nonexistent key: b: missing value"),
+            ),
+            (
+                json!([{ "op": "remove", "path": "/a/b" }]),
+                Err("remove operation does not apply: doc is missing path: \"/a/b\": missing value"),
+            ),
+            (
+                json!([{ "op": "test", "path": "/spec/replicas", "value": 3 }]),
+                Err("testing value /spec/replicas failed: test failed"),
+            ),
+            (
+                json!([{ "op": "test", "path": "/a/b", "value": 3 }]),
+                Err("test operation does not apply: is missing path: /a/b: missing value"),
+            ),
+            (
+                json!([{ "op": "move", "from": "/a", "path": "/b" }]),
+                Err("move operation does not apply: doc is missing from path: /a: missing value"),
+            ),
+            (
+                json!([{ "op": "copy", "from": "/spec", "path": "/a/b" }]),
+                Err("copy operation does not apply: doc is missing destination path: /a/b: missing value"),
+            ),
+            (json!([{ "op": "remove", "path": "/kind" }]), Err("Object 'Kind' is missing in '{\"spec\":")),
+            (json!({}), Err("response.patch is no JSON patch: ")),
+        ];
+        for (patch, expected) in cases {
+            let answer = Answer::Patch(patch.to_string().into_bytes());
+            match (applied(Operation::Retain, &object, answer), expected) {
+                (Ok(answer), Ok(expected)) => assert_eq!(answer["retained"], expected, "{patch}"),
+                (Err(problem), Err(start)) => assert!(problem.starts_with(start), "{patch}: {problem}"),
+                (answer, expected) => panic!("{patch}: {answer:?}, not {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_patch_the_object_stays_as_it_is() {
+        let object = json!({ "kind": "A" });
+        assert_eq!(applied(Operation::Retain, &object, Answer::Patch(Vec::new())), Ok(json!({ "retained": object })));
+    }
+}

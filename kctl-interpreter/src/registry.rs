@@ -1,0 +1,233 @@
+//! A chain whose layers change while it is used: each operation runs on the layers of one moment.
+//!
+//! What feeds it is not known here: `kctl` has a wiring that watches a control plane.
+//!
+//! ```
+//! use kctl_interpreter::{chain::{Chain, ChainError, Place}, kind::Gvk, operation::{self, InterpretReplica}, registry::Registry};
+//! use serde_json::json;
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let registry = Registry::waiting_for(Chain::native(), [Place::Configurable]);
+//! let deployment = || operation::Object(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": { "replicas": 2 } }));
+//! let early = registry.interpret::<InterpretReplica>(deployment()).await;
+//! assert!(matches!(early, Err(ChainError::NotReady { place: Place::Configurable })));
+//!
+//! // Whoever reads the customizations has found none:
+//! registry.set(Place::Configurable, None);
+//! assert_eq!(registry.interpret::<InterpretReplica>(deployment()).await?.replicas, 2);
+//! # Ok::<_, ChainError>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::{Registry as Metrics, Unit},
+};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::{
+    chain::{Chain, ChainError, Layer, Place},
+    kind::Gvk,
+    operation::{Inputs, Op, Operation},
+};
+
+/// Seconds that an answer takes: from a native one to the longest timeout of a webhook.
+const SECONDS: [f64; 12] = [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0, 30.0];
+
+type Labels = [(&'static str, &'static str); 3];
+type Durations = Family<[(&'static str, &'static str); 2], Histogram, fn() -> Histogram>;
+
+/// The layers that are in force, and what they did.
+pub struct Registry {
+    current: RwLock<Current>,
+    answers: Family<Labels, Counter>,
+    durations: Durations,
+}
+
+struct Current {
+    chain: Chain,
+    /// Whose rules were not read yet: until then, nobody can tell who answers.
+    missing: Vec<Place>,
+}
+
+impl Registry {
+    /// Makes a registry that is ready.
+    pub fn new(chain: Chain) -> Self {
+        Self::waiting_for(chain, [])
+    }
+
+    /// Makes a registry that answers once the layers of these places were set.
+    pub fn waiting_for(chain: Chain, places: impl IntoIterator<Item = Place>) -> Self {
+        let current = Current { chain, missing: places.into_iter().collect() };
+        let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        Self { current: RwLock::new(current), answers: Family::default(), durations }
+    }
+
+    /// Puts a layer at a place, or takes it away. Operations that run keep the layers with which they began.
+    pub fn set(&self, place: Place, layer: Option<Arc<dyn Layer>>) {
+        let mut current = self.current.write();
+        current.chain.set(place, layer);
+        current.missing.retain(|missing| *missing != place);
+    }
+
+    /// Has it wait until the layers of these places are set again.
+    pub fn wait_for(&self, places: impl IntoIterator<Item = Place>) {
+        self.current.write().missing = places.into_iter().collect();
+    }
+
+    /// Returns the layers of this moment.
+    ///
+    /// # Errors
+    /// The rules of a place were not read yet.
+    pub fn chain(&self) -> Result<Chain, ChainError> {
+        let current = self.current.read();
+        match current.missing.first() {
+            Some(place) => Err(ChainError::NotReady { place: *place }),
+            None => Ok(current.chain.clone()),
+        }
+    }
+
+    /// Whether all rules were read.
+    pub fn is_ready(&self) -> bool {
+        self.current.read().missing.is_empty()
+    }
+
+    /// Tells whether any layer has a rule for an operation on a kind; none has one before it is ready.
+    pub fn hook_enabled(&self, operation: Operation, kind: &Gvk) -> bool {
+        self.chain().is_ok_and(|chain| chain.hook_enabled(operation, kind))
+    }
+
+    /// Runs an operation.
+    ///
+    /// # Errors
+    /// As [`Chain::interpret`], and before the registry is ready.
+    pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {
+        let chain = self.chain()?;
+        let inputs: Inputs = input.into();
+        let place = chain.place(O::OPERATION, &inputs.kind());
+        self.counted(place, O::OPERATION, chain.interpret_inputs::<O>(&inputs)).await
+    }
+
+    /// Runs an operation that is known only at run time.
+    ///
+    /// # Errors
+    /// As [`Registry::interpret`].
+    pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
+        let chain = self.chain()?;
+        let place = chain.place(operation, &inputs.kind());
+        self.counted(place, operation, chain.answer(operation, inputs)).await
+    }
+
+    async fn counted<T>(
+        &self,
+        place: Option<Place>,
+        operation: Operation,
+        answer: impl Future<Output = Result<T, ChainError>>,
+    ) -> Result<T, ChainError> {
+        let (layer, operation) = (place.map_or("none", Place::name), operation.name());
+        let start = Instant::now();
+        let answer = answer.await;
+        let of = [("layer", layer), ("operation", operation)];
+        self.durations.get_or_create(&of).observe(start.elapsed().as_secs_f64());
+        let result = if answer.is_ok() { "success" } else { "error" };
+        self.answers.get_or_create(&[of[0], of[1], ("result", result)]).inc();
+        answer
+    }
+
+    /// Adds its metrics: `kctl_interpreter_answers_total` and `kctl_interpreter_answer_seconds`, by layer and operation.
+    pub fn register(&self, metrics: &mut Metrics) {
+        let answers = "Answers of resource interpreters, by layer, operation and result";
+        metrics.register("kctl_interpreter_answers", answers, self.answers.clone());
+        let durations = "Time that answers of resource interpreters took, by layer and operation";
+        metrics.register_with_unit("kctl_interpreter_answer", durations, Unit::Seconds, self.durations.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use prometheus_client::encoding::text::encode;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        chain::{LayerError, LayerFuture},
+        operation::{InterpretHealth, InterpretReplica, Object},
+    };
+
+    /// Answers with a number of replicas after a while.
+    struct Slow(Result<i32, &'static str>);
+
+    impl Layer for Slow {
+        fn handles(&self, operation: Operation, _kind: &Gvk) -> bool {
+            operation == Operation::InterpretReplica
+        }
+
+        fn interpret<'a>(&'a self, _operation: Operation, _inputs: &'a Inputs) -> LayerFuture<'a> {
+            Box::pin(async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let replicas = self.0.map_err(LayerError::from)?;
+                Ok(json!({ "replica": replicas, "requires": null }))
+            })
+        }
+    }
+
+    fn object() -> Object {
+        Object(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": { "replicas": 1 } }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_operation_keeps_the_layers_with_which_it_began() {
+        let registry = Registry::new(Chain::native());
+        registry.set(Place::Webhook, Some(Arc::new(Slow(Ok(7)))));
+        let switched = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            registry.set(Place::Webhook, Some(Arc::new(Slow(Ok(8)))));
+            registry.interpret::<InterpretReplica>(object()).await
+        };
+        let (before, after) = tokio::join!(registry.interpret::<InterpretReplica>(object()), switched);
+        assert_eq!((before.unwrap().replicas, after.unwrap().replicas), (7, 8));
+        registry.set(Place::Webhook, None);
+        assert_eq!(registry.interpret::<InterpretReplica>(object()).await.unwrap().replicas, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_answered_before_all_rules_were_read() {
+        let registry = Registry::waiting_for(Chain::native(), [Place::Configurable, Place::Webhook]);
+        let kind = Gvk::of(&object().0);
+        for place in [Place::Webhook, Place::Configurable] {
+            assert!(!registry.is_ready() && !registry.hook_enabled(Operation::InterpretHealth, &kind));
+            let error = registry.interpret::<InterpretHealth>(object()).await.unwrap_err();
+            assert!(error.to_string().starts_with("not yet ready to handle request: the "), "{error}");
+            registry.set(place, None);
+        }
+        assert!(registry.is_ready() && registry.hook_enabled(Operation::InterpretHealth, &kind));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_answer_is_counted_for_its_layer() {
+        let registry = Registry::new(Chain::native());
+        registry.set(Place::ThirdParty, Some(Arc::new(Slow(Err("broken")))));
+        let _error = registry.interpret::<InterpretReplica>(object()).await.unwrap_err();
+        let _answer = registry.interpret::<InterpretHealth>(object()).await;
+        let _missing = registry.answer(Operation::InterpretComponent, &object().into()).await.unwrap_err();
+        let mut metrics = Metrics::default();
+        registry.register(&mut metrics);
+        let mut text = String::new();
+        encode(&mut text, &metrics).unwrap();
+        for line in [
+            "kctl_interpreter_answers_total{layer=\"third-party\",operation=\"InterpretReplica\",result=\"error\"} 1",
+            "kctl_interpreter_answer_seconds_sum{layer=\"third-party\",operation=\"InterpretReplica\"} 1.0",
+            "kctl_interpreter_answers_total{layer=\"none\",operation=\"InterpretComponent\",result=\"error\"} 1",
+            "kctl_interpreter_answer_seconds_count{layer=\"native\",operation=\"InterpretHealth\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found.starts_with(line)), "{line}\n{text}");
+        }
+    }
+}

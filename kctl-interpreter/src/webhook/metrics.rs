@@ -1,0 +1,87 @@
+//! What the webhook did: requests by kind, operation and code, how long they took, and how many run.
+
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+use tokio::time::Instant;
+
+use super::wire::Response;
+use crate::function::Rule;
+
+/// Seconds that an answer takes, from one without waiting to the longest timeout.
+const SECONDS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0, 30.0];
+/// The code of a request whose answer nobody waited for any more.
+const GIVEN_UP: u16 = 504;
+
+type Of = [(&'static str, String); 2];
+type WithCode = [(&'static str, String); 3];
+type Durations = Family<Of, Histogram, fn() -> Histogram>;
+
+/// The metrics of a webhook. Clones are the same. Kind and operation are those of a function, or empty where there is none: a
+/// client can't make labels up.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    requests: Family<WithCode, Counter>,
+    durations: Durations,
+    in_flight: Family<Of, Gauge>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        Self { requests: Family::default(), durations, in_flight: Family::default() }
+    }
+}
+
+impl Metrics {
+    /// Adds them to a registry, as `kctl_webhook_requests_total`, `kctl_webhook_request_seconds` and
+    /// `kctl_webhook_requests_in_flight`.
+    pub fn register(&self, registry: &mut Registry) {
+        let requests = "Requests to the interpreter webhook, by kind, operation and code";
+        registry.register("kctl_webhook_requests", requests, self.requests.clone());
+        let durations = "Time that functions of the interpreter webhook took, by kind and operation";
+        registry.register_with_unit("kctl_webhook_request", durations, Unit::Seconds, self.durations.clone());
+        let in_flight = "Requests whose function runs, by kind and operation";
+        registry.register("kctl_webhook_requests_in_flight", in_flight, self.in_flight.clone());
+    }
+
+    /// Counts a request that reached no function.
+    pub(super) fn refused(&self, code: u16) {
+        self.count(&[("kind", String::new()), ("operation", String::new())], code);
+    }
+
+    /// Begins a request; it ends when what is returned is dropped.
+    pub(super) fn begin(&self, rule: &Rule) -> Running {
+        let of = [("kind", rule.kind().to_string()), ("operation", rule.about().operation.name().to_owned())];
+        self.in_flight.get_or_create(&of).inc();
+        Running { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP }
+    }
+
+    fn count(&self, [kind, operation]: &Of, code: u16) {
+        let labels = [kind.clone(), operation.clone(), ("code", code.to_string())];
+        self.requests.get_or_create(&labels).inc();
+    }
+}
+
+/// A request whose function runs.
+pub(super) struct Running {
+    metrics: Metrics,
+    of: Of,
+    start: Instant,
+    code: u16,
+}
+
+impl Running {
+    pub(super) fn answered(&mut self, response: &Response) {
+        self.code = response.status.code;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.metrics.in_flight.get_or_create(&self.of).dec();
+        self.metrics.durations.get_or_create(&self.of).observe(self.start.elapsed().as_secs_f64());
+        self.metrics.count(&self.of, self.code);
+    }
+}

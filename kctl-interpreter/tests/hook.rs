@@ -1,0 +1,366 @@
+//! The webhooks of others as a layer: against our own server, and against servers that do everything wrong.
+
+use std::{error::Error, sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use k8s_openapi::api::apps::v1::Deployment;
+use kctl_interpreter::{
+    chain::{Chain, ChainError, Place},
+    function::{About, ClusterStatus, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
+    hook::Hooks,
+    operation::{
+        AggregateStatus, AggregatedStatusItem, Aggregation, Component, DependentReference, InterpretComponent,
+        InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, Object, Operation, Replicas, Retain,
+        Retention, ReviseReplica, Revision,
+    },
+    webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{ServerConfig, crypto::ring, pki_types::PrivatePkcs8KeyDer},
+};
+
+fn about(operation: Operation) -> About {
+    About::new(operation, "function", "src/main.rs", 7)
+}
+
+fn rules() -> Vec<Rule> {
+    vec![
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica), |object| async move {
+            IsReplicas::answer(Replicas { replicas: object.spec.replicas.unwrap_or(1), requirements: None })
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretComponent), |_object| async move {
+            IsComponents::answer(vec![Component { name: "main".into(), replicas: 2, replica_requirements: None }])
+        }),
+        Rule::revise::<Deployment, _, _>(about(Operation::ReviseReplica), |mut object, replicas| async move {
+            object.spec.replicas = Some(replicas);
+            Ok(object)
+        }),
+        Rule::retain::<Deployment, _, _>(about(Operation::Retain), |mut object, observed| async move {
+            object.spec.paused = observed.spec.paused;
+            Ok(object)
+        }),
+        Rule::aggregate::<Deployment, ClusterStatus<i32>, _, _>(
+            about(Operation::AggregateStatus),
+            |mut object, items| async move {
+                let sum = items.iter().filter_map(|item| item.status).sum();
+                object.status.get_or_insert_default().ready_replicas = Some(sum);
+                Ok(object)
+            },
+        ),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretStatus), |object| async move {
+            IsStatus::answer(object.status.and_then(|status| status.ready_replicas))
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretDependency), |_object| async move {
+            IsDependencies::answer(vec![config_map()])
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretHealth), |object| async move {
+            match object.metadata.name.as_deref() {
+                Some("fails") => Err("the database is down".into()),
+                _ => IsHealth::answer(true),
+            }
+        }),
+    ]
+}
+
+fn config_map() -> DependentReference {
+    DependentReference {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: "d".into(),
+        name: "web".into(),
+        label_selector: None,
+    }
+}
+
+fn object(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": name, "namespace": "d" },
+        "spec": { "replicas": 2, "unknown": [{}] },
+    })
+}
+
+fn no_services(_namespace: &str, _name: &str) -> Option<Value> {
+    None
+}
+
+/// Our own webhook, which serves until the test ends.
+async fn webhook(client: impl FnOnce(&Webhook) -> ClientConfig, names: &[&str]) -> Value {
+    let mut options = WebhookOptions::default();
+    options.certificate = Certificate::SelfMade(names.iter().map(|name| (*name).to_owned()).collect());
+    let webhook = Webhook::listen(rules(), options).await.unwrap();
+    let client = client(&webhook);
+    let configuration = Configuration { name: "ours", client, authority: webhook.authority(), timeout_seconds: 3 };
+    let object = configuration.object(&rules()).unwrap();
+    tokio::spawn(webhook.serve(std::future::pending()));
+    object
+}
+
+fn url(webhook: &Webhook) -> ClientConfig {
+    ClientConfig::Url(format!("https://{}", webhook.address()))
+}
+
+#[tokio::test]
+async fn every_operation_goes_through_a_webhook_and_comes_back_typed() {
+    let configuration = webhook(url, &["127.0.0.1"]).await;
+    let chain = Chain::default().with(Place::Webhook, Hooks::new([&configuration], no_services).unwrap());
+    let web = || Object(object("web"));
+    let mut revised = object("web");
+    revised["spec"]["replicas"] = json!(5);
+    let mut observed = object("web");
+    observed["spec"]["paused"] = json!(true);
+    let mut ready = object("web");
+    ready["status"] = json!({ "readyReplicas": 3 });
+
+    let replicas = chain.interpret::<InterpretReplica>(web()).await.unwrap();
+    assert_eq!((replicas.replicas, replicas.requirements), (2, None));
+    let components = chain.interpret::<InterpretComponent>(web()).await.unwrap().unwrap();
+    assert_eq!((components[0].name.as_str(), components[0].replicas), ("main", 2));
+    let input = Revision { object: object("web"), replicas: 5 };
+    assert_eq!(chain.interpret::<ReviseReplica>(input).await.unwrap(), revised);
+    let input = Retention { desired: object("web"), observed: observed.clone() };
+    assert_eq!(chain.interpret::<Retain>(input).await.unwrap(), observed);
+    let input = Retention { desired: object("web"), observed: object("web") };
+    assert_eq!(chain.interpret::<Retain>(input).await.unwrap(), object("web"), "no patch is no change");
+    let item = |n: Option<i32>| AggregatedStatusItem { status: n.map(Value::from), ..AggregatedStatusItem::default() };
+    let input = Aggregation { object: object("web"), items: vec![item(Some(1)), item(None), item(Some(2))] };
+    assert_eq!(chain.interpret::<AggregateStatus>(input).await.unwrap(), ready);
+    assert_eq!(chain.interpret::<InterpretStatus>(Object(ready)).await.unwrap(), json!(3));
+    assert_eq!(chain.interpret::<InterpretDependency>(web()).await.unwrap(), Some(vec![config_map()]));
+    assert!(chain.interpret::<InterpretHealth>(web()).await.unwrap());
+
+    let error = chain.interpret::<InterpretHealth>(Object(object("fails"))).await.unwrap_err();
+    let expected = "Internal error occurred: failed calling webhook \"ours/deployment.apps\": webhook call failed, get status \
+                    code: 500, msg: the database is down";
+    assert_eq!(error.source().unwrap().to_string(), expected);
+}
+
+#[tokio::test]
+async fn a_service_is_dialled_where_it_stands_and_trusted_by_its_name() {
+    let of = |name: &'static str| {
+        move |webhook: &Webhook| ClientConfig::Service {
+            namespace: "system".into(),
+            name: name.into(),
+            port: webhook.address().port(),
+        }
+    };
+    let local = |_namespace: &str, name: &str| match name {
+        "hooks" | "others" => Some(json!({ "spec": { "type": "ExternalName", "externalName": "127.0.0.1" } })),
+        _ => Some(json!({ "spec": { "type": "ClusterIP", "clusterIP": "None" } })),
+    };
+    let cases = [
+        ("hooks", Ok(true)),
+        // The certificate is for another name.
+        ("others", Err("failed to call webhook: Post \"https://others.system.svc:")),
+        ("headless", Err("failed to call webhook: cannot route to service with ClusterIP \"None\"")),
+    ];
+    for (name, expected) in cases {
+        let configuration = webhook(of(name), &["hooks.system.svc"]).await;
+        let chain = Chain::default().with(Place::Webhook, Hooks::new([&configuration], local).unwrap());
+        match (chain.interpret::<InterpretHealth>(Object(object("web"))).await, expected) {
+            (Ok(healthy), Ok(expected)) => assert_eq!(healthy, expected),
+            (Err(error), Err(expected)) => {
+                let text = error.source().unwrap().to_string();
+                assert!(text.contains(expected), "{name}: {text}");
+            }
+            (answer, expected) => panic!("{name}: {answer:?}, not {expected:?}"),
+        }
+    }
+}
+
+/// What a hostile server does with each connection.
+#[derive(Clone)]
+enum Deed {
+    /// Writes this, with the uid of the request for UID.
+    Answer(String),
+    /// Writes the head, and bytes without an end.
+    Flood,
+    /// Says nothing.
+    Wait,
+    /// Goes away.
+    HangUp,
+}
+
+/// Serves deeds; returns the address and the authority in base64.
+async fn hostile(deed: Deed) -> (u16, String) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let authority = STANDARD.encode(made.cert.pem());
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key.into())
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(socket).await else { continue };
+            let mut read = vec![0; 64 << 10];
+            let mut n_read = 0;
+            while !read[..n_read].ends_with(b"}\n") {
+                match stream.read(&mut read[n_read..]).await {
+                    Ok(n) if n > 0 => n_read += n,
+                    _ => break,
+                }
+            }
+            let request = String::from_utf8_lossy(&read[..n_read]).into_owned();
+            let uid = request.split("\"uid\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+            let written = match &deed {
+                Deed::Answer(answer) => stream.write_all(answer.replace("UID", uid).as_bytes()).await,
+                Deed::Flood => {
+                    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+                    let mut written = stream.write_all(head.as_bytes()).await;
+                    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+                    while written.is_ok() {
+                        written = stream.write_all(chunk.as_bytes()).await;
+                    }
+                    written
+                }
+                Deed::Wait => {
+                    std::future::pending::<()>().await;
+                    Ok(())
+                }
+                Deed::HangUp => Ok(()),
+            };
+            drop(written);
+            drop(stream.shutdown().await);
+        }
+    });
+    (port, authority)
+}
+
+fn configuration(name: &str, client: &Value, operations: &[&str], timeout: u32) -> Value {
+    json!({
+        "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
+        "metadata": { "name": name },
+        "webhooks": [{
+            "name": "w.example.com", "clientConfig": client, "timeoutSeconds": timeout,
+            "rules": [{ "operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["*"] }],
+            "interpreterContextVersions": ["v1alpha1"],
+        }],
+    })
+}
+
+async fn asked(configuration: &Value, operation: Operation) -> Result<Value, String> {
+    let chain = Chain::default().with(Place::Webhook, Hooks::new([configuration], no_services).unwrap());
+    let input = Revision { object: object("web"), replicas: 5 };
+    let answered = tokio::time::timeout(Duration::from_secs(20), chain.answer(operation, &input.into())).await;
+    answered.expect("no server holds a call back for longer than its timeout").map_err(|error| match error {
+        ChainError::LayerFailed { source, .. } => source.to_string(),
+        other => other.to_string(),
+    })
+}
+
+fn http(status: &str, headers: &str, body: &str) -> Deed {
+    Deed::Answer(format!(
+        "HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len() + body.matches("UID").count() * (36 - "UID".len())
+    ))
+}
+
+#[tokio::test]
+async fn a_server_that_does_everything_wrong_costs_one_error_that_says_what() {
+    let ok = |body: &str| http("200 OK", "content-type: application/json\r\n", body);
+    let patch = STANDARD.encode(r#"[{"op":"replace","path":"/a/b","value":1}]"#);
+    let call = "Internal error occurred: failed calling webhook \"hostile/w.example.com\": ";
+    let cases = [
+        (
+            ok(r#"{"response":{"uid":"other","successful":true}}"#),
+            "received invalid webhook response: expected response.uid \"",
+        ),
+        (
+            ok(&format!(
+                r#"{{"response":{{"uid":"UID","successful":true,"patch":"{patch}","patchType":"JSONPatch"}}}}"#
+            )),
+            "replace operation does not apply: doc is missing path: /a/b: missing value",
+        ),
+        (
+            ok(r#"{"response":{"uid":"UID","successful":true,"patchType":"JSONPatch"}}"#),
+            "received invalid webhook response: webhook returned empty response.patch",
+        ),
+        (ok("<html>"), "failed to call webhook: the answer is no ResourceInterpreterContext in JSON or YAML"),
+        (ok("{"), "failed to call webhook: the answer is no ResourceInterpreterContext: EOF"),
+        (
+            http("204 No Content", "", ""),
+            "failed to call webhook: 0-length response with status code: 204 and content type: ",
+        ),
+        (http("200 OK", "", ""), "failed to call webhook: 0-length response with status code: 200"),
+        (
+            http("500 Internal Server Error", "", "out of order"),
+            "failed to call webhook: an error on the server (\"out of order\") has prevented the request from succeeding",
+        ),
+        (http("404 Not Found", "", ""), "failed to call webhook: the server could not find the requested resource"),
+        (
+            http("307 Temporary Redirect", "location: https://elsewhere.example.com/\r\n", ""),
+            "failed to call webhook: the webhook redirects (307) to \"https://elsewhere.example.com/\", which is not followed",
+        ),
+        (Deed::Flood, "the answer has more than 8388608 bytes"),
+        (Deed::Wait, "?timeout=1s\": context deadline exceeded"),
+        (Deed::HangUp, "/hook?timeout=1s\": "),
+        (Deed::Answer("SSH-2.0\r\n".into()), "/hook?timeout=1s\": "),
+    ];
+    for (deed, expected) in cases {
+        // A flood is read to its bound, whatever the load of the machine.
+        let timeout = if matches!(deed, Deed::Flood) { 15 } else { 1 };
+        let (port, authority) = hostile(deed).await;
+        let client = json!({ "url": format!("https://127.0.0.1:{port}/hook"), "caBundle": authority });
+        let configuration = configuration("hostile", &client, &["*"], timeout);
+        let error = asked(&configuration, Operation::ReviseReplica).await.unwrap_err();
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert!(error.starts_with(call) || error.starts_with("replace operation"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_trusted_whom_the_configuration_does_not_name() {
+    let (port, authority) = hostile(http("200 OK", "", "{}")).await;
+    let other = STANDARD.encode(rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap().cert.pem());
+    let url = format!("https://127.0.0.1:{port}/hook");
+    let by_name = format!("https://localhost:{port}/hook");
+    let cases = [
+        (json!({ "url": url, "caBundle": other }), "invalid peer certificate"),
+        (json!({ "url": url }), "invalid peer certificate"),
+        (json!({ "url": by_name, "caBundle": authority }), "invalid peer certificate"),
+        (json!({ "url": url, "caBundle": "?" }), "could not get REST client: caBundle: it is no base64"),
+        (
+            json!({ "url": url, "caBundle": STANDARD.encode("text") }),
+            "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block",
+        ),
+        (json!({ "url": "http://127.0.0.1:1/hook", "caBundle": authority }), "must begin with https:// and a host"),
+        (json!({}), "could not get REST client: webhook configuration must have either service or URL"),
+        (json!({ "url": "https://127.0.0.1:1/hook", "caBundle": authority }), "Connection refused"),
+    ];
+    for (client, expected) in cases {
+        let error = asked(&configuration("a", &client, &["*"], 3), Operation::ReviseReplica).await.unwrap_err();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn of_the_webhooks_that_match_the_first_by_name_is_called_and_none_for_prune() {
+    let healthy = |yes: bool| {
+        let body = format!(r#"{{"response":{{"uid":"UID","successful":true,"healthy":{yes}}}}}"#);
+        http("200 OK", "", &body)
+    };
+    let mut configurations = Vec::new();
+    for (name, operations, deed) in
+        [("b", ["*"], healthy(false)), ("a", ["InterpretHealth"], healthy(true)), ("0", ["Retain"], Deed::HangUp)]
+    {
+        let (port, authority) = hostile(deed).await;
+        let client = json!({ "url": format!("https://127.0.0.1:{port}/"), "caBundle": authority });
+        configurations.push(configuration(name, &client, &operations, 3));
+    }
+    let hooks = Hooks::new(&configurations, no_services).unwrap();
+    let chain = Chain::native().with(Place::Webhook, hooks);
+    assert!(chain.interpret::<InterpretHealth>(Object(object("web"))).await.unwrap());
+    let pruned = chain.answer(Operation::Prune, &Object(object("web")).into()).await.unwrap();
+    assert_eq!(pruned, json!({ "pruned": object("web") }));
+}

@@ -1,0 +1,72 @@
+//! The bundled customizations against their cases: each operation of each kind, in the words of its `cases.yaml`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use kctl_interpreter::{
+    chain::{Chain, Place},
+    kind::Gvk,
+    lua::{Limits, Pool},
+    operation::{AggregatedStatusItem, Inputs, Operation},
+    thirdparty,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Case {
+    operation: String,
+    desired: Option<Value>,
+    observed: Option<Value>,
+    replicas: Option<i64>,
+    status_items: Option<Vec<AggregatedStatusItem>>,
+    expected: Value,
+}
+
+/// The order of dependencies of one template is not said.
+fn sorted(mut answer: Value) -> Value {
+    if let Some(dependencies) = answer["dependencies"].as_array_mut() {
+        dependencies.sort_by_key(ToString::to_string);
+    }
+    answer
+}
+
+#[tokio::test]
+async fn every_operation_of_a_bundled_kind_answers_as_its_cases_say() {
+    let chain = Chain::default().with(Place::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("thirdparty");
+    let mut n_cases = BTreeMap::new();
+    let kinds = [
+        "apps.kruise.io/v1alpha1/CloneSet",
+        "argoproj.io/v1alpha1/Rollout",
+        "helm.toolkit.fluxcd.io/v2/HelmRelease",
+        "kubeflow.org/v1/PyTorchJob",
+        "kustomize.toolkit.fluxcd.io/v1/Kustomization",
+        "ray.io/v1/RayCluster",
+    ];
+    for path in kinds {
+        let text = fs::read_to_string(folder.join(path).join("cases.yaml")).unwrap();
+        let cases: Vec<Case> = serde_saphyr::from_str(&text).unwrap();
+        for (idx, case) in cases.into_iter().enumerate() {
+            let operation: Operation = case.operation.parse().unwrap();
+            let inputs = Inputs {
+                desired: case.desired,
+                observed: case.observed,
+                replicas: case.replicas,
+                status_items: case.status_items,
+            };
+            assert_eq!(format!("{}/{}", inputs.kind().api_version(), inputs.kind().kind), path, "case {idx}");
+            let answer = chain.answer(operation, &inputs).await.unwrap_or_else(|error| {
+                panic!("{path}, case {idx}: {error}: {:?}", std::error::Error::source(&error).map(ToString::to_string))
+            });
+            assert_eq!(sorted(answer), sorted(case.expected), "{path}, case {idx}, {operation}");
+            *n_cases.entry((path, operation.name())).or_insert(0) += 1;
+        }
+        let (api_version, kind) = path.rsplit_once('/').unwrap();
+        let gvk = Gvk::of(&serde_json::json!({ "apiVersion": api_version, "kind": kind }));
+        for operation in Operation::ALL.into_iter().filter(|operation| chain.hook_enabled(*operation, &gvk)) {
+            let n = n_cases.get(&(path, operation.name())).copied().unwrap_or_default();
+            assert!(n >= 2, "{path}: {operation} has {n} cases");
+        }
+    }
+}
