@@ -1,6 +1,7 @@
 //! The manager around the loop, as seen from outside: on the embedded API server, under paused time.
 
 mod contest;
+mod debug;
 mod election;
 mod fence;
 mod health;

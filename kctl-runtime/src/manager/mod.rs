@@ -1,5 +1,6 @@
 //! Starts and stops everything in order: sources and their stores, handlers, and workers once their caches are full.
 
+mod debug;
 pub mod health;
 pub mod lease;
 mod lifecycle;
@@ -16,6 +17,7 @@ use tokio::{net::TcpListener, sync::watch};
 pub use lifecycle::ManagerError;
 
 use self::{
+    debug::History,
     lease::{ElectionConfig, ElectionError, Elector, Leadership},
     metrics::Metrics,
 };
@@ -48,6 +50,7 @@ pub struct Manager {
     name: String,
     observer: Observer,
     metrics: Metrics,
+    history: Arc<History>,
     clock: Clock,
     permit: WritePermit,
     elector: Option<Elector>,
@@ -66,6 +69,8 @@ enum Page {
     Health,
     Metrics,
     SecureMetrics(serve::Tls),
+    /// With the hosts that requests may name beside loopback.
+    Debug(Vec<String>),
 }
 
 struct Registered {
@@ -92,6 +97,7 @@ impl Manager {
             name: name.into(),
             observer,
             metrics: Metrics::default(),
+            history: Arc::default(),
             clock: Arc::new(Timestamp::now),
             permit: WritePermit::always(),
             elector: None,
@@ -166,6 +172,15 @@ impl Manager {
         Ok(self)
     }
 
+    /// Answers `/debug/` on this listener while it runs: a page about controllers, queues, caches and the last reconciles, for
+    /// everybody who can reach it. Requests have to name loopback or one of these hosts.
+    #[must_use]
+    pub fn serve_debug(mut self, listener: TcpListener, hosts: Vec<String>) -> Self {
+        self.history.switch_on();
+        self.servers.push((listener, Page::Debug(hosts)));
+        self
+    }
+
     /// Caches and reconciles only what is in these namespaces, instead of those that controllers declare; none is no change.
     /// Kinds without a namespace are not concerned. Counts for controllers that are added later.
     #[must_use]
@@ -214,8 +229,10 @@ impl Manager {
     /// Counts first: an observer that panics costs no metric.
     fn observer(&self) -> Observer {
         let (metrics, told) = (self.metrics.clone(), self.observer.clone());
+        let (history, clock) = (self.history.clone(), self.clock.clone());
         Arc::new(move |report| {
             metrics.count(report);
+            history.record(report, &*clock);
             told(report);
         })
     }

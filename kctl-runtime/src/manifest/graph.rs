@@ -33,6 +33,11 @@ pub fn graph(specs: &[ControllerSpec], format: Format) -> String {
     }
 }
 
+/// What the picture shows, as rows: kind, relation, controller, and whether a change of the kind leads to a reconcile.
+pub(crate) fn wires(specs: &[ControllerSpec]) -> impl Iterator<Item = (String, String, String, bool)> {
+    specs.iter().flat_map(edges).map(|edge| (edge.kind, edge.label, edge.controller, edge.triggers))
+}
+
 fn edges(spec: &ControllerSpec) -> Vec<Edge> {
     let edge = |relation: &RelationSpec| {
         let mut label = match relation.role {

@@ -57,6 +57,8 @@ pub struct Source {
     store: Arc<SharedStore>,
     checks: RwLock<Vec<Check>>,
     health: RwLock<Health>,
+    /// When the API server last sent anything.
+    heard: Mutex<Option<Instant>>,
     /// The failure that was last reported, and when.
     reported: Mutex<Option<(String, Instant)>>,
 }
@@ -116,6 +118,7 @@ impl Source {
             store,
             checks: RwLock::default(),
             health: RwLock::default(),
+            heard: Mutex::default(),
             reported: Mutex::default(),
         }
     }
@@ -157,6 +160,11 @@ impl Source {
     /// How it is doing.
     pub fn health(&self) -> Health {
         self.health.read().clone()
+    }
+
+    /// How long ago the API server last sent a page, an event or a bookmark. Of a quiet kind that is up to a minute or two.
+    pub fn silence(&self) -> Option<Duration> {
+        self.heard.lock().map(|heard| heard.elapsed())
     }
 
     /// What it lists and watches.
@@ -309,6 +317,7 @@ impl Source {
             let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
             let chunk = tokio::time::timeout(silence, lines.next()).await;
             let Ok(Some(Ok(chunk))) = chunk else { break };
+            *self.heard.lock() = Some(Instant::now());
             buffer.extend_from_slice(&chunk);
             while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = buffer.drain(..=end).collect();
@@ -388,6 +397,7 @@ impl Source {
     }
 
     fn report_success(&self) {
+        *self.heard.lock() = Some(Instant::now());
         self.health.write().failure = None;
         if self.reported.lock().take().is_some() {
             tracing::info!("watch {}: works again", self.identity.kind.plural);

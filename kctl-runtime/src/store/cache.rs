@@ -36,6 +36,8 @@ pub enum Delta {
 #[derive(Default)]
 pub(crate) struct Cache {
     objects: HashMap<ObjectKey, Arc<Stored>>,
+    /// Of the JSON of all `objects`.
+    bytes: usize,
     namespaces: HashMap<Option<Arc<str>>, BTreeSet<ObjectKey>>,
     owners: HashMap<String, BTreeSet<ObjectKey>>,
     user: Vec<UserIndex>,
@@ -64,6 +66,11 @@ impl Cache {
 
     pub(crate) fn len(&self) -> usize {
         self.objects.len()
+    }
+
+    /// Length of the JSON of all objects.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The lowest of all scopes.
@@ -277,6 +284,7 @@ impl Cache {
                 index.keys.entry(value).or_default().insert(key.clone());
             }
         }
+        self.bytes += object.json().len();
         self.objects.insert(key, object);
     }
 
@@ -307,6 +315,7 @@ impl Cache {
             }
         }
         if let Some(known) = self.objects.get_mut(old.key()) {
+            self.bytes = self.bytes - known.json().len() + new.json().len();
             *known = new;
         }
         self.forget_write(old);
@@ -321,7 +330,9 @@ impl Cache {
 
     fn remove(&mut self, object: &Arc<Stored>) {
         let key = object.key();
-        self.objects.remove(key);
+        if let Some(known) = self.objects.remove(key) {
+            self.bytes -= known.json().len();
+        }
         self.forget_write(object);
         take(&mut self.namespaces, &key.namespace, key);
         if let Some(owner) = object.meta().controller() {

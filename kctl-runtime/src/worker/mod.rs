@@ -16,7 +16,7 @@ use crate::{
     key::ObjectKey,
     object::Stored,
     queue::WorkQueue,
-    reconcile::{Action, Context, Env, Error, Reconcile},
+    reconcile::{Action, Context, Env, Error, Reason, Reconcile},
     spec::Role,
 };
 
@@ -27,6 +27,8 @@ pub struct Report {
     pub controller: String,
     /// The key.
     pub key: ObjectKey,
+    /// Why it was reconciled.
+    pub reason: Reason,
     /// What the reconcile came to.
     pub outcome: Outcome,
     /// What happens to the key.
@@ -83,7 +85,8 @@ impl<C: Reconcile> Pool<C> {
             Decision::Forget | Decision::Drop => self.queue.forget(&key),
         }
         self.queue.done(&key);
-        self.report(Report { controller: self.env.spec.name.clone(), key, outcome, decision, took });
+        let reason = Reason::new(self.env.clone(), tags);
+        self.report(Report { controller: self.env.spec.name.clone(), key, reason, outcome, decision, took });
         true
     }
 

@@ -196,6 +196,8 @@ pub(super) struct DevOptions {
     /// Keep the objects in this folder, and start with what is in it
     #[arg(long, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) debug: super::debug::DebugOptions,
     /// How objects are printed
     #[arg(short, value_enum, default_value_t = Format::Yaml)]
     pub(super) output: Format,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use kctl_apiserver::{ApiServer, Kubelet, RequestRecord, ServeOptions, User};
 use kctl_runtime::{
-    manager::View,
+    manager::{Manager, View},
     manifest::{self, RbacOptions},
     reconcile::{Error, Result, ResultExt},
     spec::Role,
@@ -49,7 +49,10 @@ pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
         });
     }
     print_writes(&app, &server);
-    let world = World::on(server, &app).await?;
+    // A run that ends by itself is watched by nobody, unless it is said where.
+    let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
+    let page = options.debug.listen(usual).await?;
+    let world = World::with(server, &app, &app.grants(), |manager| page.serve(&app.name, manager)).await?;
     files::apply(&world.client, &objects).await?;
     if !options.until_idle {
         run::stopped().await;
@@ -149,6 +152,15 @@ impl World {
 
     /// The same with other permissions, by cluster.
     pub(crate) async fn with_role(server: ApiServer, app: &App, role: &Grants) -> Result<Self> {
+        Self::with(server, app, role, |manager| manager).await
+    }
+
+    async fn with(
+        server: ApiServer,
+        app: &App,
+        role: &Grants,
+        set_up: impl FnOnce(Manager) -> Manager + Send,
+    ) -> Result<Self> {
         let client = Client::new(server.service(), "default");
         let mut tasks = JoinSet::new();
         tasks.spawn(server.controllers());
@@ -167,7 +179,7 @@ impl World {
             clusters.push((name.clone(), there));
             others.push((name.clone(), Client::new(other.service(), "default")));
         }
-        let manager = app.manager_at(own, clusters, Arc::new(move || clock.now())).await?;
+        let manager = set_up(app.manager_at(own, clusters, Arc::new(move || clock.now())).await?);
         let view = manager.view();
         tasks.spawn(async move {
             if let Err(error) = manager.run(std::future::pending()).await {

@@ -1,6 +1,7 @@
 //! A program: its controllers and the commands by which it is run.
 
 mod cli;
+mod debug;
 #[cfg(feature = "dev")]
 mod dev;
 mod diff_cluster;

@@ -13,6 +13,8 @@ use kctl_runtime::{
     reconcile::{Result, ResultExt},
 };
 
+use super::debug::DebugOptions;
+
 /// How the manager runs.
 #[derive(clap::Args, Default)]
 pub(super) struct ManagerOptions {
@@ -55,6 +57,8 @@ pub(super) struct ManagerOptions {
     /// Answer `/healthz`, `/livez` and `/readyz` here, for example on :8081; 0 is nowhere [default: 0]
     #[arg(long, value_name = "ADDRESS")]
     health_probe_bind_address: Option<String>,
+    #[command(flatten)]
+    debug: DebugOptions,
     /// So long reconciles may go on after SIGTERM; a negative time waits for ever [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = signed_time, allow_hyphen_values = true)]
     graceful_shutdown_timeout: Option<SignedDuration>,
@@ -76,6 +80,7 @@ impl ManagerOptions {
         if let Some(listener) = bind("--health-probe-bind-address", health).await? {
             manager = manager.serve_health(listener);
         }
+        manager = self.debug.listen("0").await?.serve(app, manager);
         if let Some(timeout) = self.graceful_shutdown_timeout {
             manager = manager.graceful_timeout(timeout.try_into().ok());
         }
