@@ -11,6 +11,7 @@ const byId = (id) => document.getElementById(id);
 const past = []; // reconciles, the oldest first
 const open = new Set(); // timelines whose reconciles are shown
 let last = 0;
+let failed = new Set(); // checks that failed at the last update
 let paused = false;
 let timer = null; // of the next poll; none while one is under way
 let state = null;
@@ -86,6 +87,13 @@ function showHealth() {
     key: check.name,
     cells: [check.name, check.ok ? ["in order", "good"] : ["fails", "bad"], [check.text, "text"]],
   })));
+  const wrong = state.checks.filter((check) => !check.ok);
+  const n = state.checks.length;
+  const text = wrong.length ? `${wrong.length} of ${n} checks fail.` : `All ${n} checks are in order.`;
+  fill(byId("checked"), [text, wrong.length ? "bad" : "good"]);
+  // Opened once for each failure that is new: a reader may close it again.
+  if (wrong.some((check) => !failed.has(check.name))) byId("all-checks").open = true;
+  failed = new Set(wrong.map((check) => check.name));
   const { election } = state;
   const who = { leads: "This process leads.", over: "This process no longer leads, and ends." };
   const standby = election && `This process is a standby; ${election.holder || "nobody"} leads.`;

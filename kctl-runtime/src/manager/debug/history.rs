@@ -131,7 +131,8 @@ impl Kept {
 /// Cuts a text to so many bytes, between two characters.
 pub(crate) fn cut(text: &mut String, max: usize) {
     if text.len() > max {
-        text.truncate(text.floor_char_boundary(max));
+        let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
         text.push('…');
     }
 }

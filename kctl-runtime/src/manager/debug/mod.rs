@@ -24,6 +24,7 @@ use crate::{manifest, spec::ControllerSpec};
 const HTML: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("app.js");
 const STYLE: &str = include_str!("style.css");
+const ICON: &str = include_str!("icon.svg");
 
 /// Names under which a machine reaches itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -64,6 +65,7 @@ impl Debug {
             "/debug/" => of_type("text/html; charset=utf-8", HTML.into()),
             "/debug/app.js" => of_type("text/javascript; charset=utf-8", SCRIPT.into()),
             "/debug/style.css" => of_type("text/css; charset=utf-8", STYLE.into()),
+            "/debug/icon.svg" => of_type("image/svg+xml", ICON.into()),
             "/debug/graph.svg" => {
                 let specs: Vec<ControllerSpec> = self.view.controllers().iter().map(|(spec, _)| spec.clone()).collect();
                 of_type("image/svg+xml", manifest::graph(&specs, manifest::GraphFormat::Svg))

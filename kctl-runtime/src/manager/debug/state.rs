@@ -193,7 +193,7 @@ impl Seen<'_> {
         Controller {
             name: spec.name.clone(),
             kind: spec.primary.kind.to_string(),
-            location: spec.location.to_string(),
+            location: spec.location.rsplit_once(" at ").map_or(&*spec.location, |(_, place)| place).to_owned(),
             workers: spec.concurrency,
             ready: stats.depth,
             delayed: stats.delayed,
