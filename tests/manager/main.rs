@@ -3,6 +3,7 @@
 mod contest;
 mod debug;
 mod election;
+mod events;
 mod fence;
 mod health;
 mod lifecycle;

@@ -7,7 +7,15 @@ mod lifecycle;
 pub mod metrics;
 pub mod serve;
 
-use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -38,6 +46,9 @@ const IDLE_HORIZON: Duration = Duration::from_secs(5);
 /// controller-runtime).
 pub const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// At this failure in a row an object gets an event with the error, unless somebody changes it: with the usual waits, after 5 s.
+pub const TELL_FAILURE: u32 = 10;
+
 /// The time that is written into objects: conditions and events.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -55,6 +66,7 @@ pub struct Manager {
     permit: WritePermit,
     elector: Option<Elector>,
     graceful_timeout: Option<Duration>,
+    tell_failure: Arc<AtomicU32>,
     servers: Vec<(TcpListener, Page)>,
     namespaces: Vec<String>,
     stopping: watch::Sender<bool>,
@@ -102,6 +114,7 @@ impl Manager {
             permit: WritePermit::always(),
             elector: None,
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
+            tell_failure: Arc::new(TELL_FAILURE.into()),
             servers: Vec::new(),
             namespaces: Vec::new(),
             stopping: watch::Sender::new(false),
@@ -141,6 +154,14 @@ impl Manager {
     #[must_use]
     pub fn graceful_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.graceful_timeout = timeout;
+        self
+    }
+
+    /// At which failure in a row an object gets an event with the error; one that is given up gets it at once. It is told once
+    /// until the key works again. 0 tells nothing.
+    #[must_use]
+    pub fn tell_failure(self, failures: u32) -> Self {
+        self.tell_failure.store(failures, Ordering::Relaxed);
         self
     }
 
@@ -203,7 +224,7 @@ impl Manager {
         self.metrics.declare(&spec.name);
         let writer = Writer::new(&self.name).permit(self.permit.clone());
         let (recorder, sending) =
-            Recorder::new(self.client.clone(), &self.name, self.clock.clone(), self.permit.clone());
+            Recorder::new(self.client.clone(), &self.name, &spec.name, self.clock.clone(), self.permit.clone());
         self.recorders.push(Box::pin(sending));
         let env = Arc::new(Env {
             spec,
@@ -211,6 +232,7 @@ impl Manager {
             sources,
             writer,
             recorder,
+            tell_failure: self.tell_failure.clone(),
             applied: Mutex::default(),
             clusters: self.clusters.clone(),
             uncertain: Mutex::default(),

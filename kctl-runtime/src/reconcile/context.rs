@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     marker::PhantomData,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU32},
 };
 
 use kube::Client;
@@ -33,6 +33,8 @@ pub(crate) struct Env {
     pub(crate) sources: Vec<(RelationSpec, Arc<Source>)>,
     pub(crate) writer: Writer,
     pub(crate) recorder: Recorder,
+    /// At which failure in a row an object is told its error; 0 is never.
+    pub(crate) tell_failure: Arc<AtomicU32>,
     /// What was last applied by `converge`, by uid: a hash of it.
     pub(crate) applied: Mutex<HashMap<String, u64>>,
     /// The other clusters by name.

@@ -5,7 +5,11 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures::FutureExt;
 use tokio::{task::JoinSet, time::Instant};
@@ -13,6 +17,7 @@ use tokio::{task::JoinSet, time::Instant};
 pub use settle::{Decision, Outcome, settle};
 
 use crate::{
+    effect::EventType,
     key::ObjectKey,
     object::Stored,
     queue::WorkQueue,
@@ -72,7 +77,9 @@ impl<C: Reconcile> Pool<C> {
         let begun = Instant::now();
         let outcome = self.reconcile(&key, tags).await;
         let took = begun.elapsed();
-        let decision = settle(&outcome, self.queue.num_requeues(&key), self.env.spec.retries);
+        let failures = self.queue.num_requeues(&key);
+        let decision = settle(&outcome, failures, self.env.spec.retries);
+        self.tell(&key, failures, &outcome, &decision);
         match &decision {
             Decision::RequeueAfter(wait) => {
                 self.queue.forget(&key);
@@ -88,6 +95,31 @@ impl<C: Reconcile> Pool<C> {
         let reason = Reason::new(self.env.clone(), tags);
         self.report(Report { controller: self.env.spec.name.clone(), key, reason, outcome, decision, took });
         true
+    }
+
+    /// Tells the object why it fails: once, when it has failed often enough or is given up.
+    fn tell(&self, key: &ObjectKey, failures_before: u32, outcome: &Outcome, decision: &Decision) {
+        let limit = self.env.tell_failure.load(Ordering::Relaxed);
+        if limit == 0 {
+            return;
+        }
+        let text = match outcome {
+            Outcome::Failed { text, .. } => text.clone(),
+            Outcome::Panicked(text) => format!("panic: {text}"),
+            Outcome::TimedOut => "it took longer than its timeout".into(),
+            Outcome::Done(_) | Outcome::Vanished => return,
+        };
+        let failures = failures_before.saturating_add(1);
+        let note = match decision {
+            Decision::Drop => format!("given up until it changes: {text}"),
+            Decision::RateLimited | Decision::RetryAfter(_) if failures == limit => {
+                format!("failed {failures} times in a row: {text}")
+            }
+            _ => return,
+        };
+        if let Some(stored) = self.env.primary.store().get(key) {
+            self.env.recorder.record(&self.env.spec, &stored, EventType::Warning, "ReconcileFailed", note);
+        }
     }
 
     /// The key is settled already: an observer that panics costs its report, not a worker.

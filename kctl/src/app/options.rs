@@ -59,6 +59,9 @@ pub(super) struct ManagerOptions {
     health_probe_bind_address: Option<String>,
     #[command(flatten)]
     debug: DebugOptions,
+    /// At so many failures of a key in a row its object gets an event with the error; 0 is never [default: 10]
+    #[arg(long, value_name = "N")]
+    failure_event_after: Option<u32>,
     /// So long reconciles may go on after SIGTERM; a negative time waits for ever [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = signed_time, allow_hyphen_values = true)]
     graceful_shutdown_timeout: Option<SignedDuration>,
@@ -81,6 +84,9 @@ impl ManagerOptions {
             manager = manager.serve_health(listener);
         }
         manager = self.debug.listen("0").await?.serve(app, manager);
+        if let Some(failures) = self.failure_event_after {
+            manager = manager.tell_failure(failures);
+        }
         if let Some(timeout) = self.graceful_shutdown_timeout {
             manager = manager.graceful_timeout(timeout.try_into().ok());
         }
