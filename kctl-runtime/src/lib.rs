@@ -17,6 +17,7 @@ pub mod reconcile;
 pub mod source;
 pub mod spec;
 pub mod store;
+pub mod trace;
 pub mod worker;
 
 pub mod __private;

@@ -9,3 +9,4 @@ mod health;
 mod lifecycle;
 mod manifests;
 mod metrics;
+mod trace;

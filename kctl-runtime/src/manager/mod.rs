@@ -37,6 +37,7 @@ use crate::{
     source::{Identity, Source},
     spec::{ControllerSpec, RelationSpec, Role},
     store::SharedStore,
+    trace::Traces,
     worker::{Observer, Pool},
 };
 
@@ -67,6 +68,7 @@ pub struct Manager {
     elector: Option<Elector>,
     graceful_timeout: Option<Duration>,
     tell_failure: Arc<AtomicU32>,
+    traces: Arc<Traces>,
     servers: Vec<(TcpListener, Page)>,
     namespaces: Vec<String>,
     stopping: watch::Sender<bool>,
@@ -115,6 +117,7 @@ impl Manager {
             elector: None,
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
             tell_failure: Arc::new(TELL_FAILURE.into()),
+            traces: Arc::default(),
             servers: Vec::new(),
             namespaces: Vec::new(),
             stopping: watch::Sender::new(false),
@@ -154,6 +157,14 @@ impl Manager {
     #[must_use]
     pub fn graceful_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.graceful_timeout = timeout;
+        self
+    }
+
+    /// Gives reconciles the same trace ids in each run, instead of random ones: for a world that repeats itself. Counts for
+    /// controllers that are added later.
+    #[must_use]
+    pub fn trace_seed(mut self, seed: u64) -> Self {
+        self.traces = Arc::new(Traces::of_seed(seed));
         self
     }
 
@@ -233,6 +244,7 @@ impl Manager {
             writer,
             recorder,
             tell_failure: self.tell_failure.clone(),
+            traces: self.traces.clone(),
             applied: Mutex::default(),
             clusters: self.clusters.clone(),
             uncertain: Mutex::default(),

@@ -24,6 +24,7 @@ use crate::{
     source::Source,
     spec::{ControllerSpec, RelationSpec},
     store::Store,
+    trace::Traces,
 };
 
 /// A controller with its caches.
@@ -35,6 +36,7 @@ pub(crate) struct Env {
     pub(crate) recorder: Recorder,
     /// At which failure in a row an object is told its error; 0 is never.
     pub(crate) tell_failure: Arc<AtomicU32>,
+    pub(crate) traces: Arc<Traces>,
     /// What was last applied by `converge`, by uid: a hash of it.
     pub(crate) applied: Mutex<HashMap<String, u64>>,
     /// The other clusters by name.

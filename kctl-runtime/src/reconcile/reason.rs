@@ -22,6 +22,10 @@ impl Reason {
         Self { env, tags }
     }
 
+    pub(crate) fn tags(&self) -> u32 {
+        self.tags
+    }
+
     /// Whether the object was there when the program started.
     pub fn is_initial(&self) -> bool {
         self.tags & TAG_INITIAL != 0

@@ -13,6 +13,7 @@ use std::{
 
 use futures::FutureExt;
 use tokio::{task::JoinSet, time::Instant};
+use tracing::Instrument;
 
 pub use settle::{Decision, Outcome, settle};
 
@@ -23,6 +24,7 @@ use crate::{
     queue::WorkQueue,
     reconcile::{Action, Context, Env, Error, Reason, Reconcile},
     spec::Role,
+    trace::Trace,
 };
 
 /// What became of one reconcile; `dev` prints it and metrics count it.
@@ -34,6 +36,8 @@ pub struct Report {
     pub key: ObjectKey,
     /// Why it was reconciled.
     pub reason: Reason,
+    /// The trace that it was.
+    pub trace: Trace,
     /// What the reconcile came to.
     pub outcome: Outcome,
     /// What happens to the key.
@@ -75,7 +79,8 @@ impl<C: Reconcile> Pool<C> {
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
         let begun = Instant::now();
-        let outcome = self.reconcile(&key, tags).await;
+        let (reason, trace) = (Reason::new(self.env.clone(), tags), self.env.traces.next());
+        let outcome = self.traced(&key, &reason, trace).await;
         let took = begun.elapsed();
         let failures = self.queue.num_requeues(&key);
         let decision = settle(&outcome, failures, self.env.spec.retries);
@@ -92,8 +97,7 @@ impl<C: Reconcile> Pool<C> {
             Decision::Forget | Decision::Drop => self.queue.forget(&key),
         }
         self.queue.done(&key);
-        let reason = Reason::new(self.env.clone(), tags);
-        self.report(Report { controller: self.env.spec.name.clone(), key, reason, outcome, decision, took });
+        self.report(Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took });
         true
     }
 
@@ -129,6 +133,16 @@ impl<C: Reconcile> Pool<C> {
             let Report { controller, key, .. } = report;
             tracing::error!(controller, %key, panic = panic_text(&*panic), "an observer of reconciles panicked");
         }
+    }
+
+    /// In a trace and a span of its own: what a reconcile logs says the key and why, and its requests name the trace.
+    async fn traced(&self, key: &ObjectKey, reason: &Reason, trace: Trace) -> Outcome {
+        let controller = &self.env.spec.name;
+        let run = async {
+            let span = tracing::info_span!("reconcile", controller, %key, %reason, trace_id = %trace);
+            self.reconcile(key, reason.tags()).instrument(span).await
+        };
+        trace.run(run).await
     }
 
     async fn reconcile(&self, key: &ObjectKey, tags: u32) -> Outcome {

@@ -86,6 +86,7 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
         writer: Writer::new("test"),
         recorder,
         tell_failure: Arc::default(),
+        traces: Arc::default(),
         applied: Mutex::default(),
         clusters: BTreeMap::new(),
         uncertain: Mutex::default(),

@@ -8,6 +8,7 @@ use std::{collections::HashSet, time::Duration};
 use k8s_openapi::{
     api::events::v1::{Event, EventSeries},
     apimachinery::pkg::apis::meta::v1::MicroTime,
+    jiff::Timestamp,
 };
 use tokio::time::Instant;
 
@@ -94,22 +95,23 @@ impl Correlator {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let object = event.regarding.as_ref().map(|object| text(&object.uid)).unwrap_or_default();
         let (kind, reason, note) = (text(&event.type_), text(&event.reason), text(&event.note));
-        let combined = self.is_one_of_many((object.clone(), kind.clone(), reason.clone()), &note, now);
+        let combined = self.is_one_of_many(&(object.clone(), kind.clone(), reason.clone()), &note, now);
         if combined {
             event.note = Some(super::fitting(format!("{COMBINED}{note}")));
         }
         let identity: Identity = (object.clone(), kind, reason, (!combined).then_some(note));
         let mut steps = self.tick(now);
-        let last_time = event.event_time.clone().unwrap_or_else(|| MicroTime(k8s_openapi::jiff::Timestamp::UNIX_EPOCH));
+        let last_time = event.event_time.clone().unwrap_or(MicroTime(Timestamp::UNIX_EPOCH));
         if let Some(series) = self.series.get_mut(&identity) {
             (series.count, series.last, series.last_time) = (series.count.saturating_add(1), now, last_time);
             let first = series.sent == 1;
-            if (first || now.duration_since(series.sent_at) >= REFRESH_AFTER) && spend(&mut self.objects, object, now) {
+            if (first || now.duration_since(series.sent_at) >= REFRESH_AFTER) && spend(&mut self.objects, &object, now)
+            {
                 steps.push(series.step(now));
             }
             return steps;
         }
-        if !spend(&mut self.objects, object, now) {
+        if !spend(&mut self.objects, &object, now) {
             tracing::debug!(reason = event.reason, "an event is left out: there were many about its object");
             return steps;
         }
@@ -131,12 +133,12 @@ impl Correlator {
     }
 
     /// Whether an event goes up in the one that stands for many.
-    fn is_one_of_many(&mut self, key: (String, String, String), note: &str, now: Instant) -> bool {
+    fn is_one_of_many(&mut self, key: &(String, String, String), note: &str, now: Instant) -> bool {
         let fresh = || Similar { notes: HashSet::new(), last: now };
-        if self.similar.get_mut(&key).is_none_or(|similar| now.duration_since(similar.last) > SIMILAR_WITHIN) {
+        if self.similar.get_mut(key).is_none_or(|similar| now.duration_since(similar.last) > SIMILAR_WITHIN) {
             self.similar.put(key.clone(), fresh());
         }
-        let Some(similar) = self.similar.get_mut(&key) else { return false };
+        let Some(similar) = self.similar.get_mut(key) else { return false };
         similar.last = now;
         if similar.notes.contains(note) {
             // It goes on as the series that it is.
@@ -155,7 +157,8 @@ fn closing(mut series: Series, now: Instant) -> Option<Step> {
 }
 
 /// Takes a request from what an object has left.
-fn spend(objects: &mut Recent<String, Bucket>, object: String, now: Instant) -> bool {
+fn spend(objects: &mut Recent<String, Bucket>, object: &str, now: Instant) -> bool {
+    let object = object.to_owned();
     if objects.get_mut(&object).is_none() {
         objects.put(object.clone(), Bucket { left: BURST, since: now });
     }

@@ -223,7 +223,7 @@ function details(cell, object) {
     const table = make("table");
     write(table.createCaption(), `Last reconciles of ${object.runs[0].key} by ${object.runs[0].controller}`);
     const head = table.createTHead().insertRow();
-    for (const title of ["Ended", "Because", "Outcome", "Took", "Then", "Error"]) {
+    for (const title of ["Ended", "Because", "Outcome", "Took", "Then", "Trace", "Error"]) {
       const th = make("th");
       th.scope = "col";
       write(th, title);
@@ -236,7 +236,7 @@ function details(cell, object) {
     key: `${run.number}`,
     cells: [
       new Date(run.time).toLocaleTimeString(), run.reason, [run.outcome, TONE[KIND[run.outcome]]], seconds(run.seconds),
-      run.next, [run.text, "text"],
+      run.next, [run.trace, "trace"], [run.text, "text"],
     ],
   })));
 }
