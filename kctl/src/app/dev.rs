@@ -26,9 +26,11 @@ use crate::testing::Refusals;
 const IDLE_POLL: Duration = Duration::from_millis(20);
 /// So many quiet looks in a row are idle: an event may be on its way between server and cache.
 const IDLE_POLLS: u32 = 5;
+/// Of the ids of traces: logs are the same in each run.
+const TRACE_SEED: u64 = 1;
 
 pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
-    run::log(run::Times::Hidden);
+    run::log(&app.name, run::Times::Hidden)?;
     let objects = files::read(&options.files)?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
@@ -179,7 +181,8 @@ impl World {
             clusters.push((name.clone(), there));
             others.push((name.clone(), Client::new(other.service(), "default")));
         }
-        let manager = set_up(app.manager_at(own, clusters, Arc::new(move || clock.now())).await?);
+        let repeatable = |manager: Manager| manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
+        let manager = set_up(app.manager_at(own, clusters, repeatable).await?);
         let view = manager.view();
         tasks.spawn(async move {
             if let Err(error) = manager.run(std::future::pending()).await {

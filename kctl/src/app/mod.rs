@@ -8,8 +8,12 @@ mod diff_cluster;
 #[cfg(feature = "dev")]
 mod files;
 mod options;
+#[cfg(feature = "otel")]
+mod otel;
+mod outgoing;
 mod rbac_check;
 mod run;
+mod settings;
 mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;
@@ -22,12 +26,11 @@ use std::{
 };
 
 use futures::Stream;
-use k8s_openapi::jiff::Timestamp;
 #[cfg(feature = "dev")]
 use kctl_runtime::manifest::{Grant, grants};
 use kctl_runtime::{
     key::Key,
-    manager::{Clock, Manager, metrics::prometheus_client::registry::Registry},
+    manager::{Manager, metrics::prometheus_client::registry::Registry},
     reconcile::{Controller, Error, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
 };
@@ -74,6 +77,7 @@ pub struct Env {
 /// ```
 pub struct App {
     name: String,
+    version: Option<String>,
     controllers: Vec<Registration>,
     clusters: Vec<(String, Connect)>,
     triggers: Triggers,
@@ -96,6 +100,7 @@ impl App {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            version: None,
             controllers: Vec::new(),
             clusters: Vec::new(),
             triggers: Triggers::default(),
@@ -105,6 +110,13 @@ impl App {
             #[cfg(feature = "webhook")]
             interpreters: Vec::new(),
         }
+    }
+
+    /// What `--version` says of the app, before what it says of kctl and the build: usually `env!("CARGO_PKG_VERSION")`.
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = Some(version.into());
+        self
     }
 
     /// Adds a controller without state: one made from a function.
@@ -290,13 +302,19 @@ impl App {
         for (name, connect) in &self.clusters {
             clusters.push((name.clone(), connect().await?));
         }
-        self.manager_at(client, clusters, Arc::new(Timestamp::now)).await
+        self.manager_at(client, clusters, |manager| manager).await
     }
 
-    async fn manager_at(&self, client: Client, clusters: Vec<(String, Client)>, clock: Clock) -> Result<Manager> {
+    /// The same with what has to be set before there are controllers.
+    async fn manager_at(
+        &self,
+        client: Client,
+        clusters: Vec<(String, Client)>,
+        set_up: impl FnOnce(Manager) -> Manager + Send,
+    ) -> Result<Manager> {
         self.check()?;
-        let mut manager =
-            Manager::new(client, &self.name, run::observer()).clock(clock).namespaces(self.namespaces.clone());
+        let manager = Manager::new(client, &self.name, run::observer()).namespaces(self.namespaces.clone());
+        let mut manager = set_up(manager);
         for (name, client) in clusters {
             manager = manager.cluster(&name, client);
         }

@@ -147,7 +147,7 @@ fn signed_time(text: &str) -> Result<SignedDuration, String> {
     text.parse().map_err(|_| format!("`{text}` is not a time: write for example `15s`"))
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let negative = |_| format!("`{text}` is less than nothing: write for example `15s`");
     signed_time(text).and_then(|time| time.try_into().map_err(negative))
 }
