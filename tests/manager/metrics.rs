@@ -233,7 +233,8 @@ async fn every_metric_that_alerts_and_dashboards_name_is_there_from_the_start() 
     requests.layer(yes).oneshot(http::Request::new(())).await.unwrap();
     seconds(1).await;
     let text = metrics.text(Format::Prometheus);
-    let options = kctl::manifest::RbacOptions { name: "does".into(), namespace: "default".into(), ..Default::default() };
+    let options =
+        kctl::manifest::RbacOptions { name: "does".into(), namespace: "default".into(), ..Default::default() };
     let manager = kctl::manifest::ManagerOptions { leader_elect: true, metrics: true };
     let manifests = kctl::manifest::monitoring(&options, manager).unwrap();
     let mut queries = Vec::new();
