@@ -1,4 +1,4 @@
-//! A headless Chromium, driven by chromedriver in the protocol of WebDriver (W3C): just what these tests need of it.
+//! A headless Chromium, driven by chromedriver in the protocol of `WebDriver` (W3C): just what these tests need of it.
 
 use std::{
     io::{BufRead, Read, Write},
@@ -16,7 +16,7 @@ use tokio::{
 /// What a page is waited for at most.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Ctrl, Tab and Enter as WebDriver writes keys.
+/// Tab and Enter as `WebDriver` writes keys.
 pub(crate) const TAB: &str = "\u{e004}";
 pub(crate) const ENTER: &str = "\u{e007}";
 
@@ -128,9 +128,9 @@ impl Browser {
                 sleep(Duration::from_millis(50)).await;
             }
         });
-        if seen.await.is_err() {
-            panic!("never: {expression}\n{}", self.eval("document.body.innerText").await.as_str().unwrap_or_default());
-        }
+        let seen = seen.await.is_ok();
+        let page = if seen { String::new() } else { self.eval("document.body.innerText").await.to_string() };
+        assert!(seen, "never: {expression}\n{page}");
     }
 
     /// Presses a key and lets it go.

@@ -18,7 +18,7 @@ use kctl_tests::Faults;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// Owns a Secret for each ConfigMap, as long as the disk has room.
+/// Owns a Secret for each `ConfigMap`, as long as the disk has room.
 #[controller(name = "site", owns = Secret(apply), reads = Namespace, concurrency = 4)]
 async fn site(config: Arc<ConfigMap>, cx: Context<site>) -> Result<Action> {
     let name = config.metadata.name.clone().unwrap_or_default();

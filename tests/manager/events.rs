@@ -4,7 +4,7 @@ use kctl::{
     k8s::api::events::v1::Event,
     kube::{
         Api,
-        api::{ListParams, PostParams},
+        api::{DeleteParams, ListParams, PostParams},
     },
     prelude::*,
 };
@@ -117,7 +117,7 @@ async fn a_series_whose_event_is_gone_is_told_anew() {
     let world = world("tells", |manager| manager).await;
     seconds(1).await;
     let api = Api::<Event>::default_namespaced(world.contest.client.clone());
-    api.delete_collection(&Default::default(), &ListParams::default()).await.unwrap();
+    api.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     seconds(60).await;
     assert_eq!(world.events().await, ["Normal Looked: it was looked at ×2"]);
 }

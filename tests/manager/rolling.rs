@@ -17,7 +17,7 @@ use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::contest::{Contest, config, seconds};
 
-const N_OBJECTS: usize = 100;
+const N_OBJECTS: u64 = 100;
 /// 200 changes a second.
 const BETWEEN_CHANGES: Duration = Duration::from_millis(5);
 
@@ -91,7 +91,7 @@ async fn change(api: Api<ConfigMap>, mut stopped: oneshot::Receiver<()>) -> BTre
         if stopped.try_recv().is_ok() {
             break;
         }
-        let name = format!("config-{}", number as usize % N_OBJECTS);
+        let name = format!("config-{}", number % N_OBJECTS);
         let patch = json!({ "data": { "state": number.to_string() } });
         api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
         written.insert(name, number);

@@ -21,7 +21,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run the controllers against a cluster (this is also what happens without a command). Every option can be a variable
-    /// of the environment, such as KCTL_LEADER_ELECT=true, or a line of the file of --config
+    /// of the environment, such as `KCTL_LEADER_ELECT=true`, or a line of the file of --config
     Run(Box<RunOptions>),
     /// Run the controllers against an embedded API server with a simulated kubelet: no cluster is needed
     #[cfg(feature = "dev")]
@@ -141,7 +141,7 @@ impl From<DeployOptions> for manifest::ManagerOptions {
 /// What a cluster may have.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum With {
-    /// The Prometheus Operator and Grafana: a ServiceMonitor, alerts and a dashboard; includes --metrics
+    /// The Prometheus Operator and Grafana: a `ServiceMonitor`, alerts and a dashboard; includes --metrics
     Monitoring,
 }
 
@@ -186,7 +186,7 @@ pub(super) struct RunOptions {
     /// With --as: act as in this group; can be repeated
     #[arg(long, value_name = "GROUP", requires = "as_user")]
     pub(super) as_group: Vec<String>,
-    /// Reach the API server through this proxy [default: that of the kubeconfig, or of HTTPS_PROXY]
+    /// Reach the API server through this proxy [default: that of the kubeconfig, or of `HTTPS_PROXY`]
     #[arg(long, value_name = "URL")]
     pub(super) proxy_url: Option<String>,
     #[command(flatten)]

@@ -30,7 +30,7 @@ const IDLE_POLLS: u32 = 5;
 const TRACE_SEED: u64 = 1;
 
 pub(super) async fn dev(app: App, options: DevOptions) -> Result<()> {
-    run::log(&app.name, run::Times::Hidden)?;
+    run::log(&app.name, run::Times::Hidden);
     let objects = files::read(&options.files)?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };

@@ -16,7 +16,7 @@ use kube::{
 use super::{App, cli::RunOptions, rbac_check};
 
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
-    log(&app.name, Times::Shown)?;
+    log(&app.name, Times::Shown);
     app.namespaces = std::mem::take(&mut options.namespace);
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {
@@ -137,9 +137,9 @@ pub(super) enum Times {
 
 /// Begins to log, and to send spans where a collector is named.
 pub(super) fn log(
-    #[cfg_attr(not(feature = "otel"), expect(unused_variables, reason = "names spans"))] app: &str,
+    #[cfg_attr(not(feature = "otel"), expect(unused_variables, reason = "names what a collector gets"))] app: &str,
     times: Times,
-) -> Result<()> {
+) {
     use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, util::SubscriberInitExt};
     // kube's client says each failed request a second time, without its name.
     let usual = "info,kube_client::client=off";
@@ -152,9 +152,14 @@ pub(super) fn log(
     };
     let all = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "otel")]
-    let all = all.with(super::otel::layer(app)?);
+    let (spans, problem) = super::otel::layer(app).map_or_else(|error| (None, Some(error)), |layer| (layer, None));
+    #[cfg(feature = "otel")]
+    let all = all.with(spans);
     let _already = all.with(filter).try_init();
-    Ok(())
+    #[cfg(feature = "otel")]
+    if let Some(error) = problem {
+        tracing::error!("no spans are sent: {error}");
+    }
 }
 
 /// Says what went wrong, and what will happen.

@@ -13,7 +13,7 @@ const HEIGHT: usize = 8;
 struct Panel {
     title: &'static str,
     unit: &'static str,
-    /// PromQL and legend; `$` stands for the labels of the program.
+    /// `PromQL` and legend; `$` stands for the labels of the program.
     lines: &'static [(&'static str, &'static str)],
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{ManagerOptions, Manifest, RbacOptions};
 
-/// The ServiceMonitor and the PrometheusRule of the Prometheus Operator, and a dashboard in a ConfigMap, as Grafana's sidecar
+/// The `ServiceMonitor` and the `PrometheusRule` of the Prometheus Operator, and a dashboard in a `ConfigMap`, as Grafana's sidecar
 /// takes it. They are about the metrics that the Service of `metrics_service` leads to.
 ///
 /// # Errors

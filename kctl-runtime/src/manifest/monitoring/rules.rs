@@ -6,7 +6,7 @@ use crate::manifest::ManagerOptions;
 
 struct Rule {
     alert: &'static str,
-    /// PromQL; `$` stands for the labels of the program.
+    /// `PromQL`; `$` stands for the labels of the program.
     when: &'static str,
     lasts: &'static str,
     severity: &'static str,
