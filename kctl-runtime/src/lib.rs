@@ -17,6 +17,7 @@ pub mod reconcile;
 pub mod source;
 pub mod spec;
 pub mod store;
+pub mod trace;
 mod trim;
 pub mod watches;
 pub mod worker;

@@ -1,9 +1,14 @@
 //! The manager around the loop, as seen from outside: on the embedded API server, under paused time.
 
 mod contest;
+mod debug;
 mod election;
+mod events;
 mod fence;
+mod finalizers;
 mod health;
 mod lifecycle;
 mod manifests;
 mod metrics;
+mod rolling;
+mod trace;

@@ -226,3 +226,46 @@ async fn metrics_of_users_are_written_with_the_managers_own() {
         assert_eq!(text.matches("# EOF\n").count(), usize::from(format == Format::OpenMetrics));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_metric_that_alerts_and_dashboards_name_is_there_from_the_start() {
+    let contest = Contest::new();
+    let metrics = running(&contest, &Faults::default(), true).await;
+    let requests = RequestCounter::new("example");
+    requests.register(&metrics);
+    let yes = tower::service_fn(|_: http::Request<()>| async { Ok::<_, &str>(http::Response::new(())) });
+    requests.layer(yes).oneshot(http::Request::new(())).await.unwrap();
+    seconds(1).await;
+    let text = metrics.text(Format::Prometheus);
+    let options =
+        kctl::manifest::RbacOptions { name: "does".into(), namespace: "default".into(), ..Default::default() };
+    let manager = kctl::manifest::ManagerOptions { leader_elect: true, metrics: true };
+    let manifests = kctl::manifest::monitoring(&options, manager).unwrap();
+    let mut queries = Vec::new();
+    for rule in manifests[1].object["spec"]["groups"][0]["rules"].as_array().unwrap() {
+        queries.push(rule["expr"].as_str().unwrap().to_owned());
+        for text in ["summary", "description"] {
+            assert!(!rule["annotations"][text].as_str().unwrap().is_empty(), "{rule}");
+        }
+    }
+    let dashboard: serde_json::Value =
+        serde_json::from_str(manifests[2].object["data"]["does.json"].as_str().unwrap()).unwrap();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        queries.extend(panel["targets"].as_array().unwrap().iter().map(|of| of["expr"].as_str().unwrap().to_owned()));
+    }
+    assert!(queries.len() > 25, "{queries:?}");
+    let named = regex::Regex::new(r"([a-z_]+)\{").unwrap();
+    let plain = regex::Regex::new(r"\b(?:kctl|workqueue|controller_runtime|informer|rest_client|process)_\w+").unwrap();
+    for query in &queries {
+        assert!(query.contains(r#"namespace="default",job="does-metrics""#), "{query}");
+        let names: Vec<&str> = named.captures_iter(query).map(|found| found.get(1).unwrap().as_str()).collect();
+        for name in plain.find_iter(query) {
+            assert!(names.contains(&name.as_str()), "{query}: {} is of every program", name.as_str());
+        }
+        for name in names.into_iter().filter(|name| *name != "up") {
+            let there =
+                text.lines().any(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+            assert!(there, "{query}: there is no {name}");
+        }
+    }
+}

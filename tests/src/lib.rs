@@ -46,13 +46,17 @@ pub struct Asked {
     pub query: String,
     /// Whether it is a watch.
     pub is_watch: bool,
+    /// The header `traceparent`; empty without one.
+    pub trace: String,
 }
 
 impl Asked {
     fn of<B>(request: &Request<B>) -> Self {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let is_watch = query.contains("watch=true");
-        Self { method: request.method().clone(), path: request.uri().path().into(), query, is_watch }
+        let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let (method, path) = (request.method().clone(), request.uri().path().into());
+        Self { method, path, query, is_watch, trace: trace.into() }
     }
 
     /// Whether it is a list or a watch of the resource with this plural.

@@ -7,6 +7,7 @@ use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 
 use super::ApiError;
+use crate::trace::Trace;
 
 /// Longest answer that is read: a page of 500 of the largest objects that etcd takes.
 const BODY_LEN_MAX: usize = 1 << 30;
@@ -110,6 +111,9 @@ async fn exchange(
 ) -> Result<Response<Body>, ApiError> {
     let unanswered = |cause: String| ApiError::Unanswered { operation: operation.into(), cause };
     let mut request = Request::builder().method(method).uri(path).header("accept", accept);
+    if let Some(trace) = Trace::current() {
+        request = request.header("traceparent", trace.parent());
+    }
     let bytes = match body {
         Some((content_type, bytes)) => {
             request = request.header("content-type", content_type);

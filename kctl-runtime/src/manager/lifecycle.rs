@@ -11,6 +11,7 @@ use tokio::{
 
 use super::{
     Manager, Page, Registered,
+    debug::Debug,
     health::Health,
     lease::{End, Leadership},
     metrics::Scrape,
@@ -117,9 +118,15 @@ impl Manager {
         let mut background: JoinSet<()> = self.background.into_iter().collect();
         for (listener, page) in servers {
             let metrics = || serve::metrics(self.metrics.clone());
+            let health = || Health::new(view.clone(), self.metrics.clone());
             let server = match page {
-                Page::Health => Server::open(serve::health(Arc::new(Health::new(view.clone(), self.metrics.clone())))),
+                Page::Health => Server::open(serve::health(Arc::new(health()))),
                 Page::Metrics => Server::open(metrics()),
+                Page::Debug(hosts) => {
+                    let (app, view, health) = (self.name.clone(), view.clone(), health());
+                    let (history, clock) = (self.history.clone(), self.clock.clone());
+                    Server::open(Debug { app, view, health, history, clock, hosts }.pages())
+                }
                 Page::SecureMetrics(tls) => {
                     let acceptor = tls.acceptor.clone();
                     background.spawn(tls.refresh());

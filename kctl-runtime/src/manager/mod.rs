@@ -1,12 +1,21 @@
 //! Starts and stops everything in order: sources and their stores, handlers, and workers once their caches are full.
 
+mod debug;
 pub mod health;
 pub mod lease;
 mod lifecycle;
 pub mod metrics;
 pub mod serve;
 
-use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -16,6 +25,7 @@ use tokio::{net::TcpListener, sync::watch};
 pub use lifecycle::ManagerError;
 
 use self::{
+    debug::History,
     lease::{ElectionConfig, ElectionError, Elector, Leadership},
     metrics::Metrics,
 };
@@ -26,6 +36,7 @@ use crate::{
     reconcile::{Env, Reconcile},
     source::{Identity, Source},
     spec::{ControllerSpec, RelationSpec, Role},
+    trace::Traces,
     watches::{Closing, Held, Informers, Watches},
     worker::{BeginObserver, Observer, Pool},
 };
@@ -35,6 +46,9 @@ const IDLE_HORIZON: Duration = Duration::from_secs(5);
 /// So long reconciles that run may go on after a manager was told to stop, unless somebody changes it (as in
 /// controller-runtime).
 pub const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// At this failure in a row an object gets an event with the error, unless somebody changes it: with the usual waits, after 5 s.
+pub const TELL_FAILURE: u32 = 10;
 
 /// The time that is written into objects: conditions and events.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -49,10 +63,13 @@ pub struct Manager {
     observer: Observer,
     begun: Option<BeginObserver>,
     metrics: Metrics,
+    history: Arc<History>,
     clock: Clock,
     permit: WritePermit,
     elector: Option<Elector>,
     graceful_timeout: Option<Duration>,
+    tell_failure: Arc<AtomicU32>,
+    traces: Arc<Traces>,
     servers: Vec<(TcpListener, Page)>,
     bounds: Vec<Bound>,
     namespaces: Vec<String>,
@@ -70,6 +87,8 @@ enum Page {
     Health,
     Metrics,
     SecureMetrics(serve::Tls),
+    /// With the hosts that requests may name beside loopback.
+    Debug(Vec<String>),
 }
 
 struct Registered {
@@ -107,10 +126,13 @@ impl Manager {
             observer,
             begun: None,
             metrics: Metrics::default(),
+            history: Arc::default(),
             clock: Arc::new(Timestamp::now),
             permit: WritePermit::always(),
             elector: None,
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
+            tell_failure: Arc::new(TELL_FAILURE.into()),
+            traces: Arc::default(),
             servers: Vec::new(),
             bounds: Vec::new(),
             namespaces: Vec::new(),
@@ -173,6 +195,22 @@ impl Manager {
         self
     }
 
+    /// Gives reconciles the same trace ids in each run, instead of random ones: for a world that repeats itself. Counts for
+    /// controllers that are added later.
+    #[must_use]
+    pub fn trace_seed(mut self, seed: u64) -> Self {
+        self.traces = Arc::new(Traces::of_seed(seed));
+        self
+    }
+
+    /// At which failure in a row an object gets an event with the error; one that is given up gets it at once. It is told once
+    /// until the key works again. 0 tells nothing.
+    #[must_use]
+    pub fn tell_failure(self, failures: u32) -> Self {
+        self.tell_failure.store(failures, Ordering::Relaxed);
+        self
+    }
+
     /// Answers `/healthz`, `/livez` and `/readyz` on this listener while it runs ([`serve::bind`]).
     #[must_use]
     pub fn serve_health(mut self, listener: TcpListener) -> Self {
@@ -201,6 +239,15 @@ impl Manager {
         Ok(self)
     }
 
+    /// Answers `/debug/` on this listener while it runs: a page about controllers, queues, caches and the last reconciles, for
+    /// everybody who can reach it. Requests have to name loopback or one of these hosts.
+    #[must_use]
+    pub fn serve_debug(mut self, listener: TcpListener, hosts: Vec<String>) -> Self {
+        self.history.switch_on();
+        self.servers.push((listener, Page::Debug(hosts)));
+        self
+    }
+
     /// Caches and reconciles only what is in these namespaces, instead of those that controllers declare; none is no change.
     /// Kinds without a namespace are not concerned. Counts for controllers that are added later.
     #[must_use]
@@ -225,6 +272,7 @@ impl Manager {
         let (recorder, sending) = Recorder::new(
             self.client_of(&spec.primary.cluster).clone(),
             &self.name,
+            &spec.name,
             self.clock.clone(),
             self.permit.clone(),
         );
@@ -235,6 +283,8 @@ impl Manager {
             sources,
             writer,
             recorder,
+            tell_failure: self.tell_failure.clone(),
+            traces: self.traces.clone(),
             applied: Mutex::default(),
             clusters: self.clusters.clone(),
             uncertain: Mutex::default(),
@@ -254,8 +304,10 @@ impl Manager {
     /// Counts first: an observer that panics costs no metric.
     fn observer(&self) -> Observer {
         let (metrics, told) = (self.metrics.clone(), self.observer.clone());
+        let (history, clock) = (self.history.clone(), self.clock.clone());
         Arc::new(move |report| {
             metrics.count(report);
+            history.record(report, &*clock);
             told(report);
         })
     }

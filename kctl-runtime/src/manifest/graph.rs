@@ -33,6 +33,11 @@ pub fn graph(specs: &[ControllerSpec], format: Format) -> String {
     }
 }
 
+/// What the picture shows, as rows: kind, relation, controller, and whether a change of the kind leads to a reconcile.
+pub(crate) fn wires(specs: &[ControllerSpec]) -> impl Iterator<Item = (String, String, String, bool)> {
+    specs.iter().flat_map(edges).map(|edge| (edge.kind, edge.label, edge.controller, edge.triggers))
+}
+
 fn edges(spec: &ControllerSpec) -> Vec<Edge> {
     let edge = |relation: &RelationSpec| {
         let mut label = match relation.role {
@@ -111,14 +116,18 @@ fn svg(edges: &[Edge]) -> String {
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 {height}\" font-family=\"sans-serif\" font-size=\"13\">\n"
     );
-    for edge in edges {
+    for (index, edge) in edges.iter().enumerate() {
         let (from, to) = (y(kinds[edge.kind.as_str()]) + 20, y(controllers[edge.controller.as_str()]) + 20);
+        // Labels of lines that cross would meet in the middle.
+        let place = 2 + index % 4;
         let dashes = if edge.triggers { "" } else { " stroke-dasharray=\"4\"" };
         let _infallible = writeln!(
             text,
             "  <line x1=\"200\" y1=\"{from}\" x2=\"440\" y2=\"{to}\" stroke=\"#555\"{dashes}/>\n  \
-             <text x=\"320\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\">{}</text>",
-            usize::midpoint(from, to) - 4,
+             <text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#555\" stroke=\"#fff\" stroke-width=\"4\" \
+             paint-order=\"stroke\">{}</text>",
+            200 + 240 * place / 8,
+            (from * (8 - place) + to * place) / 8 - 4,
             escape(&edge.label)
         );
     }

@@ -4,6 +4,7 @@ mod deployment;
 mod descriptions;
 mod graph;
 mod manager;
+mod monitoring;
 mod rbac;
 
 use std::collections::BTreeMap;
@@ -12,8 +13,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::Value;
 
 pub use deployment::{deployment, metrics_service};
+pub(crate) use graph::wires;
 pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
+pub use monitoring::monitoring;
 pub use rbac::{
     Grant, On, Place, RbacOptions, Rule, grants, grants_of_rule, rbac, rbac_of, rules, user_roles, verbs_of,
 };

@@ -18,7 +18,7 @@ use tokio::{
 pub use backoff::Backoff;
 pub use ready::PASSED_OVER_MAX;
 pub use state::{TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
-pub use stats::{PRIORITIES_REPORTED_MAX, QueueObserver, QueueStats};
+pub use stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueObserver, QueueStats};
 
 use state::{Cause, Next, Phase, Reason, State, Wake};
 
@@ -178,6 +178,11 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// comes first.
     pub fn failing(&self) -> Vec<(K, u32)> {
         self.shared.state.lock().failing()
+    }
+
+    /// The keys that fail and those that are processed, at most `max` of each.
+    pub fn keys(&self, max: usize) -> QueueKeys<K> {
+        self.shared.state.lock().keys(max, Instant::now())
     }
 
     /// Forgets the failures of the key; where it waits does not change.

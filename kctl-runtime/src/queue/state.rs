@@ -8,7 +8,7 @@ use super::{
     Backoff, Item,
     keys::{Id, Keys},
     ready::{Age, Place, Ready},
-    stats::{PRIORITIES_REPORTED_MAX, QueueStats},
+    stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueStats},
 };
 
 /// The longest time for which a key can wait: far beyond any that somebody means, and within what the clock can add.
@@ -290,6 +290,30 @@ impl<K: Eq + Hash + Clone> State<K> {
         let mut failing: Vec<_> = self.keys.iter().filter(|(_, entry)| entry.failures > 0).collect();
         failing.sort_by_key(|(_, entry)| entry.failed);
         failing.into_iter().map(|(key, entry)| (key.clone(), entry.failures)).collect()
+    }
+
+    /// One pass over all keys; what is kept of it is sorted, and never more than `max`.
+    pub(super) fn keys(&self, max: usize, now: Instant) -> QueueKeys<K> {
+        let (mut failing, mut running) = (Vec::new(), Vec::new());
+        for (key, entry) in self.keys.iter() {
+            if entry.failures > 0 {
+                failing.push((entry.failed, key, entry));
+            }
+            if let Some(work) = entry.processing {
+                running.push((work.since, key));
+            }
+        }
+        let n_failing = failing.len();
+        failing.sort_unstable_by_key(|(failed, ..)| *failed);
+        running.sort_unstable_by_key(|(since, _)| *since);
+        let wait = |entry: &Entry| entry.delayed.map(|delayed| delayed.due.saturating_duration_since(now));
+        let failing = failing.into_iter().take(max).map(|(_, key, entry)| (key.clone(), entry.failures, wait(entry)));
+        let running = running.into_iter().take(max);
+        QueueKeys {
+            failing: failing.collect(),
+            n_failing,
+            running: running.map(|(since, key)| (key.clone(), now.saturating_duration_since(since))).collect(),
+        }
     }
 
     pub(super) fn next(&mut self, now: Instant) -> Next<K> {

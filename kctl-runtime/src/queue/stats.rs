@@ -33,6 +33,18 @@ pub struct QueueStats {
     pub oldest_waiting: Duration,
 }
 
+/// The keys of a queue that people ask about, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueKeys<K> {
+    /// Keys that failed when they were last processed, with their failures in a row and the time until the next try, if one
+    /// is waited for; the one that began to fail first comes first.
+    pub failing: Vec<(K, u32, Option<Duration>)>,
+    /// How many keys fail, also those that are left out.
+    pub n_failing: usize,
+    /// Keys in workers' hands and since when; the longest comes first.
+    pub running: Vec<(K, Duration)>,
+}
+
 /// Told of durations as they end. It is called without any lock held, and must return quickly.
 pub trait QueueObserver: Send + Sync {
     /// A key was given to a worker this long after it became ready, or was added while it was processed

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     marker::PhantomData,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU32},
 };
 
 use kube::Client;
@@ -24,6 +24,7 @@ use crate::{
     source::Source,
     spec::{ControllerSpec, RelationSpec},
     store::Store,
+    trace::Traces,
 };
 
 /// A controller with its caches.
@@ -33,6 +34,9 @@ pub(crate) struct Env {
     pub(crate) sources: Vec<(RelationSpec, Arc<Source>)>,
     pub(crate) writer: Writer,
     pub(crate) recorder: Recorder,
+    /// At which failure in a row an object is told its error; 0 is never.
+    pub(crate) tell_failure: Arc<AtomicU32>,
+    pub(crate) traces: Arc<Traces>,
     /// What was last applied by `converge`, by uid: a hash of it.
     pub(crate) applied: Mutex<HashMap<String, u64>>,
     /// The other clusters by name.

@@ -18,6 +18,14 @@ pub struct Reason {
 }
 
 impl Reason {
+    pub(crate) fn new(env: Arc<Env>, tags: u32) -> Self {
+        Self { env, tags }
+    }
+
+    pub(crate) fn tags(&self) -> u32 {
+        self.tags
+    }
+
     /// Whether the object was there when the program started.
     pub fn is_initial(&self) -> bool {
         self.tags & TAG_INITIAL != 0

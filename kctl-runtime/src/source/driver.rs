@@ -77,6 +77,8 @@ pub struct Source {
     doubted: Notify,
     /// Set once the store has been compared with the newest state.
     pub(super) compared: OnceCell<()>,
+    /// When the API server last sent anything.
+    heard: Mutex<Option<Instant>>,
     /// The failure that was last reported, and when.
     reported: Mutex<Option<(String, Instant)>>,
 }
@@ -141,6 +143,7 @@ impl Source {
             health: RwLock::default(),
             doubted: Notify::new(),
             compared: OnceCell::new(),
+            heard: Mutex::default(),
             reported: Mutex::default(),
         }
     }
@@ -187,6 +190,11 @@ impl Source {
     /// How it is doing.
     pub fn health(&self) -> Health {
         self.health.read().clone()
+    }
+
+    /// How long ago the API server last sent a page, an event or a bookmark. Of a quiet kind that is up to a minute or two.
+    pub fn silence(&self) -> Option<Duration> {
+        self.heard.lock().map(|heard| heard.elapsed())
     }
 
     /// What it lists and watches.
@@ -405,6 +413,7 @@ impl Source {
                 () = self.doubted.notified() => break,
             };
             let Ok(Some(Ok(chunk))) = chunk else { break };
+            *self.heard.lock() = Some(Instant::now());
             lines.push(&chunk);
             while let Some(line) = lines.next() {
                 any = true;
@@ -499,6 +508,7 @@ impl Source {
     }
 
     fn report_success(&self) {
+        *self.heard.lock() = Some(Instant::now());
         self.health.write().failure = None;
         if self.reported.lock().take().is_some() {
             tracing::info!("watch {}: works again", self.identity.kind.plural);

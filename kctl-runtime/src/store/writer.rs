@@ -208,6 +208,11 @@ impl SharedStore {
         *self.synced.borrow()
     }
 
+    /// How many bytes the objects take as trimmed JSON; what indexes and decoded objects take beside is not in it.
+    pub fn bytes(&self) -> usize {
+        self.cache.read().n_bytes()
+    }
+
     /// Up to which revision the source has reported.
     pub fn revision(&self) -> u64 {
         self.cache.read().revision()

@@ -5,20 +5,27 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures::FutureExt;
 use tokio::{task::JoinSet, time::Instant};
+use tracing::Instrument;
 
 pub use settle::{Decision, Outcome, settle};
 
 use crate::{
+    effect::EventType,
     key::ObjectKey,
     object::Stored,
     queue::WorkQueue,
-    reconcile::{Action, Context, Env, Error, Reconcile},
+    reconcile::{Action, Context, Env, Error, Reason, Reconcile},
     spec::Role,
     store::Delta,
+    trace::Trace,
 };
 
 /// What became of one reconcile; `dev` prints it and metrics count it.
@@ -28,6 +35,10 @@ pub struct Report {
     pub controller: String,
     /// The key.
     pub key: ObjectKey,
+    /// Why it was reconciled.
+    pub reason: Reason,
+    /// The trace that it was.
+    pub trace: Trace,
     /// What the reconcile came to.
     pub outcome: Outcome,
     /// What happens to the key.
@@ -85,9 +96,12 @@ impl<C: Reconcile> Pool<C> {
             observer(&self.env.spec.name, &key);
         }
         let begun = Instant::now();
-        let outcome = self.reconcile(&key, tags).await;
+        let (reason, trace) = (Reason::new(self.env.clone(), tags), self.env.traces.next());
+        let outcome = self.traced(&key, &reason, trace).await;
         let took = begun.elapsed();
-        let decision = settle(&outcome, self.queue.num_requeues(&key), self.env.spec.retries);
+        let failures = self.queue.num_requeues(&key);
+        let decision = settle(&outcome, failures, self.env.spec.retries);
+        self.tell(&key, failures, &outcome, &decision);
         match &decision {
             Decision::RequeueAfter(wait) => {
                 self.queue.forget(&key);
@@ -100,7 +114,7 @@ impl<C: Reconcile> Pool<C> {
             Decision::Forget | Decision::Drop => self.queue.forget(&key),
         }
         self.queue.done(&key);
-        self.report(Report { controller: self.env.spec.name.clone(), key, outcome, decision, took });
+        self.report(Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took });
         true
     }
 
@@ -114,6 +128,31 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
+    /// Tells the object why it fails: once, when it has failed often enough or is given up.
+    fn tell(&self, key: &ObjectKey, failures_before: u32, outcome: &Outcome, decision: &Decision) {
+        let limit = self.env.tell_failure.load(Ordering::Relaxed);
+        if limit == 0 {
+            return;
+        }
+        let text = match outcome {
+            Outcome::Failed { text, .. } => text.clone(),
+            Outcome::Panicked(text) => format!("panic: {text}"),
+            Outcome::TimedOut => "it took longer than its timeout".into(),
+            Outcome::Done(_) | Outcome::Vanished => return,
+        };
+        let failures = failures_before.saturating_add(1);
+        let note = match decision {
+            Decision::Drop => format!("given up until it changes: {text}"),
+            Decision::RateLimited | Decision::RetryAfter(_) if failures == limit => {
+                format!("failed {failures} times in a row: {text}")
+            }
+            _ => return,
+        };
+        if let Some(stored) = self.env.primary.store().get(key) {
+            self.env.recorder.record(&self.env.spec, &stored, EventType::Warning, "ReconcileFailed", note);
+        }
+    }
+
     /// The key is settled already: an observer that panics costs its report, not a worker.
     fn report(&self, report: Report) {
         let told = std::panic::catch_unwind(AssertUnwindSafe(|| (self.observer)(&report)));
@@ -121,6 +160,16 @@ impl<C: Reconcile> Pool<C> {
             let Report { controller, key, .. } = report;
             tracing::error!(controller, %key, panic = panic_text(&*panic), "an observer of reconciles panicked");
         }
+    }
+
+    /// In a trace and a span of its own: what a reconcile logs says the key and why, and its requests name the trace.
+    async fn traced(&self, key: &ObjectKey, reason: &Reason, trace: Trace) -> Outcome {
+        let controller = &self.env.spec.name;
+        let run = async {
+            let span = tracing::info_span!("reconcile", controller, %key, %reason, trace_id = %trace);
+            self.reconcile(key, reason.tags()).instrument(span).await
+        };
+        trace.run(run).await
     }
 
     async fn reconcile(&self, key: &ObjectKey, tags: u32) -> Outcome {

@@ -78,13 +78,15 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
     let primary = source(spec.primary.kind.clone());
     let sources = spec.relations.iter().map(|relation| (relation.clone(), source(relation.kind.clone()))).collect();
     let (client, clock) = (primary.client().clone(), Arc::new(|| Timestamp::UNIX_EPOCH));
-    let (recorder, _sending) = Recorder::new(client, "test", clock, WritePermit::always());
+    let (recorder, _sending) = Recorder::new(client, "test", "Test", clock, WritePermit::always());
     Arc::new(Env {
         spec,
         primary,
         sources,
         writer: Writer::new("test"),
         recorder,
+        tell_failure: Arc::default(),
+        traces: Arc::default(),
         applied: Mutex::default(),
         clusters: BTreeMap::new(),
         uncertain: Mutex::default(),

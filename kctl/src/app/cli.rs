@@ -9,18 +9,19 @@ use kctl_runtime::{
     reconcile::{Error, Result, ResultExt},
 };
 
-use super::{App, options::ManagerOptions, run};
+use super::{App, options::ManagerOptions, outgoing::OutgoingOptions, run, settings};
 
 #[derive(Parser)]
 #[command(disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the controllers against a cluster (this is also what happens without a command)
+    /// Run the controllers against a cluster (this is also what happens without a command). Every option can be a variable
+    /// of the environment, such as `KCTL_LEADER_ELECT=true`, or a line of the file of --config
     Run(Box<RunOptions>),
     /// Run the controllers against an embedded API server with a simulated kubelet: no cluster is needed
     #[cfg(feature = "dev")]
@@ -58,6 +59,9 @@ enum Command {
         register: super::webhook::RegisterOptions,
         #[command(flatten)]
         deploy: DeployOptions,
+        /// Manifests of what the cluster has beside Kubernetes; can be repeated
+        #[arg(long, value_enum, value_name = "WHAT")]
+        with: Vec<With>,
         #[command(flatten)]
         out: OutOptions,
     },
@@ -134,6 +138,13 @@ impl From<DeployOptions> for manifest::ManagerOptions {
     }
 }
 
+/// What a cluster may have.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum With {
+    /// The Prometheus Operator and Grafana: a `ServiceMonitor`, alerts and a dashboard; includes --metrics
+    Monitoring,
+}
+
 /// Where manifests go.
 #[derive(clap::Args)]
 struct OutOptions {
@@ -157,14 +168,29 @@ enum Picture {
 }
 
 /// Where to run.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args)]
 pub(super) struct RunOptions {
+    /// Options from this file: YAML, named as the flags without the dashes. A flag counts before its variable, and that before
+    /// the file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// The kubeconfig file; by default as kubectl finds it
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub(super) context: Option<String>,
+    /// Act as this user; needs the permission to impersonate it
+    #[arg(long = "as", value_name = "USER")]
+    pub(super) as_user: Option<String>,
+    /// With --as: act as in this group; can be repeated
+    #[arg(long, value_name = "GROUP", requires = "as_user")]
+    pub(super) as_group: Vec<String>,
+    /// Reach the API server through this proxy [default: that of the kubeconfig, or of `HTTPS_PROXY`]
+    #[arg(long, value_name = "URL")]
+    pub(super) proxy_url: Option<String>,
+    #[command(flatten)]
+    pub(super) outgoing: OutgoingOptions,
     #[command(flatten)]
     pub(super) manager: ManagerOptions,
     /// Only objects in this namespace; can be repeated. By default those that the controllers declare
@@ -196,6 +222,8 @@ pub(super) struct DevOptions {
     /// Keep the objects in this folder, and start with what is in it
     #[arg(long, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) debug: super::debug::DebugOptions,
     /// How objects are printed
     #[arg(short, value_enum, default_value_t = Format::Yaml)]
     pub(super) output: Format,
@@ -219,11 +247,26 @@ fn time(text: &str) -> Result<std::time::Duration, String> {
     time.map_err(|_| format!("`{text}` is not a time: write for example `60s` or `2m`"))
 }
 
+/// What `--version` says behind the name.
+fn version(app: &App) -> String {
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+    let of_the_app = app.version.as_deref().map_or(String::new(), |version| format!("{version}\n"));
+    format!("{of_the_app}kctl {}, {build} build for {arch} {os}", env!("CARGO_PKG_VERSION"))
+}
+
 pub(super) async fn main(app: App) -> Result<()> {
-    let cli = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let command = settings::with_environment(Cli::command().name(app.name.clone()).version(version(&app)));
+    let given = settings::arguments(&command, std::env::args_os().collect())?;
+    let cli = command.try_get_matches_from(given).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = cli.unwrap_or_else(|error| error.exit());
-    match cli.command.unwrap_or_else(|| Command::Run(Box::default())) {
-        Command::Run(options) => run::run(app, *options).await,
+    match cli.command {
+        Command::Run(options) => {
+            let ran = run::run(app, *options).await;
+            #[cfg(feature = "otel")]
+            super::otel::flush();
+            ran
+        }
         #[cfg(feature = "dev")]
         Command::Dev(options) => super::dev::dev(app, options).await,
         Command::GenerateCrds { descriptions, out } => {
@@ -238,9 +281,12 @@ pub(super) async fn main(app: App) -> Result<()> {
             names,
             #[cfg(feature = "webhook")]
             register,
-            deploy,
+            mut deploy,
+            with,
             out,
         } => {
+            let monitoring = with.contains(&With::Monitoring);
+            deploy.metrics |= monitoring;
             let specs = app.specs();
             let names = names.of(&app);
             let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
@@ -250,6 +296,9 @@ pub(super) async fn main(app: App) -> Result<()> {
             all.push(manifest::deployment(&names, deploy.into(), &image)?);
             if deploy.metrics {
                 all.push(manifest::metrics_service(&names)?);
+            }
+            if monitoring {
+                all.extend(manifest::monitoring(&names, deploy.into())?);
             }
             #[cfg(feature = "webhook")]
             app.webhook_manifests(&names, &register, &mut all)?;

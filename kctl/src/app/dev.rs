@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use kctl_apiserver::{ApiServer, RequestRecord, ServeOptions, User};
 use kctl_runtime::{
-    manager::View,
+    manager::{Manager, View},
     manifest::{self, RbacOptions},
     reconcile::{Error, Result, ResultExt},
     source::Identity,
@@ -30,10 +30,12 @@ const CLUSTER: &str = "kctl.dev/cluster";
 const IDLE_POLL: Duration = Duration::from_millis(20);
 /// So many quiet looks in a row are idle: an event may be on its way between server and cache.
 const IDLE_POLLS: u32 = 5;
+/// Of the ids of traces: logs are the same in each run.
+const TRACE_SEED: u64 = 1;
 
 #[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "interpreters have metrics"))]
 pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
-    run::log(run::Times::Hidden);
+    run::log(&app.name, run::Times::Hidden);
     let objects = files::read_or(&options.files, app.dev_objects.as_deref())?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
@@ -59,7 +61,11 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     #[cfg(feature = "webhook")]
     let interpreters = Interpreters::start(&mut app, &options.webhook).await?;
     print_writes(&app, &server, "");
-    let world = World::with_servers(server, others, &app, &app.grants()).await?;
+    // A run that ends by itself is watched by nobody, unless it is said where.
+    let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
+    let page = options.debug.listen(usual).await?;
+    let serve_page = |manager| page.serve(&app.name, manager);
+    let world = World::with_servers(server, others, &app, &app.grants(), serve_page).await?;
     for other in &world.others {
         print_writes(&app, &other.server, &other.name);
     }
@@ -231,7 +237,7 @@ impl World {
     /// The same with other permissions, by cluster. The app runs as its generated role, not as an administrator: what it does
     /// not declare is refused here as in a cluster.
     pub(crate) async fn with_role(server: ApiServer, app: &App, role: &Grants) -> Result<Self> {
-        Self::with_servers(server, other_servers(app, ApiServer::seeded), app, role).await
+        Self::with_servers(server, other_servers(app, ApiServer::seeded), app, role, |manager| manager).await
     }
 
     /// The same on servers that are there.
@@ -240,6 +246,7 @@ impl World {
         servers: Vec<(String, ApiServer)>,
         app: &App,
         role: &Grants,
+        set_up: impl FnOnce(Manager) -> Manager + Send,
     ) -> Result<Self> {
         let client = Client::new(server.service(), "default");
         let mut tasks = JoinSet::new();
@@ -260,7 +267,8 @@ impl World {
                 server: other,
             });
         }
-        let manager = app.manager_at(own, clusters, Arc::new(move || clock.now())).await?;
+        let repeatable = |manager: Manager| manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
+        let manager = set_up(app.manager_at(own, clusters, repeatable).await?);
         let view = manager.view();
         tasks.spawn(async move {
             if let Err(error) = manager.run(std::future::pending()).await {

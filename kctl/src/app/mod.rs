@@ -3,14 +3,19 @@
 #[cfg(feature = "chain")]
 mod chain;
 mod cli;
+mod debug;
 #[cfg(feature = "dev")]
 mod dev;
 mod diff_cluster;
 #[cfg(feature = "dev")]
 mod files;
 mod options;
+#[cfg(feature = "otel")]
+mod otel;
+mod outgoing;
 mod rbac_check;
 mod run;
+mod settings;
 #[cfg(feature = "dev")]
 mod simulation;
 mod trigger;
@@ -27,12 +32,11 @@ use std::{
 use futures::Stream;
 #[cfg(feature = "dev")]
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use k8s_openapi::jiff::Timestamp;
 #[cfg(feature = "dev")]
 use kctl_runtime::manifest::{self, Grant, grants};
 use kctl_runtime::{
     key::Key,
-    manager::{Clock, Manager, metrics::prometheus_client::registry::Registry},
+    manager::{Manager, metrics::prometheus_client::registry::Registry},
     manifest::Declared,
     reconcile::{Controller, Error, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
@@ -85,6 +89,7 @@ pub struct Env {
 /// ```
 pub struct App {
     name: String,
+    version: Option<String>,
     controllers: Vec<Registration>,
     clusters: Vec<(String, Connect)>,
     /// What `dev` applies when it is given no files.
@@ -112,6 +117,7 @@ impl App {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            version: None,
             controllers: Vec::new(),
             clusters: Vec::new(),
             #[cfg(feature = "dev")]
@@ -125,6 +131,13 @@ impl App {
             #[cfg(feature = "chain")]
             chains: Vec::new(),
         }
+    }
+
+    /// What `--version` says of the app, before what it says of kctl and the build: usually `env!("CARGO_PKG_VERSION")`.
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = Some(version.into());
+        self
     }
 
     /// Adds a controller without state: one made from a function.
@@ -450,26 +463,20 @@ impl App {
         for (name, connect) in &self.clusters {
             clusters.push((name.clone(), connect().await?));
         }
-        self.manager_at(client, clusters, Arc::new(Timestamp::now)).await
+        self.manager_at(client, clusters, |manager| manager).await
     }
 
-    async fn manager_at(&self, client: Client, clusters: Vec<(String, Client)>, clock: Clock) -> Result<Manager> {
-        self.manager_with(client, clusters, clock, |manager| manager).await
-    }
-
-    /// The same, with whatever `set_up` adds before the controllers.
-    pub(crate) async fn manager_with(
+    /// The same with what has to be set before there are controllers.
+    pub(crate) async fn manager_at(
         &self,
         client: Client,
         clusters: Vec<(String, Client)>,
-        clock: Clock,
         set_up: impl FnOnce(Manager) -> Manager,
     ) -> Result<Manager> {
         self.check()?;
         #[cfg(feature = "chain")]
         let chain_client = client.clone();
-        let manager =
-            Manager::new(client, &self.name, run::observer()).clock(clock).namespaces(self.namespaces.clone());
+        let manager = Manager::new(client, &self.name, run::observer()).namespaces(self.namespaces.clone());
         let mut manager = set_up(manager);
         for (name, client) in clusters {
             manager = manager.cluster(&name, client);

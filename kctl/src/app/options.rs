@@ -21,6 +21,8 @@ use kctl_runtime::{
     reconcile::{Result, ResultExt},
 };
 
+use super::debug::DebugOptions;
+
 /// How the manager runs.
 #[derive(clap::Args, Default)]
 pub(super) struct ManagerOptions {
@@ -63,6 +65,11 @@ pub(super) struct ManagerOptions {
     /// Answer `/healthz`, `/livez` and `/readyz` here, for example on :8081; 0 is nowhere [default: 0]
     #[arg(long, value_name = "ADDRESS")]
     health_probe_bind_address: Option<String>,
+    #[command(flatten)]
+    debug: DebugOptions,
+    /// At so many failures of a key in a row its object gets an event with the error; 0 is never [default: 10]
+    #[arg(long, value_name = "N")]
+    failure_event_after: Option<u32>,
     /// So long reconciles may go on after SIGTERM; a negative time waits for ever [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = signed_time, allow_hyphen_values = true)]
     graceful_shutdown_timeout: Option<SignedDuration>,
@@ -83,6 +90,10 @@ impl ManagerOptions {
         let health = self.health_probe_bind_address.as_deref().unwrap_or_default();
         if let Some(listener) = bind("--health-probe-bind-address", health).await? {
             manager = manager.serve_health(listener);
+        }
+        manager = self.debug.listen("0").await?.serve(app, manager);
+        if let Some(failures) = self.failure_event_after {
+            manager = manager.tell_failure(failures);
         }
         if let Some(timeout) = self.graceful_shutdown_timeout {
             manager = manager.graceful_timeout(timeout.try_into().ok());
@@ -173,7 +184,7 @@ fn signed_time(text: &str) -> Result<SignedDuration, String> {
     text.parse().map_err(|_| format!("`{text}` is not a time: write for example `15s`"))
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let negative = |_| format!("`{text}` is less than nothing: write for example `15s`");
     signed_time(text).and_then(|time| time.try_into().map_err(negative))
 }

@@ -4,7 +4,7 @@ use std::{io::IsTerminal, path::PathBuf, sync::Arc};
 
 use kctl_runtime::{
     manager::metrics::RequestCounter,
-    reconcile::{Error, Result},
+    reconcile::{Error, Result, ResultExt},
     worker::{Decision, Observer, Outcome},
 };
 use kube::{
@@ -16,7 +16,7 @@ use kube::{
 use super::{App, cli::RunOptions, rbac_check};
 
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
-    log(Times::Shown);
+    log(&app.name, Times::Shown);
     app.namespaces = std::mem::take(&mut options.namespace);
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {
@@ -38,13 +38,20 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
 }
 
 async fn run_manager(app: App, options: RunOptions) -> Result<()> {
-    let RunOptions { kubeconfig, context, manager: options, .. } = options;
-    let (context, config) = config(kubeconfig, context).await?;
+    let RunOptions { kubeconfig, context, manager: options, outgoing, as_user, as_group, proxy_url, .. } = options;
+    let (context, mut config) = config(kubeconfig, context).await?;
+    if let Some(user) = as_user {
+        config.auth_info.impersonate = Some(user);
+        config.auth_info.impersonate_groups = Some(as_group);
+    }
+    if let Some(url) = proxy_url {
+        config.proxy_url = Some(url.parse().context(format!("--proxy-url={url}"))?);
+    }
     eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
     let namespace = config.default_namespace.clone();
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
     let requests = RequestCounter::new(&host(&config));
-    let client: Client = ClientBuilder::try_from(config)?.with_layer(&requests).build();
+    let client: Client = ClientBuilder::try_from(config)?.with_layer(&outgoing).with_layer(&requests).build();
     let election = options.election_grants(&app.name, &namespace)?;
     rbac_check::report(&client, &app.name, &app.specs_in_use(), election).await;
     let manager = app.manager(client).await?;
@@ -135,19 +142,31 @@ pub(super) enum Times {
     Hidden,
 }
 
-pub(super) fn log(times: Times) {
-    use tracing_subscriber::EnvFilter;
+/// Begins to log, and to send spans where a collector is named.
+pub(super) fn log(
+    #[cfg_attr(not(feature = "otel"), expect(unused_variables, reason = "names what a collector gets"))] app: &str,
+    times: Times,
+) {
+    use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, util::SubscriberInitExt};
     // kube's client says each failed request a second time, without its name.
     let usual = "info,kube_client::client=off";
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    let _already = match times {
-        Times::Shown => lines.try_init(),
-        Times::Hidden => lines.without_time().try_init(),
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match times {
+        Times::Shown => lines.boxed(),
+        Times::Hidden => lines.without_time().boxed(),
     };
+    let all = tracing_subscriber::registry().with(lines);
+    #[cfg(feature = "otel")]
+    let (spans, problem) = super::otel::layer(app).map_or_else(|error| (None, Some(error)), |layer| (layer, None));
+    #[cfg(feature = "otel")]
+    let all = all.with(spans);
+    let _already = all.with(filter).try_init();
+    #[cfg(feature = "otel")]
+    if let Some(error) = problem {
+        tracing::error!("no spans are sent: {error}");
+    }
 }
 
 /// Says what went wrong, and what will happen.
@@ -158,14 +177,14 @@ pub(super) fn observer() -> Observer {
             Decision::RetryAfter(wait) => format!("tried again in {wait:?}"),
             _ => "not tried again until it changes".to_owned(),
         };
-        let (controller, key) = (&report.controller, &report.key);
+        let (controller, key, trace_id) = (&report.controller, &report.key, report.trace);
         match &report.outcome {
             // Outdated states are a part of the protocol, not a failure.
-            Outcome::Failed { conflict: true, text, .. } => tracing::debug!(controller, %key, "{text}"),
-            Outcome::Failed { text, .. } => tracing::error!(controller, %key, "{text}; {next}"),
-            Outcome::Panicked(text) => tracing::error!(controller, %key, "panic: {text}; {next}"),
-            Outcome::TimedOut => tracing::error!(controller, %key, "took longer than its timeout; {next}"),
-            Outcome::Done(_) | Outcome::Vanished => tracing::debug!(controller, %key, "reconciled"),
+            Outcome::Failed { conflict: true, text, .. } => tracing::debug!(controller, %key, %trace_id, "{text}"),
+            Outcome::Failed { text, .. } => tracing::error!(controller, %key, %trace_id, "{text}; {next}"),
+            Outcome::Panicked(text) => tracing::error!(controller, %key, %trace_id, "panic: {text}; {next}"),
+            Outcome::TimedOut => tracing::error!(controller, %key, %trace_id, "took longer than its timeout; {next}"),
+            Outcome::Done(_) | Outcome::Vanished => tracing::debug!(controller, %key, %trace_id, "reconciled"),
         }
     })
 }

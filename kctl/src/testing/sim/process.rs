@@ -71,7 +71,7 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     let (server, skew) = (shared.server.clone(), shared.clone());
     let clock = move || server.now() + SignedDuration::from_secs(skew.clock_offset.load(Ordering::Relaxed));
     let manager =
-        app.manager_with(client, others.collect(), Arc::new(clock), |manager| observed(shared, &name, manager));
+        app.manager_at(client, others.collect(), |manager| observed(shared, &name, manager.clock(Arc::new(clock))));
     let mut manager = manager.await?;
     if shared.scenario.instances > 1 {
         manager = manager.elect(election(app.name(), &user, index, incarnation))?;

@@ -1,19 +1,30 @@
 //! Events: what happened to an object, told to people, in the background.
 
-use http::Method;
+mod correlate;
+mod recent;
+mod send;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    hash::BuildHasher,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use foldhash::fast::FixedState;
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 use kube::Client;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
-
 use tokio::sync::mpsc;
 
-use super::{WritePermit, transport};
+use send::Sender;
+
+use super::WritePermit;
 use crate::{manager::Clock, object::Stored, spec::ControllerSpec};
 
 /// Events that wait to be sent; beyond it new ones are dropped (client-go's broadcaster keeps as many).
@@ -59,50 +70,39 @@ impl RecorderView {
 }
 
 impl Recorder {
-    /// A recorder and what sends its events: a future that has to be run.
+    /// A recorder of a controller, and what sends its events: a future that has to be run.
     pub fn new(
         client: Client,
         reporter: &str,
+        controller: &str,
         clock: Clock,
         permit: WritePermit,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (events, waiting) = mpsc::channel(EVENTS_MAX);
         let dropped = Arc::default();
-        (Self { events, dropped, reporter: reporter.into(), clock }, send(client, permit, waiting))
+        // Of the name alone, so that two runs of the same program tell the same.
+        let [low, high, ..] = FixedState::default().hash_one(controller).to_le_bytes();
+        let sender = Sender { client, permit, suffix: u16::from_le_bytes([low, high]) };
+        (Self { events, dropped, reporter: reporter.into(), clock }, sender.run(waiting))
     }
 
     pub(crate) fn view(&self) -> RecorderView {
         RecorderView { events: self.events.downgrade(), dropped: self.dropped.clone() }
     }
 
-    pub(crate) fn record(
-        &self,
-        spec: &ControllerSpec,
-        about: &Stored,
-        kind: EventType,
-        reason: &str,
-        mut note: String,
-    ) {
-        if note.len() > NOTE_LEN_MAX {
-            let end = (0..=NOTE_LEN_MAX).rev().find(|at| note.is_char_boundary(*at)).unwrap_or(0);
-            note.truncate(end);
-        }
+    pub(crate) fn record(&self, spec: &ControllerSpec, about: &Stored, kind: EventType, reason: &str, note: String) {
         let meta = about.meta();
         // Events about objects of the cluster live in this namespace, as kubectl expects.
         let namespace = meta.namespace.clone().unwrap_or_else(|| "default".into());
         let event = Event {
-            metadata: ObjectMeta {
-                generate_name: Some(format!("{}-", meta.name)),
-                namespace: Some(namespace),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { namespace: Some(namespace), ..ObjectMeta::default() },
             event_time: Some(MicroTime((self.clock)())),
             reporting_controller: Some(self.reporter.clone()),
             reporting_instance: Some(spec.name.clone()),
             action: Some("Reconcile".into()),
             reason: Some(reason.into()),
             type_: Some(format!("{kind:?}")),
-            note: Some(note),
+            note: Some(fitting(note)),
             regarding: Some(ObjectReference {
                 api_version: Some(spec.primary.kind.api_version()),
                 kind: Some(spec.primary.kind.kind.clone()),
@@ -121,20 +121,11 @@ impl Recorder {
     }
 }
 
-async fn send(client: Client, permit: WritePermit, mut waiting: mpsc::Receiver<Event>) {
-    while let Some(event) = waiting.recv().await {
-        let namespace = event.metadata.namespace.clone().unwrap_or_default();
-        let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
-        // An event always serialises.
-        let body = serde_json::to_vec(&event).unwrap_or_default();
-        let sent = Some(("application/json", body));
-        let told = async {
-            let within = permit.ask("create Event").await?;
-            transport::send_within(&client, "create Event", Method::POST, &path, sent, within).await
-        };
-        if let Err(error) = told.await {
-            // Events are told once: work never waits for them.
-            tracing::warn!(%error, reason = event.reason, "an event was not taken");
-        }
+/// The part of a note that the API server takes.
+fn fitting(mut note: String) -> String {
+    if note.len() > NOTE_LEN_MAX {
+        let end = (0..=NOTE_LEN_MAX).rev().find(|at| note.is_char_boundary(*at)).unwrap_or(0);
+        note.truncate(end);
     }
+    note
 }

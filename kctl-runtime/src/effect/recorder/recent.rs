@@ -1,0 +1,84 @@
+//! A map that keeps what was last used, up to a bound.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::Hash,
+};
+
+/// At the bound, the entry that was not used for longest makes place.
+pub(super) struct Recent<K, V> {
+    max: usize,
+    uses: u64,
+    /// With the number of its last use.
+    entries: HashMap<K, (u64, V)>,
+    /// Invariant: one entry for each of `entries`, under the number of its last use.
+    order: BTreeMap<u64, K>,
+}
+
+impl<K: Hash + Eq + Clone, V> Recent<K, V> {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, uses: 0, entries: HashMap::new(), order: BTreeMap::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Uses an entry.
+    pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let (number, value) = self.entries.get_mut(key)?;
+        self.uses += 1;
+        self.order.remove(number);
+        *number = self.uses;
+        self.order.insert(self.uses, key.clone());
+        Some(value)
+    }
+
+    /// Puts an entry in the place of one of this key; returns the one that has to go for it.
+    pub(super) fn put(&mut self, key: K, value: V) -> Option<V> {
+        self.remove(&key);
+        let oldest = if self.entries.len() == self.max { self.order.first_key_value() } else { None };
+        let oldest = oldest.map(|(_, key)| key.clone()).and_then(|key| self.remove(&key));
+        self.uses += 1;
+        self.order.insert(self.uses, key.clone());
+        self.entries.insert(key, (self.uses, value));
+        oldest
+    }
+
+    pub(super) fn remove(&mut self, key: &K) -> Option<V> {
+        let (number, value) = self.entries.remove(key)?;
+        self.order.remove(&number);
+        Some(value)
+    }
+
+    /// Takes out entries from the one that was not used for longest on, up to the first that is still wanted.
+    pub(super) fn take_while(&mut self, over: impl Fn(&V) -> bool) -> Vec<V> {
+        let mut taken = Vec::new();
+        while let Some(key) = self.order.first_key_value().map(|(_, key)| key.clone()) {
+            if !self.entries.get(&key).is_some_and(|(_, value)| over(value)) {
+                break;
+            }
+            taken.extend(self.remove(&key));
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_used_for_longest_makes_place() {
+        let mut recent = Recent::new(3);
+        for key in ["a", "b", "c"] {
+            assert_eq!(recent.put(key, key), None);
+        }
+        assert_eq!(recent.get_mut(&"a"), Some(&mut "a"));
+        assert_eq!(recent.put("b", "b again"), None, "it takes its own place");
+        assert_eq!(recent.put("d", "d"), Some("c"));
+        assert_eq!(recent.take_while(|value| value.len() == 1), ["a"]);
+        assert_eq!(recent.take_while(|_| true), ["b again", "d"]);
+        assert_eq!((recent.entries.len(), recent.order.len()), (0, 0));
+    }
+}

@@ -1,0 +1,149 @@
+//! From events to the API server: in the background, in order, each tried again while nobody answers.
+
+use std::time::Duration;
+
+use http::Method;
+use k8s_openapi::api::events::v1::Event;
+use kube::Client;
+use serde_json::json;
+use tokio::{sync::mpsc, time::Instant};
+
+use super::correlate::{Correlator, Step};
+use crate::effect::{ApiError, MERGE_PATCH, WritePermit, transport};
+
+/// An event that nobody answers is sent so often, with this time between two tries, of which the first is a part
+/// (client-go, `tools/record/event.go`).
+const TRIES_MAX: u32 = 12;
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// How often it is looked whether a series is over.
+const TICK: Duration = Duration::from_secs(60);
+/// Longest name of an object.
+const NAME_LEN_MAX: usize = 253;
+
+pub(super) struct Sender {
+    pub(super) client: Client,
+    pub(super) permit: WritePermit,
+    /// Ends the names of events, so that those of two controllers differ.
+    pub(super) suffix: u16,
+}
+
+impl Sender {
+    /// Sends what comes, until nobody records any more; then the counts of all series.
+    pub(super) async fn run(self, mut waiting: mpsc::Receiver<Event>) {
+        let (mut told, mut last) = (Correlator::new(), 0);
+        loop {
+            let due = tokio::time::sleep(TICK);
+            let event = tokio::select! {
+                biased;
+                event = waiting.recv() => event,
+                () = due, if !told.is_empty() => {
+                    self.send_all(told.tick(Instant::now())).await;
+                    continue;
+                }
+            };
+            let Some(mut event) = event else { break };
+            last = self.name(&mut event, last);
+            let steps = told.observe(event, Instant::now());
+            self.send_all(steps).await;
+        }
+        self.send_all(told.finish(Instant::now())).await;
+    }
+
+    /// Names an event by its time: a name of its own makes a second try harmless. No two have the same time.
+    fn name(&self, event: &mut Event, last: i128) -> i128 {
+        let at = event.event_time.as_ref().map_or(0, |time| time.0.as_nanosecond()).max(last + 1);
+        let end = format!(".{at:x}{:04x}", self.suffix);
+        let object = event.regarding.as_ref().and_then(|object| object.name.as_deref()).unwrap_or_default();
+        event.metadata.name = Some(subdomain(object, NAME_LEN_MAX - end.len()) + &end);
+        at
+    }
+
+    async fn send_all(&self, steps: Vec<Step>) {
+        for step in steps {
+            let (Step::Create(event) | Step::Patch(event)) = &step;
+            let reason = event.reason.clone();
+            if let Err(error) = self.send(step).await {
+                // Events are told once: work never waits for them.
+                tracing::warn!(%error, reason, "an event was not taken");
+            }
+        }
+    }
+
+    async fn send(&self, step: Step) -> Result<(), ApiError> {
+        match step {
+            Step::Create(event) => self.create(&event).await,
+            Step::Patch(event) => match self.patch(&event).await {
+                // Events live for an hour; a series may go on for longer.
+                Err(error) if error.is_not_found() => self.create(&event).await,
+                other => other,
+            },
+        }
+    }
+
+    async fn create(&self, event: &Event) -> Result<(), ApiError> {
+        // An event always serialises.
+        let body = serde_json::to_vec(event).unwrap_or_default();
+        let sent = self.request("create Event", Method::POST, &collection(event), ("application/json", body)).await;
+        match sent {
+            // The answer to an earlier try was lost.
+            Err(error) if error.is_already_exists() => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn patch(&self, event: &Event) -> Result<(), ApiError> {
+        let body = json!({ "series": event.series }).to_string().into_bytes();
+        let path = format!("{}/{}", collection(event), event.metadata.name.as_deref().unwrap_or_default());
+        self.request("patch Event", Method::PATCH, &path, (MERGE_PATCH, body)).await
+    }
+
+    async fn request(&self, name: &str, method: Method, path: &str, body: (&str, Vec<u8>)) -> Result<(), ApiError> {
+        let mut tries = 1;
+        loop {
+            let within = self.permit.ask(name).await?;
+            let sent = Some((body.0, body.1.clone()));
+            match transport::send_within(&self.client, name, method.clone(), path, sent, within).await {
+                Err(ApiError::Unanswered { .. }) if tries < TRIES_MAX => {
+                    let wait = if tries == 1 { AGAIN_AFTER * u32::from(self.suffix % 100) / 100 } else { AGAIN_AFTER };
+                    tries += 1;
+                    tokio::time::sleep(wait).await;
+                }
+                other => return other.map(drop),
+            }
+        }
+    }
+}
+
+fn collection(event: &Event) -> String {
+    let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+    format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")
+}
+
+/// The beginning of a name, as a beginning of a DNS subdomain: names of roles, for example, may have colons.
+fn subdomain(name: &str, len_max: usize) -> String {
+    let fitting = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' { c } else { '-' };
+    let mut text: String = name.chars().map(|c| c.to_ascii_lowercase()).map(fitting).take(len_max).collect();
+    text.truncate(text.trim_end_matches(['-', '.']).len());
+    if text.starts_with(|c: char| c.is_ascii_alphanumeric()) { text } else { "event".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_events_begin_with_that_of_the_object_and_are_names() {
+        let long = "a".repeat(300);
+        let cases = [
+            ("web", 10, "web"),
+            ("web-1.example", 20, "web-1.example"),
+            ("web-1.example", 6, "web-1"),
+            ("system:Node:a", 20, "system-node-a"),
+            ("-", 10, "event"),
+            (&long, 200, &long[..200]),
+        ];
+        for (name, len_max, wanted) in cases {
+            assert_eq!(subdomain(name, len_max), wanted);
+        }
+    }
+}

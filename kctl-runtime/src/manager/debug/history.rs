@@ -1,0 +1,138 @@
+//! The last reconciles of a manager, for people: a ring of them, and why keys fail. Filled by the observer, read by the page.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
+
+use crate::{
+    key::ObjectKey,
+    worker::{Decision, Outcome, Report},
+};
+
+/// Reconciles that are remembered; beyond it the oldest one goes.
+pub(crate) const RECONCILES_MAX: usize = 1_000;
+/// Keys whose last failure is remembered; further ones are shown without their error.
+pub(crate) const FAILURES_MAX: usize = 500;
+/// Longest text of an error that is kept, in bytes; what is longer is cut.
+pub(crate) const TEXT_LEN_MAX: usize = 1_024;
+
+/// A reconcile that is over.
+#[derive(Clone)]
+pub(crate) struct Past {
+    /// Counts up from 1.
+    pub(crate) number: u64,
+    /// When it ended.
+    pub(crate) at: Timestamp,
+    pub(crate) report: Report,
+}
+
+/// Why a key failed the last time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) controller: String,
+    pub(crate) key: ObjectKey,
+    pub(crate) text: String,
+    /// It is not tried again before it changes.
+    pub(crate) given_up: bool,
+}
+
+/// Remembers nothing until somebody may ask.
+#[derive(Default)]
+pub(crate) struct History {
+    on: AtomicBool,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    n_recorded: u64,
+    reconciles: VecDeque<Past>,
+    failures: HashMap<(String, ObjectKey), Failure>,
+}
+
+impl History {
+    /// Begins to remember.
+    pub(crate) fn switch_on(&self) {
+        self.on.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn record(&self, report: &Report, clock: &(dyn Fn() -> Timestamp + Send + Sync)) {
+        if !self.on.load(Ordering::Relaxed) {
+            return;
+        }
+        let (mut report, at) = (report.clone(), clock());
+        if let Outcome::Failed { text, .. } | Outcome::Panicked(text) = &mut report.outcome {
+            cut(text, TEXT_LEN_MAX);
+        }
+        let mut kept = self.kept.lock();
+        kept.note_failure(&report);
+        kept.n_recorded += 1;
+        let number = kept.n_recorded;
+        if kept.reconciles.len() == RECONCILES_MAX {
+            kept.reconciles.pop_front();
+        }
+        kept.reconciles.push_back(Past { number, at, report });
+    }
+
+    /// The newest reconciles after the one of this number, `max` at most, in their order.
+    pub(crate) fn after(&self, number: u64, max: usize) -> Vec<Past> {
+        let kept = self.kept.lock();
+        let newer = kept.reconciles.iter().rev().take_while(|past| past.number > number).take(max);
+        let mut newer: Vec<Past> = newer.cloned().collect();
+        newer.reverse();
+        newer
+    }
+
+    /// Why the key failed the last time, if it did.
+    pub(crate) fn failure(&self, controller: &str, key: &ObjectKey) -> Option<Failure> {
+        self.kept.lock().failures.get(&(controller.to_owned(), key.clone())).cloned()
+    }
+
+    /// The keys of a controller that are not tried again before they change.
+    pub(crate) fn given_up(&self, controller: &str) -> Vec<Failure> {
+        let kept = self.kept.lock();
+        let of_it = kept.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
+        let mut given_up: Vec<Failure> = of_it.cloned().collect();
+        given_up.sort_by(|a, b| a.key.cmp(&b.key));
+        given_up
+    }
+}
+
+impl Kept {
+    fn note_failure(&mut self, report: &Report) {
+        let text = match &report.outcome {
+            // An outdated state says nothing about the key.
+            Outcome::Failed { conflict: true, terminal: false, .. } => return,
+            Outcome::Failed { text, .. } => text.clone(),
+            Outcome::Panicked(text) => format!("panic: {text}"),
+            Outcome::TimedOut => "took longer than its timeout".into(),
+            Outcome::Done(_) | Outcome::Vanished => {
+                if !self.failures.is_empty() {
+                    self.failures.remove(&(report.controller.clone(), report.key.clone()));
+                }
+                return;
+            }
+        };
+        let Report { controller, key, decision, .. } = report;
+        let place = (controller.clone(), key.clone());
+        if self.failures.len() >= FAILURES_MAX && !self.failures.contains_key(&place) {
+            return;
+        }
+        let given_up = matches!(decision, Decision::Drop);
+        let failure = Failure { controller: controller.clone(), key: key.clone(), text, given_up };
+        self.failures.insert(place, failure);
+    }
+}
+
+/// Cuts a text to so many bytes, between two characters.
+pub(crate) fn cut(text: &mut String, max: usize) {
+    if text.len() > max {
+        let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+}

@@ -1,0 +1,161 @@
+//! The page for people, `/debug/`: what a manager does now and did last, read from its [`View`] when a browser asks.
+//!
+//! It says names and errors, so it is for those on the machine: a request has to name a host that is known, because a page of
+//! somebody else's can have a browser ask loopback under a name of its own (DNS rebinding).
+
+pub(crate) mod history;
+mod state;
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use tokio::time::Instant;
+
+pub(crate) use history::History;
+use state::Seen;
+
+use super::{
+    Clock, View,
+    health::Health,
+    serve::{Page, Pages, text},
+};
+use crate::{manifest, spec::ControllerSpec};
+
+const HTML: &str = include_str!("page.html");
+const SCRIPT: &str = include_str!("app.js");
+const STYLE: &str = include_str!("style.css");
+const ICON: &str = include_str!("icon.svg");
+
+/// Names under which a machine reaches itself.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Nothing from elsewhere, nothing in line, in nobody's frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What the page is made from.
+pub(crate) struct Debug {
+    pub(crate) app: String,
+    pub(crate) view: View,
+    pub(crate) health: Health,
+    pub(crate) history: Arc<History>,
+    pub(crate) clock: Clock,
+    /// Hosts that requests may name beside loopback.
+    pub(crate) hosts: Vec<String>,
+}
+
+impl Debug {
+    /// The pages as a server answers them.
+    pub(crate) fn pages(self) -> Pages {
+        let since = Instant::now();
+        Arc::new(move |request| {
+            let mut page = if known(request.headers().get(header::HOST), request.uri().host(), &self.hosts) {
+                self.page(request, since)
+            } else {
+                let help = "name the host by `--debug-allow-host` if it is this one";
+                text(StatusCode::FORBIDDEN, format!("this page is not served under this name; {help}\n"))
+            };
+            protect(page.headers_mut());
+            page
+        })
+    }
+
+    fn page(&self, request: &Request<()>, since: Instant) -> Page {
+        match request.uri().path() {
+            "/debug/" => of_type("text/html; charset=utf-8", HTML.into()),
+            "/debug/app.js" => of_type("text/javascript; charset=utf-8", SCRIPT.into()),
+            "/debug/style.css" => of_type("text/css; charset=utf-8", STYLE.into()),
+            "/debug/icon.svg" => of_type("image/svg+xml", ICON.into()),
+            "/debug/graph.svg" => {
+                let specs: Vec<ControllerSpec> = self.view.controllers().iter().map(|(spec, _)| spec.clone()).collect();
+                of_type("image/svg+xml", manifest::graph(&specs, manifest::GraphFormat::Svg))
+            }
+            "/debug/state.json" => self.state(request.uri().query().unwrap_or_default(), since),
+            "/" | "/debug" => {
+                let mut page = text(StatusCode::FOUND, "the page is /debug/\n");
+                page.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/debug/"));
+                page
+            }
+            _ => text(StatusCode::NOT_FOUND, "there are /debug/ and /debug/state.json\n"),
+        }
+    }
+
+    fn state(&self, query: &str, since: Instant) -> Page {
+        let after = query.split('&').find_map(|part| part.strip_prefix("after=")).unwrap_or("0");
+        let Ok(after) = after.parse() else {
+            return text(
+                StatusCode::BAD_REQUEST,
+                "`after` is the number of a reconcile: write for example ?after=12\n",
+            );
+        };
+        let (view, health, history) = (&self.view, &self.health, &*self.history);
+        let seen = Seen { app: &self.app, now: (self.clock)(), since, view, health, history };
+        match serde_json::to_string(&seen.state(after)) {
+            Ok(json) => of_type("application/json", json),
+            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        }
+    }
+}
+
+fn of_type(kind: &'static str, body: String) -> Page {
+    let mut page = text(StatusCode::OK, body);
+    page.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    page
+}
+
+/// Whether a request is for this machine: by the `Host` of HTTP/1, or the authority of HTTP/2. The port says nothing.
+fn known(header: Option<&HeaderValue>, authority: Option<&str>, hosts: &[String]) -> bool {
+    let is_known = |named: &str| {
+        let host = match named.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => named,
+        };
+        LOOPBACK.into_iter().chain(hosts.iter().map(String::as_str)).any(|name| name.eq_ignore_ascii_case(host))
+    };
+    let header = header.map(|host| host.to_str().unwrap_or_default());
+    (header.is_some() || authority.is_some()) && header.into_iter().chain(authority).all(is_known)
+}
+
+fn protect(headers: &mut HeaderMap) {
+    let fixed = [
+        ("content-security-policy", POLICY),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("referrer-policy", "no-referrer"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_hosts_that_are_this_machine_are_known() {
+        let allowed = ["debug.example".to_owned()];
+        let cases = [
+            ("localhost", true),
+            ("LOCALHOST:8082", true),
+            ("127.0.0.1:8082", true),
+            ("[::1]:8082", true),
+            ("[::1]", true),
+            ("debug.example:80", true),
+            ("debug.example", true),
+            ("other.example", false),
+            ("localhost.other.example", false),
+            ("127.0.0.1.other.example:8082", false),
+            ("other.example:localhost", false),
+            ("", false),
+            (":8082", false),
+        ];
+        for (host, wanted) in cases {
+            let header = HeaderValue::from_static(host);
+            assert_eq!(known(Some(&header), None, &allowed), wanted, "{host:?}");
+            assert_eq!(known(None, Some(host), &allowed), wanted, "{host:?} of HTTP/2");
+        }
+        assert!(!known(Some(&HeaderValue::from_static("other.example")), Some("localhost"), &[]), "both have to be");
+        assert!(!known(None, None, &allowed), "no host at all");
+    }
+}

@@ -1,0 +1,279 @@
+//! What `/debug/state.json` says: numbers, keys and errors, every list bounded; nothing of what is in objects.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::history::{Failure, History, Past, TEXT_LEN_MAX, cut};
+use crate::{
+    key::ObjectKey,
+    manager::{View, health::Health, lease::Standing},
+    manifest,
+    queue::WorkQueue,
+    source::Source,
+    spec::ControllerSpec,
+    worker::{Decision, Outcome},
+};
+
+/// Keys in one list of one controller: those that fail, were given up, or run.
+pub(super) const KEYS_MAX: usize = 50;
+/// Reconciles in one answer; the newest ones.
+pub(super) const RECONCILES_SENT_MAX: usize = 500;
+
+#[derive(Serialize)]
+pub(super) struct State {
+    app: String,
+    version: &'static str,
+    now: Timestamp,
+    up_seconds: f64,
+    election: Option<Election>,
+    checks: Vec<Check>,
+    controllers: Vec<Controller>,
+    caches: Vec<Cache>,
+    wiring: Vec<Wire>,
+    reconciles: Vec<Reconcile>,
+}
+
+#[derive(Serialize)]
+struct Election {
+    lease: String,
+    state: &'static str,
+    holder: String,
+}
+
+#[derive(Serialize)]
+struct Check {
+    name: String,
+    ok: bool,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Controller {
+    name: String,
+    kind: String,
+    location: String,
+    workers: usize,
+    ready: usize,
+    delayed: usize,
+    running: usize,
+    oldest_waiting_seconds: f64,
+    longest_running_seconds: f64,
+    adds: u64,
+    retries: u64,
+    n_failing: usize,
+    failing: Vec<Failing>,
+    running_keys: Vec<Running>,
+}
+
+#[derive(Serialize)]
+struct Failing {
+    key: String,
+    failures: u32,
+    next_try_seconds: Option<f64>,
+    given_up: bool,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Running {
+    key: String,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Cache {
+    kind: String,
+    group_version: String,
+    scope: String,
+    synced: bool,
+    objects: usize,
+    bytes: usize,
+    backlog: usize,
+    /// As a text: it is too large for the numbers of JavaScript.
+    revision: String,
+    silent_seconds: Option<f64>,
+    undecodable: u64,
+    failure: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Wire {
+    kind: String,
+    relation: String,
+    controller: String,
+    triggers: bool,
+}
+
+#[derive(Serialize)]
+struct Reconcile {
+    number: u64,
+    at: Timestamp,
+    seconds: f64,
+    controller: String,
+    key: String,
+    reason: String,
+    trace: String,
+    outcome: &'static str,
+    text: String,
+    next: String,
+}
+
+/// What is read, and by whom it is asked.
+pub(super) struct Seen<'a> {
+    pub(super) app: &'a str,
+    pub(super) now: Timestamp,
+    pub(super) since: Instant,
+    pub(super) view: &'a View,
+    pub(super) health: &'a Health,
+    pub(super) history: &'a History,
+}
+
+impl Seen<'_> {
+    /// The state now, with the reconciles after the one of this number.
+    pub(super) fn state(&self, after: u64) -> State {
+        let specs: Vec<ControllerSpec> = self.view.controllers().iter().map(|(spec, _)| spec.clone()).collect();
+        let checks = self.health.ready().into_iter().chain(self.health.live());
+        let mut checks: Vec<Check> = checks
+            .filter(|check| check.name != "ping")
+            .map(|check| {
+                let (Ok(text) | Err(text)) = &check.result;
+                Check { ok: check.result.is_ok(), name: check.name, text: bounded(text) }
+            })
+            .collect();
+        checks.sort_by(|a, b| a.name.cmp(&b.name).then(a.ok.cmp(&b.ok)));
+        // A check of both probes is shown once, where it fails if it fails in one.
+        checks.dedup_by(|second, first| second.name == first.name);
+        State {
+            app: self.app.into(),
+            version: env!("CARGO_PKG_VERSION"),
+            now: self.now,
+            up_seconds: self.since.elapsed().as_secs_f64(),
+            election: self.election(),
+            checks,
+            controllers: self.view.controllers().iter().map(|(spec, queue)| self.controller(spec, queue)).collect(),
+            caches: self.view.sources().iter().map(|source| cache(source)).collect(),
+            wiring: manifest::wires(&specs)
+                .map(|(kind, relation, controller, triggers)| Wire { kind, relation, controller, triggers })
+                .collect(),
+            reconciles: self.history.after(after, RECONCILES_SENT_MAX).into_iter().map(reconcile).collect(),
+        }
+    }
+
+    fn election(&self) -> Option<Election> {
+        let leadership = self.view.leadership()?;
+        let state = match leadership.standing() {
+            Standing::Leading(_) => "leads",
+            Standing::Standby => "standby",
+            Standing::Over(_) => "over",
+        };
+        let config = leadership.config();
+        let lease = format!("{}/{}", config.namespace, config.name);
+        Some(Election { lease, state, holder: leadership.holder() })
+    }
+
+    fn controller(&self, spec: &ControllerSpec, queue: &WorkQueue<ObjectKey>) -> Controller {
+        let (stats, keys) = (queue.stats(), queue.keys(KEYS_MAX));
+        let given_up = self.history.given_up(&spec.name);
+        let n_failing = keys.n_failing + given_up.len();
+        let tried = keys.failing.into_iter().map(|(key, failures, wait)| {
+            let text = self.history.failure(&spec.name, &key).map(|failure| failure.text).unwrap_or_default();
+            let next_try_seconds = wait.map(|wait| wait.as_secs_f64());
+            Failing { key: key.to_string(), failures, next_try_seconds, given_up: false, text }
+        });
+        let over = given_up.into_iter().map(|Failure { key, text, .. }| Failing {
+            key: key.to_string(),
+            failures: 1,
+            next_try_seconds: None,
+            given_up: true,
+            text,
+        });
+        let running = keys.running.into_iter();
+        Controller {
+            name: spec.name.clone(),
+            kind: spec.primary.kind.to_string(),
+            location: spec.location.rsplit_once(" at ").map_or(&*spec.location, |(_, place)| place).to_owned(),
+            workers: spec.concurrency,
+            ready: stats.depth,
+            delayed: stats.delayed,
+            running: stats.processing,
+            oldest_waiting_seconds: stats.oldest_waiting.as_secs_f64(),
+            longest_running_seconds: stats.longest_running.as_secs_f64(),
+            adds: stats.adds,
+            retries: stats.retries,
+            n_failing,
+            failing: tried.chain(over).take(KEYS_MAX).collect(),
+            running_keys: running
+                .map(|(key, took)| Running { key: key.to_string(), seconds: took.as_secs_f64() })
+                .collect(),
+        }
+    }
+}
+
+fn cache(source: &Source) -> Cache {
+    let (identity, store, health) = (source.identity(), source.store(), source.health());
+    let parts = [
+        ("cluster ", identity.cluster.clone()),
+        ("namespace ", identity.namespaces.join(", ")),
+        ("labels ", identity.labels.clone()),
+        ("fields ", identity.fields.clone()),
+    ];
+    let parts: Vec<String> =
+        parts.iter().filter(|(_, value)| !value.is_empty()).map(|(part, value)| format!("{part}{value}")).collect();
+    Cache {
+        kind: identity.kind.to_string(),
+        group_version: identity.kind.api_version(),
+        scope: if parts.is_empty() { "all".into() } else { parts.join("; ") },
+        synced: store.is_synced(),
+        objects: store.len(),
+        bytes: store.bytes(),
+        backlog: store.backlog(),
+        revision: store.revision().to_string(),
+        silent_seconds: source.silence().map(|silence| silence.as_secs_f64()),
+        undecodable: health.undecodable,
+        failure: health.failure.map(|failure| bounded(&failure.to_string())),
+    }
+}
+
+fn reconcile(Past { number, at, report }: Past) -> Reconcile {
+    let (outcome, text) = match &report.outcome {
+        Outcome::Done(_) => ("done", String::new()),
+        Outcome::Vanished => ("gone", String::new()),
+        Outcome::Failed { conflict: true, text, .. } => ("conflict", text.clone()),
+        Outcome::Failed { text, .. } => ("failed", text.clone()),
+        Outcome::Panicked(text) => ("panicked", text.clone()),
+        Outcome::TimedOut => ("timed out", String::new()),
+    };
+    let next = match &report.decision {
+        Decision::Forget => "when it changes".to_owned(),
+        Decision::RequeueAfter(wait) => format!("in {}, as asked", rounded(*wait)),
+        Decision::RetryAfter(wait) => format!("again in {}", rounded(*wait)),
+        Decision::Outdated => "again with the newer state".into(),
+        Decision::RateLimited => "again, after a growing wait".into(),
+        Decision::Drop => "given up until it changes".into(),
+    };
+    Reconcile {
+        number,
+        at,
+        seconds: report.took.as_secs_f64(),
+        controller: report.controller,
+        key: report.key.to_string(),
+        reason: report.reason.to_string(),
+        trace: report.trace.to_string(),
+        outcome,
+        text,
+        next,
+    }
+}
+
+fn rounded(wait: Duration) -> String {
+    format!("{:?}", Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
+}
+
+fn bounded(text: &str) -> String {
+    let mut text = text.to_owned();
+    cut(&mut text, TEXT_LEN_MAX);
+    text
+}

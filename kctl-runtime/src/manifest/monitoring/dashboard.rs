@@ -1,0 +1,149 @@
+//! What people see: a dashboard of Grafana, from what is wrong at the top to what the process uses at the bottom.
+
+use serde_json::{Value, json};
+
+use crate::manifest::{ManagerOptions, RbacOptions};
+
+/// The format that Grafana 10 and later read without a migration.
+const SCHEMA_VERSION: u32 = 39;
+/// Panels beside each other; Grafana's grid is 24 wide.
+const COLUMNS: usize = 2;
+const HEIGHT: usize = 8;
+
+struct Panel {
+    title: &'static str,
+    unit: &'static str,
+    /// `PromQL` and legend; `$` stands for the labels of the program.
+    lines: &'static [(&'static str, &'static str)],
+}
+
+const ALWAYS: &[Panel] = &[
+    Panel {
+        title: "Keys that fail",
+        unit: "none",
+        lines: &[("max by (controller) (kctl_failing_keys{$})", "{{controller}}")],
+    },
+    Panel {
+        title: "Reconciles by what they come to",
+        unit: "ops",
+        lines: &[(
+            "sum by (controller, result) (rate(controller_runtime_reconcile_total{$}[5m])) > 0",
+            "{{controller}} {{result}}",
+        )],
+    },
+    Panel {
+        title: "Time of a reconcile",
+        unit: "s",
+        lines: &[
+            (
+                "histogram_quantile(0.5, sum by (controller, le) (rate(controller_runtime_reconcile_time_seconds_bucket{$}[5m])))",
+                "{{controller}} half",
+            ),
+            (
+                "histogram_quantile(0.99, sum by (controller, le) (rate(controller_runtime_reconcile_time_seconds_bucket{$}[5m])))",
+                "{{controller}} 99 of 100",
+            ),
+        ],
+    },
+    Panel {
+        title: "Time in the queue",
+        unit: "s",
+        lines: &[
+            (
+                "histogram_quantile(0.99, sum by (controller, le) (rate(workqueue_queue_duration_seconds_bucket{$}[5m])))",
+                "{{controller}} 99 of 100",
+            ),
+            ("max by (controller) (kctl_workqueue_oldest_waiting_seconds{$})", "{{controller}} oldest"),
+        ],
+    },
+    Panel {
+        title: "Keys that wait",
+        unit: "none",
+        lines: &[
+            ("sum by (controller) (workqueue_depth{$})", "{{controller}} ready"),
+            ("sum by (controller) (kctl_workqueue_delayed{$})", "{{controller}} for a time"),
+        ],
+    },
+    Panel {
+        title: "Workers at work",
+        unit: "percentunit",
+        lines: &[(
+            "max by (controller) (controller_runtime_active_workers{$} / controller_runtime_max_concurrent_reconciles{$})",
+            "{{controller}}",
+        )],
+    },
+    Panel {
+        title: "Objects in caches",
+        unit: "none",
+        lines: &[("max by (group, resource) (kctl_cache_objects{$})", "{{resource}} {{group}}")],
+    },
+    Panel {
+        title: "Changes that wait for a cache",
+        unit: "none",
+        lines: &[("max by (group, resource) (informer_queued_items{$})", "{{resource}} {{group}}")],
+    },
+    Panel {
+        title: "Requests to the API server",
+        unit: "reqps",
+        lines: &[("sum by (method, code) (rate(rest_client_requests_total{$}[5m]))", "{{method}} {{code}}")],
+    },
+    Panel {
+        title: "Bounds",
+        unit: "percentunit",
+        lines: &[("max by (bound) (kctl_bound_used{$} / kctl_bound_limit{$})", "{{bound}}")],
+    },
+    Panel { title: "Memory", unit: "bytes", lines: &[("max by (pod) (process_resident_memory_bytes{$})", "{{pod}}")] },
+    Panel {
+        title: "Processor",
+        unit: "none",
+        lines: &[("sum by (pod) (rate(process_cpu_seconds_total{$}[5m]))", "{{pod}}")],
+    },
+];
+
+const OF_AN_ELECTION: &[Panel] = &[Panel {
+    title: "Leader",
+    unit: "none",
+    lines: &[("max by (pod) (leader_election_master_status{$})", "{{pod}}")],
+}];
+
+pub(super) fn dashboard(options: &RbacOptions, selector: &str, manager: ManagerOptions) -> Value {
+    let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
+    let panels: Vec<Value> =
+        ALWAYS.iter().chain(election).enumerate().map(|(index, of)| panel(index, of, selector)).collect();
+    json!({
+        "title": options.name,
+        // Of the name, so that a new version takes the place of the old one.
+        "uid": format!("kctl-{:.35}", options.name),
+        "tags": ["kctl"],
+        "schemaVersion": SCHEMA_VERSION,
+        "editable": true,
+        "refresh": "30s",
+        "time": { "from": "now-1h", "to": "now" },
+        "templating": { "list": [{ "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus" }] },
+        "panels": panels,
+    })
+}
+
+fn panel(index: usize, panel: &Panel, selector: &str) -> Value {
+    let width = 24 / COLUMNS;
+    let source = json!({ "type": "prometheus", "uid": "${datasource}" });
+    let targets: Vec<Value> = panel
+        .lines
+        .iter()
+        .zip('A'..)
+        .map(|((query, legend), name)| {
+            let query = query.replace('$', selector);
+            json!({ "refId": name, "datasource": source, "expr": query, "legendFormat": legend })
+        })
+        .collect();
+    json!({
+        "id": index + 1,
+        "type": "timeseries",
+        "title": panel.title,
+        "datasource": source,
+        "gridPos": { "x": index % COLUMNS * width, "y": index / COLUMNS * HEIGHT, "w": width, "h": HEIGHT },
+        "fieldConfig": { "defaults": { "unit": panel.unit, "min": 0 }, "overrides": [] },
+        "options": { "legend": { "displayMode": "list", "placement": "bottom" }, "tooltip": { "mode": "multi" } },
+        "targets": targets,
+    })
+}

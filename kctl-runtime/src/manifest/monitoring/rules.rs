@@ -1,0 +1,133 @@
+//! When somebody is called: each rule is about what a person can do something about, and says what.
+
+use serde_json::{Value, json};
+
+use crate::manifest::ManagerOptions;
+
+struct Rule {
+    alert: &'static str,
+    /// `PromQL`; `$` stands for the labels of the program.
+    when: &'static str,
+    lasts: &'static str,
+    severity: &'static str,
+    summary: &'static str,
+    description: &'static str,
+}
+
+const ALWAYS: &[Rule] = &[
+    Rule {
+        alert: "ControllerDown",
+        when: "absent(up{$} == 1)",
+        lasts: "5m",
+        severity: "critical",
+        summary: "no replica can be scraped",
+        description: "Look at the Deployment and its pods; if they are well, whether Prometheus may get /metrics \
+                      (the role of metrics readers).",
+    },
+    Rule {
+        alert: "ControllerKeysFail",
+        when: "max by (controller) (kctl_failing_keys{$}) > 0",
+        lasts: "15m",
+        severity: "warning",
+        summary: "{{ $value }} objects of {{ $labels.controller }} have failed for 15 minutes",
+        description: "The event ReconcileFailed of each object says why, and so does the page /debug/.",
+    },
+    Rule {
+        alert: "ControllerErrors",
+        when: "sum by (controller) (rate(controller_runtime_reconcile_errors_total{$}[5m])) / \
+               sum by (controller) (rate(controller_runtime_reconcile_total{$}[5m])) > 0.5",
+        lasts: "15m",
+        severity: "warning",
+        summary: "more than half of the reconciles of {{ $labels.controller }} fail",
+        description: "What the log says of one of them usually holds for all: something that every reconcile needs is away.",
+    },
+    Rule {
+        alert: "ControllerPanics",
+        when: "sum by (controller) (increase(controller_runtime_reconcile_panics_total{$}[10m])) > 0",
+        lasts: "0m",
+        severity: "warning",
+        summary: "{{ $labels.controller }} panics",
+        description: "The log has the key and the text; the object is tried again with growing waits.",
+    },
+    Rule {
+        alert: "ControllerKeysWait",
+        when: "max by (controller) (kctl_workqueue_oldest_waiting_seconds{$}) > 300",
+        lasts: "5m",
+        severity: "warning",
+        summary: "keys of {{ $labels.controller }} wait for more than 5 minutes",
+        description: "Its workers are too few for what changes (concurrency = n), or each takes too long.",
+    },
+    Rule {
+        alert: "ControllerReconcileHangs",
+        when: "max by (controller) (workqueue_longest_running_processor_seconds{$}) > 600",
+        lasts: "1m",
+        severity: "warning",
+        summary: "a reconcile of {{ $labels.controller }} has been running for more than 10 minutes",
+        description: "The page /debug/ names its key; timeout = \"…\" in the declaration cuts such a reconcile.",
+    },
+    Rule {
+        alert: "ControllerCacheBehind",
+        when: "max by (group, resource) (kctl_source_failing{$}) > 0 or min by (group, resource) (kctl_cache_synced{$}) < 1",
+        lasts: "10m",
+        severity: "critical",
+        summary: "the cache of {{ $labels.resource }} is not kept up to date",
+        description: "The log and /readyz?verbose name the cause: a permission, a missing definition, or the API server.",
+    },
+    Rule {
+        alert: "ControllerObjectsUnreadable",
+        when: "sum by (group, resource) (increase(kctl_source_undecodable_total{$}[1h])) > 0",
+        lasts: "0m",
+        severity: "warning",
+        summary: "objects of {{ $labels.resource }} do not fit the type that reads them",
+        description: "Their last good state is used. The log names the object and the field.",
+    },
+    Rule {
+        alert: "ControllerBoundNear",
+        when: "max by (bound) (kctl_bound_used{$} / kctl_bound_limit{$}) > 0.8",
+        lasts: "10m",
+        severity: "warning",
+        summary: "{{ $labels.bound }} is used to {{ $value | humanizePercentage }}",
+        description: "At the bound events are dropped, or the API server's changes wait: see what the program is busy with.",
+    },
+    Rule {
+        alert: "ControllerApiErrors",
+        when: r#"sum(rate(rest_client_requests_total{$,code=~"5..|<error>"}[5m])) / sum(rate(rest_client_requests_total{$}[5m])) > 0.1"#,
+        lasts: "15m",
+        severity: "warning",
+        summary: "a tenth of the requests to the API server fail",
+        description: "The API server or the way to it is in trouble; nothing is lost, changes are worked on late.",
+    },
+];
+
+const OF_AN_ELECTION: &[Rule] = &[
+    Rule {
+        alert: "ControllerWithoutLeader",
+        when: "sum(leader_election_master_status{$}) < 1",
+        lasts: "5m",
+        severity: "critical",
+        summary: "no replica leads",
+        description: "/readyz?verbose of each replica says why it does not: usually the permission for its Lease.",
+    },
+    Rule {
+        alert: "ControllerWithTwoLeaders",
+        when: "sum(leader_election_master_status{$}) > 1",
+        lasts: "2m",
+        severity: "critical",
+        summary: "{{ $value }} replicas believe that they lead",
+        description: "Writes stop before a lease ends, so this is no harm yet; see whether a clock or a process stands still.",
+    },
+];
+
+pub(super) fn rules(selector: &str, manager: ManagerOptions) -> Vec<Value> {
+    let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
+    let rule = |rule: &Rule| {
+        json!({
+            "alert": rule.alert,
+            "expr": rule.when.replace('$', selector),
+            "for": rule.lasts,
+            "labels": { "severity": rule.severity },
+            "annotations": { "summary": rule.summary, "description": rule.description },
+        })
+    };
+    ALWAYS.iter().chain(election).map(rule).collect()
+}

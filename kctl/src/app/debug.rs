@@ -1,0 +1,82 @@
+//! Flags of the page for people.
+
+use kctl_runtime::{
+    manager::{Manager, serve::bind},
+    reconcile::{Error, Result},
+};
+use tokio::net::TcpListener;
+
+/// Where the page is, and for whom.
+#[derive(clap::Args, Default)]
+pub(super) struct DebugOptions {
+    /// Answer `/debug/` here: a page about controllers, queues, caches and the last reconciles; 0 is nowhere
+    /// [default: 0, and any free port of 127.0.0.1 in `dev`]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Page for people", verbatim_doc_comment)]
+    debug_bind_address: Option<String>,
+    /// A name or address by which browsers may ask for the page beside loopback, and without which it is served on loopback
+    /// alone; can be repeated. Whoever reaches it reads names of objects and errors: there is no password
+    #[arg(long, value_name = "HOST", help_heading = "Page for people")]
+    debug_allow_host: Vec<String>,
+}
+
+/// What the page is served on.
+pub(super) struct DebugPage {
+    listener: Option<TcpListener>,
+    hosts: Vec<String>,
+}
+
+impl DebugOptions {
+    /// Listens on the address, or on this one where none is given.
+    pub(super) async fn listen(&self, usual: &str) -> Result<DebugPage> {
+        let address = self.debug_bind_address.as_deref().unwrap_or(usual);
+        let listener = bind("--debug-bind-address", address).await?;
+        let local =
+            listener.as_ref().is_none_or(|listener| listener.local_addr().is_ok_and(|at| at.ip().is_loopback()));
+        if !local && self.debug_allow_host.is_empty() {
+            return Err(Error::from(format!(
+                "--debug-bind-address={address}: others than this machine could read the page; write for example \
+                 127.0.0.1:8082 (`kubectl port-forward` reaches it), or name the host that browsers use by \
+                 --debug-allow-host"
+            )));
+        }
+        Ok(DebugPage { listener, hosts: self.debug_allow_host.clone() })
+    }
+}
+
+impl DebugPage {
+    /// The manager with the page; says where it is.
+    pub(super) fn serve(self, app: &str, manager: Manager) -> Manager {
+        let Some(listener) = self.listener else { return manager };
+        if let Ok(address) = listener.local_addr() {
+            eprintln!("{app}: what it does is shown on http://{address}/debug/");
+        }
+        manager.serve_debug(listener, self.hosts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_page_leaves_loopback_only_for_a_named_host() {
+        let cases = [
+            (None, vec![], Ok(false)),
+            (Some("0"), vec![], Ok(false)),
+            (Some("127.0.0.1:0"), vec![], Ok(true)),
+            (Some("localhost:0"), vec![], Ok(true)),
+            (Some(":0"), vec![], Err("others than this machine")),
+            (Some("0.0.0.0:0"), vec![], Err("--debug-allow-host")),
+            (Some("0.0.0.0:0"), vec!["debug.example".to_owned()], Ok(true)),
+            (Some("nowhere"), vec![], Err("--debug-bind-address=nowhere")),
+        ];
+        for (address, hosts, wanted) in cases {
+            let options = DebugOptions { debug_bind_address: address.map(Into::into), debug_allow_host: hosts.clone() };
+            match (options.listen("0").await, wanted) {
+                (Ok(page), Ok(listens)) => assert_eq!(page.listener.is_some(), listens, "{address:?} {hosts:?}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (page, wanted) => panic!("{address:?} {hosts:?}: {:?}, not {wanted:?}", page.is_ok()),
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Spans to a collector: the trace of a reconcile there is the one that its log lines and requests name.
+
+use std::sync::OnceLock;
+
+use kctl_runtime::{
+    reconcile::{Error, Result},
+    trace::Trace,
+};
+use opentelemetry::{KeyValue, SpanId, TraceId, trace::TracerProvider as _};
+use opentelemetry_otlp::SpanExporter;
+use opentelemetry_sdk::{
+    Resource,
+    trace::{IdGenerator, RandomIdGenerator, SdkTracerProvider, TracerProviderBuilder},
+};
+use tracing::Subscriber;
+use tracing_subscriber::{Layer, registry::LookupSpan};
+
+/// Kept to send what waits when the program ends.
+static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
+
+/// Where a collector is said to be; without any of them nothing is sent.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// Ids of reconciles where there is one, and random ones elsewhere.
+#[derive(Debug, Default)]
+struct Ids(RandomIdGenerator);
+
+impl IdGenerator for Ids {
+    fn new_trace_id(&self) -> TraceId {
+        Trace::current().map_or_else(|| self.0.new_trace_id(), |trace| TraceId::from_bytes(trace.id().to_be_bytes()))
+    }
+
+    fn new_span_id(&self) -> SpanId {
+        Trace::first_span().map_or_else(|| self.0.new_span_id(), |span| SpanId::from_bytes(span.to_be_bytes()))
+    }
+}
+
+/// What makes spans of those of the program, where the environment names a collector.
+pub(super) fn layer<S>(app: &str) -> Result<Option<impl Layer<S>>>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    if !ENDPOINTS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
+        return Ok(None);
+    }
+    let exporter = SpanExporter::builder().with_tonic().build();
+    let exporter = exporter.map_err(|error| Error::from(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {error}")))?;
+    Trace::keep_all(true);
+    let provider = provider(app, SdkTracerProvider::builder().with_batch_exporter(exporter));
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("kctl"));
+    let _already = PROVIDER.set(provider);
+    Ok(Some(layer))
+}
+
+fn provider(app: &str, builder: TracerProviderBuilder) -> SdkTracerProvider {
+    // `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say more where they are set.
+    let named = std::env::var_os("OTEL_SERVICE_NAME").is_some();
+    let resource = Resource::builder();
+    let name = KeyValue::new("service.name", app.to_owned());
+    let resource = if named { resource } else { resource.with_attribute(name) };
+    builder.with_id_generator(Ids::default()).with_resource(resource.build()).build()
+}
+
+/// Sends the spans that wait; bounded by the exporter's timeout.
+pub(super) fn flush() {
+    if let Some(provider) = PROVIDER.get()
+        && let Err(error) = provider.shutdown()
+    {
+        tracing::warn!(%error, "the last spans were not sent");
+    }
+}
+
+#[cfg(all(test, feature = "dev"))]
+mod tests {
+    use std::time::Duration;
+
+    use opentelemetry_sdk::{
+        error::OTelSdkResult,
+        trace::{SpanData, SpanExporter},
+    };
+    use parking_lot::Mutex;
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+    use crate::{app::World, prelude::*};
+
+    /// Keeps what a collector would get.
+    #[derive(Debug, Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<SpanData>>>);
+
+    impl SpanExporter for Kept {
+        async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+            self.0.lock().extend(batch);
+            Ok(())
+        }
+    }
+
+    /// Makes a span of its own.
+    #[controller(crate = crate)]
+    async fn does(_config: Arc<ConfigMap>, _cx: Context<does>) -> Result<Action> {
+        let _inner = tracing::info_span!("inner", trace = %Trace::current().unwrap()).entered();
+        Ok(Action::await_change())
+    }
+
+    #[tokio::test]
+    async fn the_span_of_a_reconcile_has_the_ids_that_its_requests_name() {
+        let exporter = Kept::default();
+        let provider = provider("does", SdkTracerProvider::builder().with_simple_exporter(exporter.clone()));
+        let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("kctl"));
+        let _traced = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+        let world = World::start(&crate::App::new("does").controller::<does>()).await.unwrap();
+        let mut object = ConfigMap::default();
+        object.metadata.name = Some("web".into());
+        crate::kube::Api::default_namespaced(world.client.clone()).create(&Default::default(), &object).await.unwrap();
+        world.idle(Duration::from_secs(10)).await.unwrap();
+        let spans = exporter.0.lock().clone();
+        let inner = spans.iter().find(|span| span.name == "inner").expect("the inner span");
+        let outer = spans.iter().find(|span| span.span_context.span_id() == inner.parent_span_id).expect("its parent");
+        assert_eq!(outer.name, "reconcile");
+        let said = inner.attributes.iter().find(|pair| pair.key.as_str() == "trace").unwrap().value.to_string();
+        assert_eq!(outer.span_context.trace_id().to_string(), said);
+        assert_eq!(inner.span_context.trace_id(), outer.span_context.trace_id());
+    }
+}

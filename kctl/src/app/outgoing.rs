@@ -1,0 +1,245 @@
+//! What every request passes on its way to the API server: as many as wanted, for as long as wanted, and as a try where wanted.
+
+use std::{
+    io::Write,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use futures::FutureExt;
+use http::{Method, Request, Response, Uri};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tower::{BoxError, Layer, Service};
+
+/// How requests go out; without flags as they are.
+#[derive(clap::Args, Default, Clone)]
+pub(super) struct OutgoingOptions {
+    /// Requests a second to the API server at most, on average; nothing limits them by default: the API server's own fairness
+    /// does
+    #[arg(long, value_name = "N", value_parser = positive, help_heading = "Requests")]
+    kube_api_qps: Option<f64>,
+    /// With --kube-api-qps: so many requests at once
+    #[arg(long, value_name = "N", requires = "kube_api_qps", default_value_t = 30, help_heading = "Requests")]
+    kube_api_burst: u32,
+    /// Give up a request that is not answered after this time; watches are not concerned [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = super::options::time, help_heading = "Requests")]
+    request_timeout: Option<Duration>,
+    /// Change nothing: send each write with dryRun=All, and print it. What it would have led to does not happen
+    #[arg(long, conflicts_with = "leader_elect", help_heading = "Requests")]
+    pub(super) dry_run: bool,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("`{text}` is no rate: write for example `20` or `0.5`"))
+}
+
+impl<S> Layer<S> for OutgoingOptions {
+    type Service = Outgoing<S>;
+
+    fn layer(&self, inner: S) -> Outgoing<S> {
+        let limit = self.kube_api_qps.map(|qps| Limit::new(qps, self.kube_api_burst));
+        Outgoing { inner, limit, options: self.clone() }
+    }
+}
+
+/// A connection that obeys [`OutgoingOptions`].
+pub(super) struct Outgoing<S> {
+    inner: S,
+    limit: Option<Limit>,
+    options: OutgoingOptions,
+}
+
+/// A bucket of tokens: holds `burst`, and gets one each `interval`.
+struct Limit {
+    interval: Duration,
+    burst: u32,
+    /// When the bucket will be full again.
+    full_at: Instant,
+    wait: Option<Pin<Box<Sleep>>>,
+}
+
+impl Limit {
+    fn new(qps: f64, burst: u32) -> Self {
+        let interval = Duration::from_secs_f64((1.0 / qps).min(86_400.0));
+        Self { interval, burst: burst.max(1), full_at: Instant::now(), wait: None }
+    }
+
+    /// Ready once there is a token.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let enough = self.full_at.checked_sub(self.interval * (self.burst - 1));
+        if let Some(enough) = enough.filter(|enough| *enough > Instant::now()) {
+            let wait = self.wait.get_or_insert_with(|| Box::pin(sleep_until(enough)));
+            ready!(wait.as_mut().poll(context));
+        }
+        self.wait = None;
+        Poll::Ready(())
+    }
+
+    fn take(&mut self) {
+        self.full_at = self.full_at.max(Instant::now()) + self.interval;
+    }
+}
+
+impl<S, B> Service<Request<Body>> for Outgoing<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError, Future: Send + 'static>,
+    B: 'static,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        if let Some(limit) = &mut self.limit {
+            ready!(limit.poll(context));
+        }
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        if let Some(limit) = &mut self.limit {
+            limit.take();
+        }
+        let writes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
+        if self.options.dry_run && writes {
+            match as_dry_run(request) {
+                Ok(dry) => request = dry,
+                Err(error) => return Box::pin(async move { Err(error) }),
+            }
+        }
+        let watches = request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"));
+        let within = self.options.request_timeout.filter(|_| !watches);
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let Some(within) = within else { return answer.await };
+            let late = |_elapsed| BoxError::from(format!("no answer within {within:?} (--request-timeout)"));
+            timeout(within, answer).await.map_err(late)?
+        })
+    }
+}
+
+/// The same request as a try. Reviews are asked as they are: they change nothing.
+fn as_dry_run(request: Request<Body>) -> Result<Request<Body>, BoxError> {
+    let (mut parts, body) = request.into_parts();
+    let uri = parts.uri.to_string();
+    if parts.uri.path().ends_with("reviews") {
+        return Ok(Request::from_parts(parts, body));
+    }
+    // Bodies of writes are in memory.
+    let body = body.collect().now_or_never().ok_or("a body that is not in memory")??.to_bytes();
+    let line = format!("dry run: {} {uri} {}\n", parts.method, String::from_utf8_lossy(&body));
+    let _closed = std::io::stdout().write_all(line.as_bytes());
+    let and = if uri.contains('?') { '&' } else { '?' };
+    parts.uri = format!("{uri}{and}dryRun=All").parse::<Uri>()?;
+    Ok(Request::from_parts(parts, Body::from(body)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    type Seen = Arc<Mutex<Vec<(String, Duration)>>>;
+
+    /// Answers after this time; notes what was asked, and when.
+    fn server(
+        takes: Duration,
+    ) -> (impl Service<Request<Body>, Response = Response<()>, Error = BoxError, Future: Send + 'static>, Seen) {
+        let (seen, begun) = (Seen::default(), Instant::now());
+        let noted = seen.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            noted.lock().push((format!("{} {}", request.method(), request.uri()), begun.elapsed()));
+            async move {
+                tokio::time::sleep(takes).await;
+                Ok::<_, BoxError>(Response::new(()))
+            }
+        });
+        (service, seen)
+    }
+
+    fn request(method: &str, uri: &str) -> Request<Body> {
+        Request::builder().method(method).uri(uri).body(Body::empty()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_go_out_in_a_burst_and_then_at_their_rate() {
+        for (qps, burst, expected) in
+            [(10.0, 3, vec![0, 0, 0, 100, 200]), (0.5, 1, vec![0, 2_000, 4_000]), (2.0, 2, vec![0, 0, 500])]
+        {
+            let options =
+                OutgoingOptions { kube_api_qps: Some(qps), kube_api_burst: burst, ..OutgoingOptions::default() };
+            let (service, seen) = server(Duration::ZERO);
+            let mut service = options.layer(service);
+            for _ in &expected {
+                service.ready().await.unwrap().call(request("GET", "/")).await.unwrap();
+            }
+            let times: Vec<u128> = seen.lock().iter().map(|(_, at)| (at.as_millis() + 5) / 10 * 10).collect();
+            assert_eq!(times, expected, "{qps} a second, {burst} at once");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bucket_fills_while_nothing_is_asked() {
+        let options = OutgoingOptions { kube_api_qps: Some(1.0), kube_api_burst: 2, ..OutgoingOptions::default() };
+        let (service, seen) = server(Duration::ZERO);
+        let mut service = options.layer(service);
+        for pause in [0, 0, 10, 0, 0] {
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            service.ready().await.unwrap().call(request("GET", "/")).await.unwrap();
+        }
+        let times: Vec<u64> = seen.lock().iter().map(|(_, at)| at.as_secs()).collect();
+        assert_eq!(times, [0, 0, 10, 10, 11]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_last_longer_than_the_timeout_are_given_up_but_watches_are_not() {
+        let options = OutgoingOptions { request_timeout: Some(Duration::from_secs(5)), ..OutgoingOptions::default() };
+        let cases = [(4, "/api/v1/pods", true), (6, "/api/v1/pods", false), (6, "/api/v1/pods?watch=true", true)];
+        for (takes, uri, answered) in cases {
+            let (service, _) = server(Duration::from_secs(takes));
+            let answer = options.layer(service).oneshot(request("GET", uri)).await;
+            assert_eq!(answer.is_ok(), answered, "{takes} s, {uri}");
+            if let Err(error) = answer {
+                assert_eq!(error.to_string(), "no answer within 5s (--request-timeout)");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn in_a_dry_run_every_write_is_a_try_and_reads_stay() {
+        let options = OutgoingOptions { dry_run: true, ..OutgoingOptions::default() };
+        let cases = [
+            ("GET", "/api/v1/pods", "/api/v1/pods"),
+            ("POST", "/api/v1/pods", "/api/v1/pods?dryRun=All"),
+            ("PATCH", "/api/v1/pods/a?fieldManager=b", "/api/v1/pods/a?fieldManager=b&dryRun=All"),
+            ("PUT", "/api/v1/pods/a/status", "/api/v1/pods/a/status?dryRun=All"),
+            ("DELETE", "/api/v1/pods/a", "/api/v1/pods/a?dryRun=All"),
+            (
+                "POST",
+                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            ),
+        ];
+        for (method, asked, sent) in cases {
+            let (service, seen) = server(Duration::ZERO);
+            options.layer(service).oneshot(request(method, asked)).await.unwrap();
+            assert_eq!(seen.lock()[0].0, format!("{method} {sent}"));
+        }
+    }
+
+    #[test]
+    fn rates_are_numbers_above_nothing() {
+        for (text, good) in [("20", true), ("0.5", true), ("0", false), ("-1", false), ("inf", false), ("many", false)]
+        {
+            assert_eq!(positive(text).is_ok(), good, "{text}");
+        }
+    }
+}

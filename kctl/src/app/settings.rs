@@ -1,0 +1,197 @@
+//! The options of `run` from three places: flags, then the environment, then a file. One name each: `--leader-elect` is
+//! `KCTL_LEADER_ELECT` and `leader-elect:`.
+
+use std::{ffi::OsString, path::Path};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource};
+use kctl_runtime::reconcile::{Error, Result, ResultExt};
+use serde_json::{Map, Value};
+
+/// In front of the names of environment variables: one for all programs, since each has its own environment.
+const PREFIX: &str = "KCTL_";
+/// Longest file of options, in bytes.
+const FILE_LEN_MAX: u64 = 1 << 20;
+
+/// The command whose options also come from elsewhere.
+const RUN: &str = "run";
+
+/// The command line with the environment as a second place of the options of `run`.
+pub(super) fn with_environment(command: Command) -> Command {
+    command.mut_subcommand(RUN, |run| {
+        run.mut_args(|arg| {
+            let Some(name) = arg.get_long().map(variable) else { return arg };
+            let arg = if matches!(arg.get_action(), ArgAction::Append) { arg.value_delimiter(',') } else { arg };
+            // Values may be secrets of somebody's; names are what helps.
+            arg.env(name).hide_env_values(true)
+        })
+    })
+}
+
+fn variable(flag: &str) -> String {
+    format!("{PREFIX}{}", flag.to_uppercase().replace('-', "_"))
+}
+
+/// The arguments with those of the file that `--config` or its variable names, for what neither a flag nor the environment
+/// says. Without a command they are those of `run`.
+pub(super) fn arguments(command: &Command, mut given: Vec<OsString>) -> Result<Vec<OsString>> {
+    let lenient = |given: &[OsString]| command.clone().ignore_errors(true).try_get_matches_from(given);
+    let Ok(mut matches) = lenient(&given) else { return Ok(given) };
+    if given.len() <= 1 {
+        given.push(RUN.into());
+        matches = lenient(&given).map_err(|error| Error::from(error.to_string()))?;
+    }
+    let (Some(run), Some(options)) = (matches.subcommand_matches(RUN), command.find_subcommand(RUN)) else {
+        return Ok(given);
+    };
+    let Some(file) = run.get_one::<std::path::PathBuf>("config") else { return Ok(given) };
+    let values = read(file)?;
+    for (key, value) in &values {
+        let arg = options.get_arguments().find(|arg| arg.get_long() == Some(key) && key != "config");
+        let arg = arg.ok_or_else(|| unknown(file, key, options))?;
+        if !said(run, arg) {
+            given.extend(flags(arg, key, value).ok_or_else(|| unfit(file, key, value))?);
+        }
+    }
+    Ok(given)
+}
+
+fn said(matches: &ArgMatches, arg: &Arg) -> bool {
+    let source =
+        matches.try_contains_id(arg.get_id().as_str()).ok().and_then(|_| matches.value_source(arg.get_id().as_str()));
+    matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
+}
+
+fn read(file: &Path) -> Result<Map<String, Value>> {
+    let length = std::fs::metadata(file).context(format!("--config {}", file.display()))?.len();
+    if length > FILE_LEN_MAX {
+        return Err(Error::from(format!("--config {}: longer than {FILE_LEN_MAX} bytes", file.display())));
+    }
+    let text = std::fs::read_to_string(file).context(format!("--config {}", file.display()))?;
+    if text.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Map::new());
+    }
+    serde_saphyr::from_str(&text).context(format!("--config {}: not a list of `option: value`", file.display()))
+}
+
+/// A value as flags; `None` where it is none.
+fn flags(arg: &Arg, key: &str, value: &Value) -> Option<Vec<OsString>> {
+    let flag = |text: String| OsString::from(format!("--{key}={text}"));
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(is) => Some(is.to_string()),
+        _ => None,
+    };
+    match (arg.get_action(), value) {
+        (ArgAction::SetTrue, Value::Bool(is)) => Some(is.then(|| format!("--{key}").into()).into_iter().collect()),
+        (ArgAction::SetTrue, _) => None,
+        (ArgAction::Append, Value::Array(values)) => values.iter().map(|value| text(value).map(flag)).collect(),
+        (_, value) => Some(vec![flag(text(value)?)]),
+    }
+}
+
+fn unfit(file: &Path, key: &str, value: &Value) -> Error {
+    Error::from(format!("--config {}: `{key}: {value}` is no value of --{key}; see `run --help`", file.display()))
+}
+
+fn unknown(file: &Path, key: &str, options: &Command) -> Error {
+    let known: Vec<&str> = options.get_arguments().filter_map(Arg::get_long).filter(|name| *name != "config").collect();
+    Error::from(format!("--config {}: there is no option `{key}`; there are {}", file.display(), known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn command() -> Command {
+        Command::new("app").subcommand(
+            Command::new(RUN)
+                .arg(Arg::new("config").long("config").value_parser(clap::value_parser!(PathBuf)))
+                .arg(Arg::new("address").long("address"))
+                .arg(Arg::new("needs").long("needs").requires("address"))
+                .arg(Arg::new("wait").long("wait").default_value("1s"))
+                .arg(Arg::new("elect").long("elect").action(ArgAction::SetTrue))
+                .arg(Arg::new("namespace").long("namespace").action(ArgAction::Append)),
+        )
+    }
+
+    /// The flags that come from a file of this text.
+    fn check(text: &str, given: &[&str]) -> Result<Vec<String>, String> {
+        static N_FILES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = N_FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let file = std::env::temp_dir().join(format!("kctl-settings-{}-{number}.yaml", std::process::id()));
+        std::fs::write(&file, text).unwrap();
+        let config = format!("--config={}", file.display());
+        let all: Vec<OsString> = ["app", RUN, &config].iter().chain(given).map(OsString::from).collect();
+        let result = arguments(&command(), all.clone());
+        std::fs::remove_file(&file).unwrap();
+        let more = result.map_err(|error| format!("{error:#}").replace(&file.display().to_string(), "FILE"))?;
+        assert!(command().try_get_matches_from(&more).is_ok() || given.contains(&"--broken"), "{more:?}");
+        Ok(more[all.len()..].iter().map(|flag| flag.to_str().unwrap().to_owned()).collect())
+    }
+
+    #[test]
+    fn what_no_flag_says_comes_from_the_file() {
+        let cases: [(&str, &[&str], &[&str]); 9] = [
+            ("address: :8080", &[], &["--address=:8080"]),
+            ("address: :8080", &["--address=:1"], &[]),
+            ("wait: 5", &[], &["--wait=5"]),
+            ("elect: true", &[], &["--elect"]),
+            ("elect: false", &[], &[]),
+            ("namespace: [a, b]", &[], &["--namespace=a", "--namespace=b"]),
+            ("namespace: [a, b]", &["--namespace=c"], &[]),
+            ("address: :8080\nneeds: it", &[], &["--address=:8080", "--needs=it"]),
+            ("# nothing\n", &[], &[]),
+        ];
+        for (text, given, expected) in cases {
+            assert_eq!(check(text, given).unwrap(), expected, "{text}");
+        }
+        assert_eq!(
+            check("address: :8080", &["--needs=it"]).unwrap(),
+            ["--address=:8080"],
+            "what a flag needs may be there"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_in_the_file_is_named() {
+        let cases = [
+            (
+                "adress: :8080",
+                "--config FILE: there is no option `adress`; there are address, needs, wait, elect, namespace",
+            ),
+            ("config: other", "--config FILE: there is no option `config`"),
+            ("elect: please", "--config FILE: `elect: \"please\"` is no value of --elect"),
+            ("address: [a]", "--config FILE: `address: [\"a\"]` is no value of --address"),
+            ("address: null", "--config FILE: `address: null` is no value of --address"),
+            ("namespace: { a: b }", "--config FILE: `namespace: {\"a\":\"b\"}` is no value"),
+            ("- a", "--config FILE: not a list of `option: value`"),
+        ];
+        for (text, expected) in cases {
+            let error = check(text, &[]).unwrap_err();
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+        let missing = ["app", RUN, "--config=/nowhere.yaml"].map(OsString::from).to_vec();
+        assert!(arguments(&command(), missing).unwrap_err().to_string().starts_with("--config /nowhere.yaml"));
+    }
+
+    #[test]
+    fn every_option_of_run_has_a_variable_of_its_name() {
+        let with = with_environment(command());
+        let run = with.find_subcommand(RUN).unwrap();
+        for arg in run.get_arguments().filter(|arg| arg.get_long().is_some_and(|long| long != "help")) {
+            assert_eq!(arg.get_env().unwrap().to_str().unwrap(), variable(arg.get_long().unwrap()));
+        }
+        assert_eq!(variable("leader-elect"), "KCTL_LEADER_ELECT");
+    }
+
+    #[test]
+    fn without_a_command_it_is_run() {
+        let of = |given: &[&str]| arguments(&command(), given.iter().map(OsString::from).collect()).unwrap();
+        assert_eq!(of(&["app"]), ["app", "run"]);
+        assert_eq!(of(&["app", "run", "--elect"]), ["app", "run", "--elect"]);
+        assert_eq!(of(&["app", "--help"]), ["app", "--help"]);
+    }
+}

@@ -1,0 +1,168 @@
+//! A headless Chromium, driven by chromedriver in the protocol of `WebDriver` (W3C): just what these tests need of it.
+
+use std::{
+    io::{BufRead, Read, Write},
+    process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+/// What a page is waited for at most.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Tab and Enter as `WebDriver` writes keys.
+pub(crate) const TAB: &str = "\u{e004}";
+pub(crate) const ENTER: &str = "\u{e007}";
+
+/// A browser with one window; it ends when this is dropped.
+pub(crate) struct Browser {
+    driver: Child,
+    /// Kept: a driver whose output nobody takes ends.
+    _said: std::io::Lines<std::io::BufReader<ChildStdout>>,
+    port: u16,
+    session: String,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Its browser ends with the session; the driver would leave it behind.
+        if let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", self.port)) {
+            let _bounded = stream.set_read_timeout(Some(PATIENCE));
+            let _asked = stream.write_all(request("DELETE", &self.session, self.port, "").as_bytes());
+            let _answered = stream.read(&mut [0; 64]);
+        }
+        let _killed = self.driver.kill();
+        let _ended = self.driver.wait();
+    }
+}
+
+fn request(method: &str, path: &str, port: u16, body: &str) -> String {
+    let kind = "content-type: application/json";
+    let length = body.len();
+    format!("{method} {path} HTTP/1.1\r\nhost: localhost:{port}\r\n{kind}\r\ncontent-length: {length}\r\n\r\n{body}")
+}
+
+impl Browser {
+    /// Starts one. `None` where there is no chromedriver; with `KCTL_BROWSER` set that is a failure.
+    pub(crate) async fn start() -> Option<Self> {
+        let driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut driver = match driver {
+            Ok(driver) => driver,
+            Err(error) => {
+                assert!(std::env::var_os("KCTL_BROWSER").is_none(), "KCTL_BROWSER is set, and chromedriver: {error}");
+                eprintln!("no chromedriver: the page is not tried in a browser");
+                return None;
+            }
+        };
+        let mut said = std::io::BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = said.by_ref().map_while(Result::ok).find_map(|line| {
+            line.split("successfully on port ").nth(1).and_then(|rest| rest.trim_end_matches('.').parse().ok())
+        });
+        let port = port.expect("chromedriver says its port");
+        let mut browser = Self { driver, _said: said, port, session: String::new() };
+        let chrome =
+            json!({ "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"] });
+        let wanted = json!({ "goog:chromeOptions": chrome, "goog:loggingPrefs": { "browser": "ALL" } });
+        let session = browser.post("/session", &json!({ "capabilities": { "alwaysMatch": wanted } })).await;
+        browser.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
+        Some(browser)
+    }
+
+    /// One request to the driver.
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        let exchange = async {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
+            stream.write_all(request("POST", path, self.port, &body.to_string()).as_bytes()).await.unwrap();
+            // The driver keeps its connections open, whatever is asked of it.
+            let (mut answer, mut line, mut length) = (BufReader::new(stream), String::new(), 0);
+            while line != "\r\n" {
+                line.clear();
+                answer.read_line(&mut line).await.unwrap();
+                if let Some(of) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = of.trim().parse().unwrap();
+                }
+            }
+            let mut body = vec![0; length];
+            answer.read_exact(&mut body).await.unwrap();
+            let value: Value = serde_json::from_slice(&body).unwrap();
+            assert!(value["value"]["error"].is_null(), "{path}: {}", value["value"]);
+            value["value"].clone()
+        };
+        timeout(Duration::from_secs(60), exchange).await.expect("chromedriver answers")
+    }
+
+    async fn command(&self, name: &str, body: &Value) -> Value {
+        self.post(&format!("{}{name}", self.session), body).await
+    }
+
+    pub(crate) async fn open(&self, url: &str) {
+        self.command("/url", &json!({ "url": url })).await;
+    }
+
+    /// The value of an expression in the page.
+    pub(crate) async fn eval(&self, expression: &str) -> Value {
+        self.command("/execute/sync", &json!({ "script": format!("return {expression}"), "args": [] })).await
+    }
+
+    /// What a promise in the page comes to.
+    pub(crate) async fn eval_later(&self, promise: &str) -> Value {
+        let script = format!("const done = arguments[arguments.length - 1]; {promise}.then(done)");
+        self.command("/execute/async", &json!({ "script": script, "args": [] })).await
+    }
+
+    /// Runs statements in the page.
+    pub(crate) async fn run(&self, script: &str) {
+        self.command("/execute/sync", &json!({ "script": script, "args": [] })).await;
+    }
+
+    /// Waits until an expression in the page is true.
+    pub(crate) async fn until(&self, expression: &str) {
+        let seen = timeout(PATIENCE, async {
+            while self.eval(&format!("Boolean({expression})")).await != true {
+                sleep(Duration::from_millis(50)).await;
+            }
+        });
+        let seen = seen.await.is_ok();
+        let page = if seen { String::new() } else { self.eval("document.body.innerText").await.to_string() };
+        assert!(seen, "never: {expression}\n{page}");
+    }
+
+    /// Presses a key and lets it go.
+    pub(crate) async fn press(&self, key: &str) {
+        let keys = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
+        let actions = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": keys }] });
+        self.command("/actions", &actions).await;
+    }
+
+    /// What the person at the browser prefers, such as `prefers-color-scheme` and `dark`.
+    pub(crate) async fn prefer(&self, feature: &str, value: &str) {
+        self.devtools("Emulation.setEmulatedMedia", json!({ "features": [{ "name": feature, "value": value }] })).await;
+    }
+
+    pub(crate) async fn size(&self, width: u32, height: u32) {
+        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.devtools("Emulation.setDeviceMetricsOverride", metrics).await;
+    }
+
+    /// The window as a picture, in base64.
+    pub(crate) async fn picture(&self) -> String {
+        let picture = self.devtools("Page.captureScreenshot", json!({ "format": "png" })).await;
+        picture["data"].as_str().unwrap().to_owned()
+    }
+
+    async fn devtools(&self, name: &str, params: Value) -> Value {
+        self.command("/goog/cdp/execute", &json!({ "cmd": name, "params": params })).await
+    }
+
+    /// What the browser complained of since it was last asked: refused by the policy, not found, thrown.
+    pub(crate) async fn complaints(&self) -> Vec<String> {
+        let log = self.command("/se/log", &json!({ "type": "browser" })).await;
+        log.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
+    }
+}

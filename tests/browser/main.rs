@@ -1,0 +1,263 @@
+//! The page for people in a real browser: live, by keyboard, in each theme, and without anything that a checker finds.
+
+mod driver;
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use driver::{Browser, ENTER, TAB};
+use kctl::{
+    Error,
+    kube::{
+        Api,
+        api::{DeleteParams, PostParams},
+    },
+    prelude::*,
+};
+use kctl_tests::Faults;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// Owns a Secret for each `ConfigMap`, as long as the disk has room.
+#[controller(name = "site", owns = Secret(apply), reads = Namespace, concurrency = 4)]
+async fn site(config: Arc<ConfigMap>, cx: Context<site>) -> Result<Action> {
+    let name = config.metadata.name.clone().unwrap_or_default();
+    if name.starts_with("shop") {
+        return Err("the disk of <b>node-3</b> is full: 0 of 40 GiB are free".into());
+    }
+    if name.starts_with("legacy") {
+        return Err(Error::from("spec.theme: there is no theme `blink`")).terminal();
+    }
+    tokio::time::sleep(Duration::from_millis(10 + 7 * name.len() as u64)).await;
+    cx.owned::<Secret>().apply(json!({ "metadata": { "name": name } })).await?;
+    Ok(Action::requeue(Duration::from_millis(2_500)))
+}
+
+/// Looks at Secrets.
+#[controller(name = "audit")]
+async fn audit(_secret: Arc<Secret>, _cx: Context<audit>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+struct Site {
+    url: String,
+    api: Api<ConfigMap>,
+    running: JoinHandle<()>,
+}
+
+async fn serve(names: &[&str]) -> Site {
+    let server = kctl_apiserver::ApiServer::new();
+    let client = Faults::default().client(&server);
+    let api = Api::namespaced(client.clone(), "default");
+    for name in names {
+        create(&api, name).await;
+    }
+    let manager = App::new("web-sites").controller::<site>().controller::<audit>().manager(client).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/debug/", listener.local_addr().unwrap());
+    let running = manager.serve_debug(listener, Vec::new()).run(std::future::pending());
+    Site { url, api, running: tokio::spawn(async move { running.await.unwrap() }) }
+}
+
+async fn create(api: &Api<ConfigMap>, name: &str) {
+    let object = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+/// A text somewhere on the page.
+fn shows(text: &str) -> String {
+    format!("document.body.innerText.includes({})", json!(text))
+}
+
+const ACTIVE: &str = "document.activeElement";
+
+#[tokio::test]
+async fn the_page_follows_what_happens_and_shows_errors_as_text() {
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&["blog"]).await;
+    browser.open(&site.url).await;
+    browser.until(&shows("default/blog")).await;
+    assert_eq!(browser.eval("document.title").await, "web-sites – kctl debug");
+    browser.until("document.getElementById('connection').textContent === 'no key fails'").await;
+    create(&site.api, "shop").await;
+    browser.until(&shows("the disk of <b>node-3</b> is full")).await;
+    assert_eq!(browser.eval("document.querySelectorAll('b').length").await, 0, "an error is never markup");
+    browser.until("document.getElementById('connection').textContent === '1 key fails'").await;
+    site.api.delete("shop", &DeleteParams::default()).await.unwrap();
+    browser.until("document.getElementById('connection').textContent === 'no key fails'").await;
+    assert_eq!(browser.complaints().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn everything_is_reached_by_keyboard_and_keeps_the_focus_over_updates() {
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&["blog", "docs"]).await;
+    browser.open(&site.url).await;
+    browser.until(&shows("default/docs")).await;
+    browser.press(TAB).await;
+    assert_eq!(browser.eval(&format!("{ACTIVE}.className")).await, "skip");
+    let mut reached = Vec::new();
+    for _ in 0..60 {
+        let text = format!("{ACTIVE}.tagName + ' ' + ({ACTIVE}.textContent || {ACTIVE}.id).trim().slice(0, 40)");
+        let Value::String(what) = browser.eval(&text).await else { unreachable!("a text") };
+        let done = what == "BUTTON default/blog";
+        reached.push(what);
+        if done {
+            break;
+        }
+        browser.press(TAB).await;
+    }
+    for wanted in
+        ["BUTTON Pause updates", "A Failing keys", "INPUT filter-key", "INPUT filter-failed", "BUTTON default/blog"]
+    {
+        assert!(reached.iter().any(|what| what == wanted), "{wanted} is not among {reached:?}");
+    }
+    browser.press(ENTER).await;
+    browser.until(&shows("Last reconciles of default/blog")).await;
+    let before = browser.eval("state.up_seconds").await.as_f64().unwrap();
+    browser.until(&format!("state.up_seconds > {before} + 1")).await;
+    let focused = browser.eval(&format!("[{ACTIVE}.textContent, {ACTIVE}.getAttribute('aria-expanded')]")).await;
+    assert_eq!(focused, json!(["default/blog", "true"]));
+    browser.press(ENTER).await;
+    browser.until(&format!("!{}", shows("Last reconciles of default/blog"))).await;
+}
+
+#[tokio::test]
+async fn updates_stop_while_they_are_paused() {
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&["blog"]).await;
+    browser.open(&site.url).await;
+    browser.until(&shows("default/blog")).await;
+    browser.run("document.getElementById('pause').click()").await;
+    let asked = "performance.getEntriesByType('resource').filter((of) => of.name.includes('state.json')).length";
+    let waited = format!("new Promise((done) => setTimeout(() => done({asked}), 4500))");
+    browser.until("timer !== null").await;
+    let before = browser.eval(asked).await;
+    assert_eq!(browser.eval_later(&waited).await, before, "twice the time between two updates");
+    for _ in 0..3 {
+        // Impatient clicks make no second loop.
+        browser.run("document.getElementById('pause').click()").await;
+    }
+    create(&site.api, "docs").await;
+    browser.until(&shows("default/docs")).await;
+    let before = browser.eval(asked).await.as_u64().unwrap();
+    let after = browser.eval_later(&waited).await.as_u64().unwrap();
+    assert!((1..=3).contains(&(after - before)), "{before} to {after} in 4.5 s");
+}
+
+#[tokio::test]
+async fn a_program_that_is_away_is_said() {
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&["blog"]).await;
+    browser.open(&site.url).await;
+    browser.until(&shows("default/blog")).await;
+    site.running.abort();
+    browser.until(&shows("The program does not answer")).await;
+}
+
+#[tokio::test]
+async fn reconciles_are_found_by_key_controller_and_failure() {
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&["blog", "docs", "shop"]).await;
+    browser.open(&site.url).await;
+    let rows = "[...document.querySelectorAll('#timeline-rows > tr')].map((row) => row.dataset.key).sort().join()";
+    let all = "audit default/blog,audit default/docs,site default/blog,site default/docs,site default/shop";
+    browser.until(&format!("{rows} === '{all}'")).await;
+    let choose = |id: &str, change: &str| {
+        format!(
+            "const node = document.getElementById('{id}'); {change}; node.dispatchEvent(new Event('input', {{ bubbles: true }}))"
+        )
+    };
+    let steps = [
+        (choose("filter-key", "node.value = 'DOCS'"), "audit default/docs,site default/docs"),
+        (choose("filter-controller", "node.value = 'site'"), "site default/docs"),
+        (choose("filter-failed", "node.checked = true"), ""),
+        (choose("filter-key", "node.value = ''"), "site default/shop"),
+    ];
+    for (script, wanted) in steps {
+        browser.run(&script).await;
+        assert_eq!(browser.eval(rows).await, wanted, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn on_a_narrow_screen_only_tables_scroll_sideways() {
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&["blog", "shop"]).await;
+    browser.size(320, 800).await;
+    browser.open(&site.url).await;
+    browser.until(&shows("default/shop")).await;
+    let widths = browser.eval("[document.scrollingElement.scrollWidth, document.documentElement.clientWidth]").await;
+    assert_eq!(widths[0], widths[1], "as WCAG's reflow asks");
+}
+
+/// What axe-core finds, a line a rule. It is no part of this repository: `KCTL_AXE` names its file.
+async fn findings(browser: &Browser, axe: &str) -> Vec<String> {
+    browser.run(&format!("if (!window.axe) {{ {axe} }}")).await;
+    let found = browser.eval_later("axe.run().then((result) => result.violations)").await;
+    let rules = found.as_array().unwrap().iter().map(|rule| {
+        format!(
+            "{} ({}): {}",
+            rule["id"],
+            rule["impact"],
+            rule["nodes"].as_array().unwrap().iter().map(|n| n["html"].to_string()).collect::<Vec<_>>().join(", ")
+        )
+    });
+    rules.collect()
+}
+
+#[tokio::test]
+async fn a_checker_of_accessibility_finds_nothing_in_any_theme() {
+    let Some(file) = std::env::var_os("KCTL_AXE") else {
+        eprintln!("KCTL_AXE names no axe.min.js: accessibility is not checked");
+        return;
+    };
+    let axe = std::fs::read_to_string(file).unwrap();
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&["blog", "docs", "shop", "legacy"]).await;
+    browser.open(&site.url).await;
+    browser.until(&shows("default/shop")).await;
+    browser.run("document.querySelector('button.key').click(); document.querySelector('details').open = true").await;
+    for theme in ["light", "dark"] {
+        browser.prefer("prefers-color-scheme", theme).await;
+        assert_eq!(findings(&browser, &axe).await, [""; 0], "{theme}");
+    }
+    browser.run("document.getElementById('pause').click()").await;
+    assert_eq!(findings(&browser, &axe).await, [""; 0], "paused");
+    // What the checker would find if it worked.
+    browser.run("document.querySelector('input').parentElement.replaceWith(document.querySelector('input'))").await;
+    let found = findings(&browser, &axe).await;
+    assert!(found.iter().any(|rule| rule.starts_with("\"label\"")), "{found:?}");
+}
+
+#[tokio::test]
+async fn motion_is_spared_those_who_prefer_none() {
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&[]).await;
+    browser.open(&site.url).await;
+    let behaviour = "getComputedStyle(document.documentElement).scrollBehavior";
+    assert_eq!(browser.eval(behaviour).await, "smooth");
+    browser.prefer("prefers-reduced-motion", "reduce").await;
+    assert_eq!(browser.eval(behaviour).await, "auto");
+}
+
+/// The pictures of the guide, into the folder that `KCTL_PICTURES` names.
+#[tokio::test]
+async fn the_page_can_be_taken_a_picture_of() {
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&["blog", "docs", "shop", "shop-eu", "legacy", "wiki"]).await;
+    browser.size(1200, 1000).await;
+    browser.open(&site.url).await;
+    let folder = std::env::var_os("KCTL_PICTURES").map(std::path::PathBuf::from);
+    let seconds = if folder.is_some() { 30 } else { 1 };
+    browser.until(&shows("default/wiki")).await;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    for (file, section) in [("debug.png", "app"), ("debug-reconciles.png", "reconciles")] {
+        browser.run(&format!("document.getElementById('{section}').scrollIntoView({{ behavior: 'instant' }})")).await;
+        let picture = base64::engine::general_purpose::STANDARD.decode(browser.picture().await).unwrap();
+        assert_eq!(&picture[1..4], b"PNG");
+        if let Some(folder) = &folder {
+            std::fs::write(folder.join(file), picture).unwrap();
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The page for people, asked over real connections: what it says, to whom, and what it never says.
+
+use std::time::Duration;
+
+use kctl::{
+    Error,
+    kube::{Api, api::PostParams},
+    manager::lease::ElectionConfig,
+    prelude::*,
+};
+use kctl_tests::Faults;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::contest::{Contest, config};
+
+/// Fails for what is named so, and hangs for what is named so.
+#[controller(reads = Secret, concurrency = 2)]
+async fn does(config: Arc<ConfigMap>, _cx: Context<does>) -> Result<Action> {
+    match config.metadata.name.as_deref().unwrap_or_default() {
+        name if name.starts_with("fails") => Err("<b>the disk</b> is full".into()),
+        "gives-up" => Err(Error::from("it is misspelt")).terminal(),
+        "hangs" => std::future::pending().await,
+        _ => Ok(Action::await_change()),
+    }
+}
+
+struct Site {
+    address: String,
+    contest: Contest,
+}
+
+async fn site(hosts: &[&str], election: Option<ElectionConfig>) -> Site {
+    let contest = Contest::new();
+    let app = App::new("does").controller::<does>();
+    let mut manager = app.manager(Faults::default().client(&contest.server)).await.unwrap();
+    if let Some(election) = election {
+        manager = manager.elect(election).unwrap();
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let hosts = hosts.iter().map(ToString::to_string).collect();
+    tokio::spawn(manager.serve_debug(listener, hosts).run(std::future::pending()));
+    Site { address, contest }
+}
+
+impl Site {
+    async fn create(&self, name: &str) {
+        let client = Faults::default().client(&self.contest.server);
+        let object = json!({ "metadata": { "name": name }, "data": { "key": "the-body" } });
+        let object = serde_json::from_value(object).unwrap();
+        Api::<ConfigMap>::namespaced(client, "default").create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    /// The head and the body of an answer.
+    async fn ask(&self, method: &str, path: &str, host: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
+
+    async fn get(&self, path: &str) -> (String, String) {
+        self.ask("GET", path, &self.address).await
+    }
+
+    /// The state once it is as wanted.
+    async fn state_when(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..500 {
+            let (head, body) = self.get("/debug/state.json").await;
+            assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+            let state = serde_json::from_str(&body).unwrap();
+            if wanted(&state) {
+                return state;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the state is not as wanted: {}", self.get("/debug/state.json").await.1);
+    }
+}
+
+fn reconciles(state: &Value) -> &Vec<Value> {
+    state["reconciles"].as_array().unwrap()
+}
+
+#[tokio::test]
+async fn every_answer_forbids_what_the_page_does_not_need() {
+    let site = site(&[], None).await;
+    let pages = [
+        ("/debug/", 200, "text/html; charset=utf-8"),
+        ("/debug/app.js", 200, "text/javascript; charset=utf-8"),
+        ("/debug/style.css", 200, "text/css; charset=utf-8"),
+        ("/debug/graph.svg", 200, "image/svg+xml"),
+        ("/debug/state.json", 200, "application/json"),
+        ("/debug/state.json?after=1", 200, "application/json"),
+        ("/debug/state.json?after=-1", 400, "text/plain; charset=utf-8"),
+        ("/", 302, "text/plain; charset=utf-8"),
+        ("/debug", 302, "text/plain; charset=utf-8"),
+        ("/metrics", 404, "text/plain; charset=utf-8"),
+        ("/debug/../debug/none", 404, "text/plain; charset=utf-8"),
+    ];
+    for (path, status, kind) in pages {
+        let (head, _) = site.get(path).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {head}");
+        let policy = head.lines().find(|line| line.starts_with("content-security-policy: ")).unwrap_or_default();
+        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{path}: {head}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        for line in [&format!("content-type: {kind}"), "x-content-type-options: nosniff", "cache-control: no-store"] {
+            assert!(head.lines().any(|has| has == line), "{path} lacks {line}: {head}");
+        }
+    }
+    let (_, html) = site.get("/debug/").await;
+    assert!(!html.contains("style=") && !html.contains("onclick"), "the policy would forbid it");
+}
+
+#[tokio::test]
+async fn only_requests_that_read_and_name_a_known_host_are_answered() {
+    let site = site(&["debug.example"], None).await;
+    let cases = [
+        ("GET", "localhost:1", 200),
+        ("GET", "debug.example", 200),
+        ("GET", "evil.example", 403),
+        ("GET", "127.0.0.1.evil.example:8082", 403),
+        ("POST", "localhost", 405),
+        ("PUT", "localhost", 405),
+        ("DELETE", "localhost", 405),
+        ("OPTIONS", "localhost", 405),
+    ];
+    for path in ["/debug/", "/debug/state.json"] {
+        for (method, host, status) in cases {
+            let (head, body) = site.ask(method, path, host).await;
+            assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path} as {host}: {head}");
+            assert!(status == 200 || !body.contains("controllers"), "{body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_state_names_keys_that_fail_were_given_up_and_run() {
+    let site = site(&[], None).await;
+    for name in ["works", "fails", "gives-up", "hangs"] {
+        site.create(name).await;
+    }
+    let done = |state: &Value| {
+        let of = &state["controllers"][0];
+        of["n_failing"] == 2 && of["running_keys"].as_array().unwrap().len() == 1 && reconciles(state).len() >= 3
+    };
+    let state = site.state_when(done).await;
+    assert_eq!((state["app"].as_str(), &state["election"]), (Some("does"), &Value::Null));
+    let controller = &state["controllers"][0];
+    assert_eq!(controller["running_keys"][0]["key"], "default/hangs");
+    let failing = controller["failing"].as_array().unwrap();
+    let of = |name: &str| failing.iter().find(|key| key["key"] == format!("default/{name}")).unwrap();
+    assert_eq!(
+        (of("fails")["text"].as_str(), &of("fails")["given_up"]),
+        (Some("<b>the disk</b> is full"), &json!(false))
+    );
+    assert_eq!((of("gives-up")["text"].as_str(), &of("gives-up")["given_up"]), (Some("it is misspelt"), &json!(true)));
+    let works = reconciles(&state).iter().find(|run| run["key"] == "default/works").unwrap();
+    assert_eq!((works["outcome"].as_str(), works["next"].as_str()), (Some("done"), Some("when it changes")));
+    let caches = state["caches"].as_array().unwrap();
+    let configs = caches.iter().find(|cache| cache["kind"] == "ConfigMap").unwrap();
+    assert_eq!((&configs["objects"], &configs["synced"], &configs["backlog"]), (&json!(4), &json!(true), &json!(0)));
+    assert!(configs["bytes"].as_u64().unwrap() > 400, "{configs}");
+    let wires: Vec<_> = state["wiring"].as_array().unwrap().iter().map(|wire| wire["kind"].as_str().unwrap()).collect();
+    assert_eq!(wires, ["ConfigMap", "Secret"]);
+    assert!(!state.to_string().contains("the-body"), "nothing of what is in objects");
+}
+
+#[tokio::test]
+async fn a_key_that_recovers_is_no_longer_listed() {
+    let site = site(&[], None).await;
+    site.create("fails").await;
+    site.state_when(|state| state["controllers"][0]["n_failing"] == 1).await;
+    let client = Faults::default().client(&site.contest.server);
+    Api::<ConfigMap>::namespaced(client, "default")
+        .delete("fails", &kctl::kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    let state = site.state_when(|state| state["controllers"][0]["n_failing"] == 0).await;
+    assert_eq!(state["controllers"][0]["failing"], json!([]));
+    assert_eq!(reconciles(&state).last().unwrap()["outcome"], "gone");
+}
+
+#[tokio::test]
+async fn lists_in_the_state_are_bounded_and_counts_are_whole() {
+    let site = site(&[], None).await;
+    for n in 0..60 {
+        site.create(&format!("fails-{n}")).await;
+    }
+    let state = site.state_when(|state| state["controllers"][0]["n_failing"] == 60).await;
+    assert_eq!(state["controllers"][0]["failing"].as_array().unwrap().len(), 50);
+}
+
+#[tokio::test]
+async fn reconciles_after_a_number_are_those_that_the_page_has_not_seen() {
+    let site = site(&[], None).await;
+    site.create("works").await;
+    let first = site.state_when(|state| reconciles(state).len() == 1).await;
+    assert_eq!(reconciles(&first)[0]["number"], 1);
+    site.create("works-too").await;
+    site.state_when(|state| reconciles(state).len() == 2).await;
+    let newer: Value = serde_json::from_str(&site.get("/debug/state.json?after=1").await.1).unwrap();
+    let numbers: Vec<_> = reconciles(&newer).iter().map(|run| run["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [2]);
+}
+
+#[tokio::test]
+async fn the_state_says_who_leads() {
+    let site = site(&[], Some(config("me"))).await;
+    let state = site.state_when(|state| state["election"]["state"] == "leads").await;
+    assert_eq!((state["election"]["holder"].as_str(), state["checks"][0]["ok"].as_bool()), (Some("me"), Some(true)));
+}

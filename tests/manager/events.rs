@@ -1,0 +1,123 @@
+//! Events as they are in the API server: series, lost answers, and the errors of keys that fail.
+
+use kctl::{
+    k8s::api::events::v1::Event,
+    kube::{
+        Api,
+        api::{DeleteParams, ListParams, PostParams},
+    },
+    prelude::*,
+};
+use kctl_tests::{Asked, Fault, Faults};
+
+use crate::contest::{Contest, seconds};
+
+/// Fails, is given up, panics or tells by the name of the object.
+#[controller]
+async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
+    match config.metadata.name.as_deref().unwrap_or_default() {
+        "fails" => Err("the disk is full".into()),
+        "gives-up" => Err(kctl::Error::from("it is misspelt")).terminal(),
+        "tells" => {
+            cx.event(EventType::Normal, "Looked", "it was looked at");
+            Ok(Action::requeue(std::time::Duration::from_secs(60)))
+        }
+        _ => Ok(Action::await_change()),
+    }
+}
+
+struct World {
+    contest: Contest,
+    faults: Faults,
+}
+
+/// A manager at work on one object.
+async fn world(name: &str, set_up: impl FnOnce(kctl::manager::Manager) -> kctl::manager::Manager) -> World {
+    let (contest, faults) = (Contest::new(), Faults::default());
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some(name.into());
+    Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
+    let manager = set_up(App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap());
+    tokio::spawn(manager.run(std::future::pending()));
+    World { contest, faults }
+}
+
+impl World {
+    /// `reason: note ×count` of each event.
+    async fn events(&self) -> Vec<String> {
+        let all =
+            Api::<Event>::default_namespaced(self.contest.client.clone()).list(&ListParams::default()).await.unwrap();
+        let line = |event: Event| {
+            let count = event.series.map_or(String::new(), |series| format!(" ×{}", series.count));
+            format!("{} {}: {}{count}", event.type_.unwrap(), event.reason.unwrap(), event.note.unwrap())
+        };
+        all.items.into_iter().map(line).collect()
+    }
+
+    fn n_requests(&self, verb: &str) -> usize {
+        self.contest.server.requests().iter().filter(|asked| asked.verb == verb && asked.resource == "events").count()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_fails_ten_times_in_a_row_says_why_once() {
+    let world = world("fails", |manager| manager).await;
+    seconds(2).await;
+    assert_eq!(world.events().await, [""; 0], "nine failures take 2.5 s");
+    seconds(4_000).await;
+    assert_eq!(world.events().await, ["Warning ReconcileFailed: failed 10 times in a row: the disk is full"]);
+    assert_eq!((world.n_requests("create"), world.n_requests("patch")), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_given_up_says_why_at_once() {
+    let world = world("gives-up", |manager| manager).await;
+    seconds(1).await;
+    assert_eq!(world.events().await, ["Warning ReconcileFailed: given up until it changes: it is misspelt"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_are_told_after_as_many_failures_as_somebody_wants() {
+    for (failures, wanted) in [(1, "1 times"), (12, "12 times"), (0, "")] {
+        let world = world("fails", |manager| manager.tell_failure(failures)).await;
+        seconds(100).await;
+        let events = world.events().await;
+        let told = events.iter().filter(|event| event.contains(wanted)).count();
+        assert_eq!((events.len(), told), if failures > 0 { (1, 1) } else { (0, 0) }, "{failures:?}: {events:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_happens_again_is_one_object_with_a_count() {
+    let world = world("tells", |manager| manager).await;
+    seconds(1).await;
+    assert_eq!(world.events().await, ["Normal Looked: it was looked at"]);
+    seconds(60).await;
+    assert_eq!(world.events().await, ["Normal Looked: it was looked at ×2"]);
+    seconds(1_800).await;
+    assert_eq!(world.events().await, ["Normal Looked: it was looked at ×32"], "every half hour");
+    assert_eq!((world.n_requests("create"), world.n_requests("patch")), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_whose_answer_is_lost_is_there_once() {
+    let world = world("nothing", |manager| manager).await;
+    world.faults.add(Fault::LoseAnswer, |asked: &Asked| asked.path.ends_with("/events"));
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some("tells".into());
+    Api::default_namespaced(world.contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
+    seconds(1).await;
+    world.faults.clear();
+    seconds(30).await;
+    assert_eq!(world.events().await, ["Normal Looked: it was looked at"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_series_whose_event_is_gone_is_told_anew() {
+    let world = world("tells", |manager| manager).await;
+    seconds(1).await;
+    let api = Api::<Event>::default_namespaced(world.contest.client.clone());
+    api.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
+    seconds(60).await;
+    assert_eq!(world.events().await, ["Normal Looked: it was looked at ×2"]);
+}

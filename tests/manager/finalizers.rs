@@ -1,0 +1,103 @@
+//! Two controllers with a finalizer each on one kind: neither takes the other's away, and none is lost by a crash.
+
+use kctl::{
+    kube::{
+        Api,
+        api::{DeleteParams, PostParams},
+    },
+    prelude::*,
+};
+use kctl_tests::{Asked, Fault, Faults};
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+
+use crate::contest::{Contest, seconds};
+
+/// Who cleaned up, in order.
+type Log = Arc<Mutex<Vec<&'static str>>>;
+
+#[controller(of = ConfigMap, finalizer = "example.com/disk", name = "disk")]
+struct Disk(Log);
+
+#[controller(of = ConfigMap, finalizer = "example.com/name", name = "name")]
+struct Name(Log);
+
+impl Reconcile for Disk {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Disk {
+    async fn finalize(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<()> {
+        self.0.lock().push("disk");
+        Ok(())
+    }
+}
+
+impl Reconcile for Name {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Name {
+    async fn finalize(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<()> {
+        self.0.lock().push("name");
+        Ok(())
+    }
+}
+
+async fn start(contest: &Contest, faults: &Faults, log: &Log) -> JoinHandle<()> {
+    let (disk, name) = (log.clone(), log.clone());
+    let app = App::new("cleaners")
+        .controller_with(move |_env| std::future::ready(Ok(Disk(disk.clone()))))
+        .controller_with(move |_env| std::future::ready(Ok(Name(name.clone()))));
+    let manager = app.manager(faults.client(&contest.server)).await.unwrap();
+    tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() })
+}
+
+async fn finalizers(api: &Api<ConfigMap>) -> Option<Vec<String>> {
+    let mut finalizers = api.get_opt("a").await.unwrap()?.finalizers().to_vec();
+    finalizers.sort();
+    Some(finalizers)
+}
+
+/// What breaks while the object is cleaned up, and whether a clean-up may have to be repeated after the crash.
+async fn crash(fault: Fault) -> Vec<&'static str> {
+    let (contest, faults, log) = (Contest::new(), Faults::default(), Log::default());
+    let api: Api<ConfigMap> = Api::default_namespaced(contest.client.clone());
+    let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
+    api.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
+    let process = start(&contest, &faults, &log).await;
+    seconds(5).await;
+    let both = Some(vec!["example.com/disk".to_owned(), "example.com/name".to_owned()]);
+    assert_eq!(finalizers(&api).await, both, "both are there, though both were added at once");
+    faults.add(fault, |asked: &Asked| asked.method == "PATCH");
+    api.delete("a", &DeleteParams::default()).await.unwrap();
+    seconds(1).await;
+    process.abort();
+    assert!(log.lock().contains(&"disk") && log.lock().contains(&"name"), "{:?}", log.lock());
+    let left = finalizers(&api).await;
+    if fault == Fault::Break {
+        assert_eq!(left, both, "nothing was taken away");
+    }
+    let _next = start(&contest, &Faults::default(), &log).await;
+    seconds(10).await;
+    assert_eq!(finalizers(&api).await, None, "the next process cleans up, and lets it go");
+    std::mem::take(&mut log.lock())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_whose_removal_did_not_arrive_is_cleaned_up_again_after_a_crash() {
+    let cleaned = crash(Fault::Break).await;
+    for name in ["disk", "name"] {
+        assert!(cleaned.iter().filter(|of| **of == name).count() >= 2, "{cleaned:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_whose_answer_was_lost_in_a_crash_is_not_undone() {
+    let cleaned = crash(Fault::LoseAnswer).await;
+    assert!(cleaned.contains(&"disk") && cleaned.contains(&"name"), "{cleaned:?}");
+}

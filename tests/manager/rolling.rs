@@ -1,0 +1,143 @@
+//! A rolling update under load: replicas are replaced one by one while objects change all the time.
+
+use std::collections::{BTreeMap, HashSet};
+
+use kctl::{
+    kube::{
+        Api,
+        api::{Patch, PatchParams, PostParams},
+    },
+    manager::ManagerError,
+    prelude::*,
+};
+use kctl_tests::Faults;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
+
+use crate::contest::{Contest, config, seconds};
+
+const N_OBJECTS: u64 = 100;
+/// 200 changes a second.
+const BETWEEN_CHANGES: Duration = Duration::from_millis(5);
+
+/// What all replicas did, as one sees it from outside.
+#[derive(Default)]
+struct Seen {
+    /// Keys in somebody's hands.
+    busy: HashSet<String>,
+    twice: Vec<String>,
+    /// The last state of each key that was worked on to the end.
+    states: BTreeMap<String, u64>,
+    /// When the last reconcile ended, and the longest time between two.
+    last: Option<Instant>,
+    pause: Duration,
+    /// Who worked, in order.
+    workers: Vec<&'static str>,
+}
+
+#[controller(of = ConfigMap, owns = Secret(apply), concurrency = 8)]
+struct Configs {
+    replica: &'static str,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Reconcile for Configs {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let name = config.name_any();
+        {
+            let mut seen = self.seen.lock();
+            if !seen.busy.insert(name.clone()) {
+                seen.twice.push(name.clone());
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let state = config.data.as_ref().and_then(|data| data["state"].parse().ok()).unwrap_or_default();
+        let written =
+            cx.owned::<Secret>().apply(json!({ "metadata": { "name": &name }, "stringData": config.data })).await;
+        let mut seen = self.seen.lock();
+        seen.busy.remove(&name);
+        written?;
+        seen.states.insert(name, state);
+        let now = Instant::now();
+        let pause = seen.last.map_or(Duration::ZERO, |last| now.duration_since(last));
+        (seen.pause, seen.last) = (seen.pause.max(pause), Some(now));
+        if seen.workers.last() != Some(&self.replica) {
+            seen.workers.push(self.replica);
+        }
+        Ok(Action::await_change())
+    }
+}
+
+struct Replica {
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<Result<(), ManagerError>>,
+}
+
+async fn start(contest: &Contest, replica: &'static str, seen: &Arc<Mutex<Seen>>) -> Replica {
+    let seen = seen.clone();
+    let app = App::new("configs")
+        .controller_with(move |_env| std::future::ready(Ok(Configs { replica, seen: seen.clone() })));
+    let manager = app.manager(Faults::default().client(&contest.server)).await.unwrap();
+    let manager = manager.elect(config(replica)).unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    Replica { stop, running: tokio::spawn(manager.run(async move { drop(stopped.await) })) }
+}
+
+/// Changes one object after another until it is told to stop; returns what it wrote last to each.
+async fn change(api: Api<ConfigMap>, mut stopped: oneshot::Receiver<()>) -> BTreeMap<String, u64> {
+    let mut written = BTreeMap::new();
+    for number in 1_u64.. {
+        if stopped.try_recv().is_ok() {
+            break;
+        }
+        let name = format!("config-{}", number % N_OBJECTS);
+        let patch = json!({ "data": { "state": number.to_string() } });
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        written.insert(name, number);
+        tokio::time::sleep(BETWEEN_CHANGES).await;
+    }
+    written
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_replicas_are_replaced_under_load_and_no_key_is_lost_or_worked_on_twice_at_once() {
+    let contest = Contest::new();
+    let api: Api<ConfigMap> = Api::default_namespaced(contest.client.clone());
+    for number in 0..N_OBJECTS {
+        let metadata = ObjectMeta { name: Some(format!("config-{number}")), ..ObjectMeta::default() };
+        api.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
+    }
+    let seen: Arc<Mutex<Seen>> = Arc::default();
+    let mut old = Vec::new();
+    for replica in ["a-old", "b-old", "c-old"] {
+        old.push(start(&contest, replica, &seen).await);
+        seconds(1).await;
+    }
+    let (quiet, stopped) = oneshot::channel();
+    let changes = tokio::spawn(change(api, stopped));
+    seconds(1).await;
+    // Before the load there was nothing to do.
+    seen.lock().pause = Duration::ZERO;
+    seconds(1).await;
+    let mut new = Vec::new();
+    for (replica, old) in ["a-new", "b-new", "c-new"].into_iter().zip(old) {
+        // As a Deployment does it: the new one has to be ready before an old one goes.
+        new.push(start(&contest, replica, &seen).await);
+        seconds(1).await;
+        old.stop.send(()).unwrap();
+        old.running.await.unwrap().unwrap();
+        seconds(1).await;
+    }
+    quiet.send(()).unwrap();
+    let written = changes.await.unwrap();
+    seconds(2).await;
+    let seen = seen.lock();
+    assert!(written.values().max().unwrap() > &1_400, "the load was on all the time: {:?}", written.values().max());
+    assert_eq!(seen.twice, [""; 0]);
+    assert_eq!(seen.states, written, "the last state of every key was worked on");
+    assert!(seen.pause < Duration::from_secs(1), "nobody worked for {:?}", seen.pause);
+    assert!(seen.workers.len() >= 2 && seen.workers[0] == "a-old", "{:?}", seen.workers);
+    assert!(seen.workers.last().unwrap().ends_with("-new"), "{:?}", seen.workers);
+    drop(new);
+}

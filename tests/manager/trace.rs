@@ -1,0 +1,85 @@
+//! A reconcile is one trace: its requests and the lines that it logs name it.
+
+use std::{
+    io,
+    sync::{Arc as Shared, Mutex},
+};
+
+use kctl::{
+    kube::{Api, api::PostParams},
+    prelude::*,
+    trace::Trace,
+};
+use kctl_tests::{Asked, Fault, Faults};
+
+use crate::contest::{Contest, seconds};
+
+#[controller(owns = Secret(apply))]
+async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
+    tracing::info!(current = %Trace::current().unwrap(), "looked");
+    cx.owned::<Secret>().apply(serde_json::json!({ "metadata": { "name": config.metadata.name } })).await?;
+    Ok(Action::await_change())
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Lines(Shared<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The `traceparent` of all applied Secrets, and the lines that were logged.
+async fn run() -> (Vec<String>, String) {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    let _logged = tracing::subscriber::set_default(log);
+    let (contest, faults) = (Contest::new(), Faults::default());
+    let asked: Shared<Mutex<Vec<String>>> = Shared::default();
+    let noted = asked.clone();
+    faults.add(Fault::Delay(std::time::Duration::ZERO), move |asked: &Asked| {
+        if asked.method == "PATCH" {
+            noted.lock().unwrap().push(asked.trace.clone());
+        } else {
+            assert!(!asked.method.is_safe() || asked.trace.is_empty(), "lists and watches are of no reconcile");
+        }
+        false
+    });
+    for name in ["a", "b"] {
+        let mut object = ConfigMap::default();
+        object.metadata.name = Some(name.into());
+        Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
+    }
+    let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
+    tokio::spawn(manager.run(std::future::pending()));
+    seconds(1).await;
+    let asked = asked.lock().unwrap().clone();
+    let lines = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    (asked, lines)
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_and_log_lines_of_a_reconcile_name_its_trace() {
+    let (asked, lines) = run().await;
+    // The Secrets that come make the third and the fourth.
+    assert_eq!(asked.len(), 4, "{asked:?}");
+    assert_eq!(asked.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "each is a trace of its own");
+    let reconciles = [("a", "initial list"), ("a", "Secret changed"), ("b", "initial list"), ("b", "Secret changed")];
+    for (parent, (name, reason)) in asked.iter().zip(reconciles) {
+        let parts: Vec<&str> = parent.split('-').collect();
+        let [version, trace, span, flags] = parts[..] else { panic!("{parent}") };
+        assert_eq!((version, trace.len(), span.len(), flags), ("00", 32, 16, "00"), "{parent}");
+        let head =
+            format!("reconcile{{controller=\"configmap\" key=default/{name} reason={reason} trace_id={trace}}}: ");
+        let line = lines.lines().find(|line| line.contains(&head)).unwrap_or_else(|| panic!("no {head} in {lines}"));
+        assert!(line.contains(&format!("looked current={trace}")), "{line}");
+    }
+}
