@@ -61,4 +61,6 @@ mod guide {
     struct Permissions;
     #[doc = include_str!("../../guide/attributes.md")]
     struct Attributes;
+    #[doc = include_str!("../../guide/crds.md")]
+    struct Crds;
 }

@@ -1,24 +1,25 @@
 //! `ControllerSpec` → manifests: pure functions of the declaration, sorted and byte-stable.
 
+mod crd;
 mod deployment;
 mod descriptions;
 mod graph;
 mod manager;
 mod rbac;
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
+pub(crate) use crd::schema_of;
+pub use crd::{
+    APPLY_BYTES_MAX, Change, Checked, DefinitionError, KindSpec, Problem, breaking, check, crd_manifests, crds,
+    definitions,
+};
 pub use deployment::{deployment, metrics_service};
 pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
 pub use rbac::{
     Grant, On, Place, RbacOptions, Rule, grants, grants_of_rule, rbac, rbac_of, rules, user_roles, verbs_of,
 };
-
-use crate::{spec::ControllerSpec, worker::panic_text};
 
 /// A manifest with the file that it belongs into.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,59 +51,6 @@ pub enum Descriptions {
     Own,
     /// Everything.
     All,
-}
-
-/// Why a definition cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the definition of {kind}, the primary of {location}, cannot be made: {cause}; give each field one type in all variants"
-)]
-pub struct DefinitionError {
-    kind: String,
-    location: String,
-    cause: String,
-}
-
-/// kube panics where a schema contradicts itself.
-fn definition(spec: &ControllerSpec) -> Result<Option<CustomResourceDefinition>, DefinitionError> {
-    let Some(make) = spec.crd else { return Ok(None) };
-    std::panic::catch_unwind(make).map(Some).map_err(|panic| DefinitionError {
-        kind: spec.primary.kind.kind.clone(),
-        location: spec.location.clone(),
-        cause: panic_text(&*panic),
-    })
-}
-
-/// The definitions of all custom resources that the controllers reconcile, by name.
-///
-/// # Errors
-/// When a schema contradicts itself: two variants of an enum give one field two types.
-pub fn crds(
-    specs: &[ControllerSpec],
-    descriptions: Descriptions,
-) -> Result<Vec<CustomResourceDefinition>, DefinitionError> {
-    let mut crds = BTreeMap::new();
-    for spec in specs {
-        let Some(mut crd) = definition(spec)? else { continue };
-        if let (Descriptions::Own, Some(schema)) = (descriptions, spec.schema) {
-            descriptions::strip_built_in(&mut crd, &schema());
-        }
-        crds.insert(crd.metadata.name.clone(), crd);
-    }
-    Ok(crds.into_values().collect())
-}
-
-/// The definitions as files.
-///
-/// # Errors
-/// When a definition cannot be made, or cannot be written as YAML.
-pub fn crd_manifests(
-    specs: &[ControllerSpec],
-    descriptions: Descriptions,
-) -> Result<Vec<Manifest>, Box<dyn std::error::Error + Send + Sync>> {
-    let file = |crd: &CustomResourceDefinition| format!("crds/{}.{}.yaml", crd.spec.names.plural, crd.spec.group);
-    let crds = crds(specs, descriptions)?;
-    crds.iter().map(|crd| Ok(Manifest::new(file(crd), serde_json::to_value(crd)?)?)).collect()
 }
 
 /// Manifests as one YAML stream.

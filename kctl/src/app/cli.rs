@@ -228,7 +228,7 @@ pub(super) async fn main(app: App) -> Result<()> {
         Command::Dev(options) => super::dev::dev(app, options).await,
         Command::GenerateCrds { descriptions, out } => {
             let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
-            hand_out(&manifest::crd_manifests(&app.specs(), descriptions)?, &out)
+            hand_out(&manifest::crd_manifests(&app.kinds(), descriptions)?, &out)
         }
         Command::GenerateRbac { names, roles, deploy, out, diff } => {
             generate_rbac(app, names, roles, deploy, &out, diff).await
@@ -244,7 +244,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             let specs = app.specs();
             let names = names.of(&app);
             let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
-            let mut all = manifest::crd_manifests(&specs, Descriptions::Own)?;
+            let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
             all.extend(manifest::rbac(&specs, &names)?);
             all.extend(manifest::manager_rbac(&names, deploy.into())?);
             all.push(manifest::deployment(&names, deploy.into(), &image)?);

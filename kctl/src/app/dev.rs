@@ -117,7 +117,7 @@ async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) ->
     let grants = role.get(cluster).cloned().unwrap_or_default();
     let names = RbacOptions { name: app.name.clone(), namespace: "default".into(), ..RbacOptions::default() };
     let admin = Client::new(server.service(), "default");
-    files::install(&admin, &app.specs(), &grants, &names).await?;
+    files::install(&admin, &app.kinds(), &grants, &names).await?;
     let refusals = Refusals::beyond(grants);
     Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
 }

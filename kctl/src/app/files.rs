@@ -7,9 +7,8 @@ use std::{
 
 use http::{Method, Request};
 use kctl_runtime::{
-    manifest::{self, Descriptions, Grant, RbacOptions},
+    manifest::{self, Descriptions, Grant, KindSpec, RbacOptions},
     reconcile::{Error, Result, ResultExt},
-    spec::ControllerSpec,
 };
 use kube::Client;
 use serde::Deserialize;
@@ -24,12 +23,12 @@ pub(super) struct FromFile {
 /// Installs the definitions of an app's kinds, and its role.
 pub(crate) async fn install(
     client: &Client,
-    specs: &[ControllerSpec],
+    kinds: &[KindSpec],
     grants: &[Grant],
     options: &RbacOptions,
 ) -> Result<()> {
     let mut objects = Vec::new();
-    for crd in manifest::crds(specs, Descriptions::All)? {
+    for crd in manifest::definitions(kinds, Descriptions::All)? {
         objects.push(serde_json::to_value(crd)?);
     }
     objects.extend(manifest::rbac_of(grants, options)?.into_iter().map(|manifest| manifest.object));

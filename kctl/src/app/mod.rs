@@ -27,10 +27,11 @@ use kctl_runtime::manifest::{Grant, grants};
 use kctl_runtime::{
     key::Key,
     manager::{Clock, Manager, metrics::prometheus_client::registry::Registry},
+    manifest::KindSpec,
     reconcile::{Controller, Error, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
 };
-use kube::Client;
+use kube::{Client, CustomResourceExt};
 
 #[cfg(feature = "dev")]
 pub(crate) use dev::World;
@@ -74,6 +75,7 @@ pub struct Env {
 pub struct App {
     name: String,
     controllers: Vec<Registration>,
+    kinds: Vec<KindSpec>,
     clusters: Vec<(String, Connect)>,
     triggers: Triggers,
     streams: Vec<OpenStream>,
@@ -96,6 +98,7 @@ impl App {
         Self {
             name: name.into(),
             controllers: Vec::new(),
+            kinds: Vec::new(),
             clusters: Vec::new(),
             triggers: Triggers::default(),
             streams: Vec::new(),
@@ -131,6 +134,42 @@ impl App {
         self.triggers.declare(C::spec().name);
         self.controllers.push(Registration { spec: LazyLock::new(C::spec), start: Arc::new(start) });
         self
+    }
+
+    /// Adds the definition of a kind that no controller reconciles, or of another version of one: kinds of one group and name
+    /// are versions of one definition, of which one is stored.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[resource(group = "example.com", version = "v2", kind = "Web", namespaced)]
+    /// pub struct WebSpec {
+    ///     pub hosts: Vec<String>,
+    /// }
+    ///
+    /// mod v1 {
+    ///     use kctl::prelude::*;
+    ///
+    ///     #[resource(group = "example.com", version = "v1", kind = "Web", namespaced, storage = false, deprecated = "use v2")]
+    ///     pub struct WebSpec {
+    ///         pub hosts: Vec<String>,
+    ///     }
+    /// }
+    ///
+    /// let app = App::new("webs").kind::<Web>().kind::<v1::Web>();
+    /// let crds = kctl::manifest::definitions(&app.kinds(), kctl::manifest::Descriptions::Own).unwrap();
+    /// assert_eq!(crds[0].spec.versions.len(), 2);
+    /// ```
+    #[must_use]
+    pub fn kind<K: CustomResourceExt + schemars::JsonSchema>(mut self) -> Self {
+        self.kinds.push(KindSpec::of_type::<K>());
+        self
+    }
+
+    /// All kinds of which there are definitions: those that the controllers reconcile, and those of [`App::kind`].
+    pub fn kinds(&self) -> Vec<KindSpec> {
+        let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::of(&controller.spec));
+        reconciled.chain(self.kinds.iter().cloned()).collect()
     }
 
     /// Adds resource interpreters: one function with `#[interpreter(op = …)]`, or a tuple of such. `run` and `dev` serve them

@@ -82,7 +82,7 @@ impl Trial {
             grants.remove(index);
         }
         let options = RbacOptions { name: name.clone(), namespace: name.clone(), ..RbacOptions::default() };
-        app::install(&client, &app.specs(), &grants, &options).await?;
+        app::install(&client, &app.kinds(), &grants, &options).await?;
         wait_for_kinds(&client, app).await?;
 
         let user = format!("system:serviceaccount:{name}:{name}");

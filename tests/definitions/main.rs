@@ -1,0 +1,4 @@
+//! Definitions that are made from types: what they say, whether an API server takes them, and what a change breaks.
+
+mod markers;
+mod schemas;
