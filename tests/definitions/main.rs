@@ -1,4 +1,6 @@
 //! Definitions that are made from types: what they say, whether an API server takes them, and what a change breaks.
 
+mod compat;
 mod markers;
+mod mistakes;
 mod schemas;

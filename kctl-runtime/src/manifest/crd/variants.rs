@@ -48,6 +48,9 @@ fn walk(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Ve
             problems.push(problem(name, place, what, format!("write `#[kctl({mark} = {})]`", schema[key])));
         }
     }
+    if schema["prefixItems"].is_array() {
+        problems.push(problem(name, place, "the values of a tuple have no names, which a definition cannot say", "use a struct"));
+    }
     for key in ["oneOf", "anyOf"] {
         let is_either = schema["x-kubernetes-int-or-string"] == true;
         let Some(variants) = schema[key].as_array().filter(|_| !is_either) else { continue };
