@@ -14,7 +14,7 @@ pub use crd::{
     APPLY_BYTES_MAX, Change, Checked, DefinitionError, KindSpec, Problem, breaking, check, crd_manifests, crds,
     definitions,
 };
-pub use deployment::{deployment, metrics_service};
+pub use deployment::{deployment, disruption_budget, kustomization, metrics_service};
 pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
 pub use rbac::{

@@ -5,11 +5,16 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use k8s_openapi::jiff::SignedDuration;
 use kctl_runtime::{
-    manifest::{self, Descriptions, GraphFormat, Manifest, RbacOptions},
-    reconcile::{Error, Result, ResultExt},
+    manifest::{self, Descriptions, GraphFormat, RbacOptions},
+    reconcile::Result,
 };
 
-use super::{App, options::ManagerOptions, run};
+use super::{
+    App,
+    hand_out::{BreakingOptions, OutOptions, hand_out, refuse_breaking},
+    options::ManagerOptions,
+    run,
+};
 
 #[derive(Parser)]
 #[command(disable_help_subcommand = true)]
@@ -32,6 +37,8 @@ enum Command {
         descriptions: bool,
         #[command(flatten)]
         out: OutOptions,
+        #[command(flatten)]
+        breaking: BreakingOptions,
     },
     /// Print the service account, the roles and the bindings that the controllers need: exactly what they declare
     GenerateRbac {
@@ -60,6 +67,8 @@ enum Command {
         deploy: DeployOptions,
         #[command(flatten)]
         out: OutOptions,
+        #[command(flatten)]
+        breaking: BreakingOptions,
     },
     /// Print the kinds and controllers with what is between them, as a picture
     Graph {
@@ -132,17 +141,6 @@ impl From<DeployOptions> for manifest::ManagerOptions {
     fn from(options: DeployOptions) -> Self {
         Self { leader_elect: options.leader_elect, metrics: options.metrics }
     }
-}
-
-/// Where manifests go.
-#[derive(clap::Args)]
-struct OutOptions {
-    /// Write a file for each object into this folder instead of one stream
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Write nothing; fail when the files in the folder are not these
-    #[arg(long, requires = "out")]
-    check: bool,
 }
 
 /// Languages of pictures.
@@ -226,9 +224,11 @@ pub(super) async fn main(app: App) -> Result<()> {
         Command::Run(options) => run::run(app, *options).await,
         #[cfg(feature = "dev")]
         Command::Dev(options) => super::dev::dev(app, options).await,
-        Command::GenerateCrds { descriptions, out } => {
+        Command::GenerateCrds { descriptions, out, breaking } => {
             let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
-            hand_out(&manifest::crd_manifests(&app.kinds(), descriptions)?, &out)
+            let manifests = manifest::crd_manifests(&app.kinds(), descriptions)?;
+            refuse_breaking(&manifests, &out, &breaking)?;
+            hand_out(&manifests, &out)
         }
         Command::GenerateRbac { names, roles, deploy, out, diff } => {
             generate_rbac(app, names, roles, deploy, &out, diff).await
@@ -240,11 +240,13 @@ pub(super) async fn main(app: App) -> Result<()> {
             register,
             deploy,
             out,
+            breaking,
         } => {
             let specs = app.specs();
             let names = names.of(&app);
             let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
             let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
+            refuse_breaking(&all, &out, &breaking)?;
             all.extend(manifest::rbac(&specs, &names)?);
             all.extend(manifest::manager_rbac(&names, deploy.into())?);
             all.push(manifest::deployment(&names, deploy.into(), &image)?);
@@ -253,6 +255,10 @@ pub(super) async fn main(app: App) -> Result<()> {
             }
             #[cfg(feature = "webhook")]
             app.webhook_manifests(&names, &register, &mut all)?;
+            all.push(manifest::disruption_budget(&names)?);
+            if out.folder().is_some() {
+                all.push(manifest::kustomization(&all)?);
+            }
             hand_out(&all, &out)
         }
         Command::Graph { format } => {
@@ -302,31 +308,6 @@ async fn generate_rbac(
         manifests.extend(manifest::user_roles(&specs, &options)?);
     }
     hand_out(&manifests, out)
-}
-
-/// Prints manifests as one stream, writes them as files, or compares them with files.
-fn hand_out(manifests: &[Manifest], options: &OutOptions) -> Result<()> {
-    let Some(folder) = &options.out else { return print(&manifest::stream(manifests)) };
-    let mut different = Vec::new();
-    for manifest in manifests {
-        let file = folder.join(&manifest.file);
-        if options.check {
-            if !std::fs::read_to_string(&file).is_ok_and(|text| text == manifest.yaml) {
-                different.push(file.display().to_string());
-            }
-            continue;
-        }
-        std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(folder.display())?;
-        std::fs::write(&file, &manifest.yaml).context(file.display())?;
-        eprintln!("{}", file.display());
-    }
-    if different.is_empty() {
-        return Ok(());
-    }
-    Err(Error::from(format!(
-        "not what the declarations say: {}\nhelp: run the same without --check",
-        different.join(", ")
-    )))
 }
 
 /// Writes to standard output; a reader that went away is not an error of the program.

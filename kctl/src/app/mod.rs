@@ -6,6 +6,7 @@ mod dev;
 mod diff_cluster;
 #[cfg(feature = "dev")]
 mod files;
+mod hand_out;
 mod options;
 mod rbac_check;
 mod run;

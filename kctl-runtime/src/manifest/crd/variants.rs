@@ -49,7 +49,12 @@ fn walk(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Ve
         }
     }
     if schema["prefixItems"].is_array() {
-        problems.push(problem(name, place, "the values of a tuple have no names, which a definition cannot say", "use a struct"));
+        problems.push(problem(
+            name,
+            place,
+            "the values of a tuple have no names, which a definition cannot say",
+            "use a struct",
+        ));
     }
     for key in ["oneOf", "anyOf"] {
         let is_either = schema["x-kubernetes-int-or-string"] == true;
