@@ -33,18 +33,18 @@ pub(super) fn check(marks: &[(String, Json)], span: Span, errors: &mut Errors) {
         let (Some(low), Some(high)) = (number_of(marks, lower), number_of(marks, upper)) else { continue };
         if low > high || (or_equal && low >= high) {
             let what = format!("no value has `{lower} = {low}` and `{upper} = {high}`");
-            errors.push(&at, 41, &what, &format!("make `{upper}` the larger one, or leave one of them out"));
+            errors.push(&at, 87, &what, &format!("make `{upper}` the larger one, or leave one of them out"));
         }
     }
     let has = |name: &str| marks.iter().any(|(known, _)| known == name);
     for (one, other) in OPPOSITES {
         if has(one) && has(other) {
             let what = format!("`{one}` and `{other}` contradict each other");
-            errors.push(&at, 41, &what, &format!("write `{one}` or `{other}`"));
+            errors.push(&at, 87, &what, &format!("write `{one}` or `{other}`"));
         }
     }
     if number_of(marks, "multiple_of").is_some_and(|factor| factor <= 0.0) {
-        errors.push(&at, 41, "`multiple_of` must be more than 0", "write for example `multiple_of = 5`");
+        errors.push(&at, 87, "`multiple_of` must be more than 0", "write for example `multiple_of = 5`");
     }
     default_allowed(marks, &at, errors);
 }
@@ -58,7 +58,7 @@ fn default_allowed(marks: &[(String, Json)], at: &Ident, errors: &mut Errors) {
     {
         errors.push(
             at,
-            42,
+            88,
             "the default is not one of the allowed values",
             "add it to `allowed(…)`, or write another one",
         );
@@ -73,7 +73,7 @@ fn default_allowed(marks: &[(String, Json)], at: &Ident, errors: &mut Errors) {
         let help = "write a default between the bounds";
         errors.push(
             at,
-            42,
+            88,
             &format!("the default {digits} is {} its bound", if low { "below" } else { "above" }),
             help,
         );

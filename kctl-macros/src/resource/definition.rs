@@ -42,14 +42,14 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
             fields.push((text, value));
         } else {
             let help = "its options are service, namespace, path, port, url";
-            errors.push(&name, 32, &format!("`conversion` has no option `{text}`"), help);
+            errors.push(&name, 80, &format!("`conversion` has no option `{text}`"), help);
         }
         comma(&content)?;
     }
     let has = |name: &str| fields.iter().any(|(known, _)| known == name);
     if !has("url") && !(has("service") && has("namespace")) {
         let help = "write `conversion(service = \"webs-webhook\", namespace = \"webs\")`";
-        errors.push(word, 43, "who converts? a service and its namespace, or a url, are missing", help);
+        errors.push(word, 89, "who converts? a service and its namespace, or a url, are missing", help);
     }
     Ok(Json::Object(fields))
 }

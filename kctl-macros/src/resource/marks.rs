@@ -149,7 +149,7 @@ pub(super) fn list(input: ParseStream, errors: &mut Errors) -> syn::Result<Vec<(
         if let Some(value) = one(&name, &text, input, errors)? {
             let is_repeatable = matches!(form(&text), Some(Form::Rule | Form::Names));
             if !is_repeatable && marks.iter().any(|(known, _)| *known == text) {
-                errors.push(&name, 33, &format!("`{text}` is said twice"), &format!("write `{text}` once"));
+                errors.push(&name, 81, &format!("`{text}` is said twice"), &format!("write `{text}` once"));
             }
             marks.push((text, value));
         }
@@ -237,7 +237,7 @@ fn unknown(name: &Ident, text: &str, errors: &mut Errors) {
         ("validation" | "cel", _) => "write `rule(\"self.min <= self.max\", message = \"…\")`".into(),
         _ => format!("the marks are {}", known.join(", ")),
     };
-    errors.push(name, 32, &format!("`#[kctl(…)]` has no mark `{text}`"), &help);
+    errors.push(name, 80, &format!("`#[kctl(…)]` has no mark `{text}`"), &help);
 }
 
 /// Goes to the next comma.
@@ -253,7 +253,7 @@ fn number(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> 
     if matches!(value, Json::Number(_)) {
         return Ok(Some(value));
     }
-    errors.push(name, 35, &format!("`{text}` is a number"), &format!("write `{text} = 1`"));
+    errors.push(name, 82, &format!("`{text}` is a number"), &format!("write `{text} = 1`"));
     Ok(None)
 }
 
@@ -264,14 +264,14 @@ fn count(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
     {
         return Ok(Some(value));
     }
-    errors.push(name, 35, &format!("`{text}` is how many: 0 or more"), &format!("write `{text} = 1`"));
+    errors.push(name, 82, &format!("`{text}` is how many: 0 or more"), &format!("write `{text} = 1`"));
     Ok(None)
 }
 
 fn word(name: &str, text: &LitStr, errors: &mut Errors) -> Option<Json> {
     if name == "type_" && !TYPES.contains(&text.value().as_str()) {
         let help = format!("write one of {}", TYPES.join(", "));
-        errors.push(text, 36, &format!("`{}` is no type of a schema", text.value()), &help);
+        errors.push(text, 83, &format!("`{}` is no type of a schema", text.value()), &help);
         return None;
     }
     Some(Json::Text(text.value()))
@@ -283,17 +283,17 @@ fn values(input: ParseStream, name: &Ident, text: &str, errors: &mut Errors) -> 
         let span = input.span();
         let value: Json = input.parse()?;
         if all.contains(&value) {
-            let what = format!("`{text}` names a value twice\nhelp: write each value once\ncode: K0033");
+            let what = format!("`{text}` names a value twice\nhelp: write each value once\ncode: K0081");
             errors.add(Error::new(span, what));
         }
         all.push(value);
         comma(input)?;
     }
     if all.is_empty() {
-        errors.push(name, 37, &format!("`{text}` names nothing"), &format!("write `{text}(\"a\", \"b\")`"));
+        errors.push(name, 84, &format!("`{text}` names nothing"), &format!("write `{text}(\"a\", \"b\")`"));
     }
     if form(text) == Some(Form::Names) && all.iter().any(|name| !matches!(name, Json::Text(_))) {
-        errors.push(name, 37, &format!("`{text}` names fields"), "write their names as in JSON, in quotes");
+        errors.push(name, 84, &format!("`{text}` names fields"), "write their names as in JSON, in quotes");
     }
     Ok(all)
 }
@@ -304,7 +304,7 @@ fn choice(word: &Ident, known: &[&str], errors: &mut Errors) -> Option<Json> {
         return Some(Json::Text(text));
     }
     let quoted: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
-    errors.push(word, 36, &format!("`{text}` is not one of {}", quoted.join(", ")), &format!("write {}", quoted[0]));
+    errors.push(word, 83, &format!("`{text}` is not one of {}", quoted.join(", ")), &format!("write {}", quoted[0]));
     None
 }
 
@@ -317,7 +317,7 @@ fn list_type(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json
     }
     if !input.peek(syn::token::Paren) {
         let help = "write the fields that tell items apart: `list = map(\"name\")`";
-        errors.push(&word, 38, "a list that is a map needs its keys", help);
+        errors.push(&word, 85, "a list that is a map needs its keys", help);
         return Ok(None);
     }
     let content;
@@ -329,7 +329,7 @@ fn list_type(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json
     }
     if keys.is_empty() {
         let help = "write the fields that tell items apart: `list = map(\"name\")`";
-        errors.push(&word, 38, "a list that is a map needs its keys", help);
+        errors.push(&word, 85, "a list that is a map needs its keys", help);
         return Ok(None);
     }
     Ok(Some(Json::List(keys)))
@@ -363,7 +363,7 @@ fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
             _ => {
                 let known = ["message", "message_expression", "reason", "field_path", "optional_old_self"];
                 let help = nearest(&text, &known).map_or_else(|| known.join(", "), |near| format!("write `{near}`"));
-                errors.push(&name, 32, &format!("a rule has no option `{text}`"), &help);
+                errors.push(&name, 80, &format!("a rule has no option `{text}`"), &help);
                 skip(input)?;
             }
         }
@@ -372,7 +372,7 @@ fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
     if source.value().trim().is_empty() {
         errors.push(
             &source,
-            39,
+            86,
             "a rule without an expression",
             "write what must hold: `rule(\"self.min <= self.max\")`",
         );
@@ -392,7 +392,7 @@ fn docs(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
         } else {
             errors.push(
                 &name,
-                32,
+                80,
                 &format!("`docs` has no option `{text}`"),
                 "write `docs(url = \"https://…\", description = \"…\")`",
             );
