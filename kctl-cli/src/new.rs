@@ -1,18 +1,24 @@
 //! `kctl new`: a project with one kind, its controller, a test and a sample, which runs as it is.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use clap::Args;
 
 use crate::Failure;
 
 /// What the project is made of: the file, and its text with `{{…}}` where the user's names go.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 9] = [
     ("Cargo.toml", include_str!("../templates/Cargo.toml.tpl")),
     ("src/main.rs", include_str!("../templates/main.rs.tpl")),
     ("sample.yaml", include_str!("../templates/sample.yaml.tpl")),
     ("clippy.toml", include_str!("../templates/clippy.toml.tpl")),
     ("README.md", include_str!("../templates/README.md.tpl")),
+    ("Dockerfile", include_str!("../templates/dockerfile.tpl")),
+    (".dockerignore", include_str!("../templates/dockerignore.tpl")),
+    (".github/workflows/ci.yml", include_str!("../templates/ci.yml.tpl")),
     (".gitignore", include_str!("../templates/gitignore.tpl")),
 ];
 
@@ -62,9 +68,16 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     for (file, text) in texts {
         write(&folder.join(file), &text)?;
     }
+    format(folder);
     let name = &options.name;
     eprintln!("{name} is ready. Watch it work: cd {name} && cargo run -- dev -f sample.yaml --until-idle");
     Ok(())
+}
+
+/// Names have lengths, and so do lines. Without rustfmt they stay as they are, which compiles as well.
+fn format(folder: &Path) {
+    let main = folder.join("src/main.rs");
+    let _missing = Command::new("rustfmt").args(["--edition", "2024"]).arg(main).stderr(Stdio::null()).status();
 }
 
 fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
@@ -112,9 +125,9 @@ fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
         None => Some(checkout).filter(|folder| folder.join("Cargo.toml").is_file()),
     };
     match (folder, path) {
-        (_, Some(path)) => Ok(format!("{{ path = {:?} }}", path.display().to_string())),
+        (_, Some(path)) => Ok(format!("path = {:?}", path.display().to_string())),
         (Some(folder), None) => Err(NewFailure::NoKctl(folder.into())),
-        (None, None) => Ok(format!("{:?}", env!("CARGO_PKG_VERSION"))),
+        (None, None) => Ok(format!("version = {:?}", env!("CARGO_PKG_VERSION"))),
     }
 }
 

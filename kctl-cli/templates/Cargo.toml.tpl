@@ -5,8 +5,13 @@ version = "0.1.0"
 edition = "2024"
 publish = false
 
+[features]
+default = ["dev"]
+# `dev` and the tests: an API server inside of the program. Release builds leave it out.
+dev = ["kctl/dev"]
+
 [dependencies]
-kctl = {{kctl}}
+kctl = { {{kctl}}, default-features = false, features = ["v1_37"] }
 tokio = { version = "1", features = ["rt-multi-thread", "macros"] }
 
 [dev-dependencies]

@@ -10,8 +10,14 @@ Run its tests:
 
     cargo test
 
-On a cluster:
+As a program on this machine, against the cluster of your kubeconfig:
 
     cargo run -- generate-crds | kubectl apply -f -
     kubectl apply -f sample.yaml
     cargo run -- run
+
+In the cluster, with exactly the permissions that the controller declares:
+
+    docker build -t registry.example.com/{{name}}:1 . && docker push registry.example.com/{{name}}:1
+    cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy
+    kubectl apply -k deploy

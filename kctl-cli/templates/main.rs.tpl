@@ -4,7 +4,8 @@ use kctl::prelude::*;
 /// What is wanted.
 #[resource(group = "{{group}}", version = "v1alpha1", kind = "{{kind}}", namespaced, status = "{{kind}}Status")]
 pub struct {{kind}}Spec {
-    /// What the `ConfigMap` says.
+    /// What the `ConfigMap` says; without a message there is none.
+    #[serde(default)]
     pub message: String,
 }
 
@@ -18,14 +19,15 @@ pub struct {{kind}}Status {
 }
 
 /// Keeps a `ConfigMap` with the message of every `{{kind}}`. What it may do is what it declares: the role is printed from here.
-#[controller(owns = ConfigMap)]
+#[controller(owns = ConfigMap(apply, delete))]
 async fn {{function}}(object: Arc<{{kind}}>, cx: Context<{{function}}>) -> Result<Action> {
     let config = ConfigMap {
         metadata: ObjectMeta { name: Some(object.name_any()), ..ObjectMeta::default() },
         data: Some([("message".into(), object.spec.message.clone())].into()),
         ..ConfigMap::default()
     };
-    cx.owned::<ConfigMap>().converge([config]).await?;
+    let wanted = (!object.spec.message.is_empty()).then_some(config);
+    cx.owned::<ConfigMap>().converge(wanted).await?;
     let config_map = object.name_any();
     cx.patch_status({{kind}}Status { observed_generation: object.metadata.generation, config_map }).await?;
     Ok(Action::await_change())
@@ -47,29 +49,52 @@ mod tests {
             Api,
             api::{Patch, PatchParams, PostParams},
         },
-        testing::TestServer,
+        testing::{TestServer, Trial},
     };
 
     use super::*;
 
-    /// What the `ConfigMap` says.
-    async fn message(server: &TestServer) -> Option<String> {
-        let config = Api::<ConfigMap>::default_namespaced(server.client()).get("sample").await.unwrap();
-        config.data?.get("message").cloned()
+    async fn create(objects: &Api<{{kind}}>, message: &str) -> kctl::Result<()> {
+        let sample = {{kind}}::new("sample", {{kind}}Spec { message: message.into() });
+        objects.create(&PostParams::default(), &sample).await?;
+        Ok(())
+    }
+
+    async fn change(objects: &Api<{{kind}}>, message: &str) -> kctl::Result<()> {
+        let change = Patch::Merge(kctl::json!({ "spec": { "message": message } }));
+        objects.patch("sample", &PatchParams::default(), &change).await?;
+        Ok(())
+    }
+
+    /// What the `ConfigMap` says; nothing when there is none.
+    async fn said(configs: &Api<ConfigMap>) -> kctl::Result<String> {
+        let config = configs.get_opt("sample").await?;
+        Ok(config.and_then(|config| config.data?.remove("message")).unwrap_or_default())
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_config_map_follows_the_message() {
         let server = TestServer::start(app()).await.unwrap();
-        let objects = Api::<{{kind}}>::default_namespaced(server.client());
-        let sample = {{kind}}::new("sample", {{kind}}Spec { message: "hello".into() });
-        objects.create(&PostParams::default(), &sample).await.unwrap();
+        let (objects, configs) = (Api::default_namespaced(server.client()), Api::default_namespaced(server.client()));
+        create(&objects, "hello").await.unwrap();
         server.idle().await.unwrap();
-        assert_eq!(message(&server).await.as_deref(), Some("hello"));
+        assert_eq!(said(&configs).await.unwrap(), "hello");
 
-        let change = Patch::Merge(kctl::json!({ "spec": { "message": "good bye" } }));
-        objects.patch("sample", &PatchParams::default(), &change).await.unwrap();
-        server.idle().await.unwrap();
-        assert_eq!(message(&server).await.as_deref(), Some("good bye"));
+        for message in ["good bye", ""] {
+            change(&objects, message).await.unwrap();
+            server.idle().await.unwrap();
+            assert_eq!(said(&configs).await.unwrap(), message);
+        }
     }
+
+    /// Everything that the controller may do: a permission that is not used here is reported.
+    async fn everything(trial: &Trial) -> kctl::Result<()> {
+        let objects = Api::default_namespaced(trial.client());
+        create(&objects, "hello").await?;
+        trial.idle().await?;
+        change(&objects, "").await?;
+        trial.idle().await
+    }
+
+    kctl::role_tests!(app, everything);
 }

@@ -17,7 +17,7 @@ pub use crate::{
     owns_nothing,
     reconcile::{
         Action, Allows, Caches, Context, Controller, Declares, DeclaresFinalizer, Finalize, FinalizeFn,
-        FunctionController, ReadsLive, Reconcile, Result, Writes, verb,
+        FunctionController, ReadsLive, Reconcile, Result, Writes, WritesStatus, verb,
     },
     spec::{ControllerSpec, Relation, SpecBuilder},
     spec_of, writes_nothing,

@@ -37,9 +37,93 @@ pub use app::App;
 pub use k8s_openapi as k8s;
 #[cfg(feature = "dev")]
 pub use kctl_apiserver as apiserver;
+/// The function's name is also that of the controller's type. What it declares is what it caches, what calls it, and all that
+/// it may do: [the options](https://github.com/kctl-rs/kctl/blob/main/guide/attributes.md).
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// Keeps one pod for each config map with the label `run`.
+/// #[controller(owns = Pod(create, delete), primary(selector = "run"))]
+/// async fn runner(config: Arc<ConfigMap>, cx: Context<runner>) -> Result<Action> {
+///     let pods = cx.owned::<Pod>();
+///     if pods.is_empty() {
+///         pods.create(kctl::from_json(kctl::json!({
+///             "metadata": { "generateName": format!("{}-", config.name_any()) },
+///             "spec": { "containers": [{ "name": "main", "image": config.data.as_ref().and_then(|data| data.get("image")) }] },
+///         }))?).await?;
+///     }
+///     for surplus in pods.iter().skip(1) {
+///         pods.delete(&surplus).await?;
+///     }
+///     Ok(Action::await_change())
+/// }
+///
+/// let app = App::new("runner").controller::<runner>();
+/// ```
+#[doc(inline)]
+pub use kctl_macros::controller;
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// How many replicas a Deployment wants, and what one of them needs.
+/// #[interpreter(op = InterpretReplica)]
+/// fn replicas(deployment: &Deployment) -> Result<Replicas> {
+///     Ok(Replicas { replicas: deployment.spec.replicas.unwrap_or(1), ..Replicas::default() })
+/// }
+///
+/// let wanted = replicas(&kctl::from_yaml("{spec: {replicas: 3, selector: {}, template: {}}}").unwrap()).unwrap();
+/// assert_eq!(wanted.replicas, 3);
+/// ```
 #[cfg(feature = "interpreter")]
+#[doc(inline)]
 pub use kctl_macros::interpreter;
-pub use kctl_macros::{controller, resource, schema};
+/// ```
+/// use kctl::prelude::*;
+///
+/// #[resource(
+///     group = "example.com", version = "v1", kind = "Website", namespaced, shortname = "web", status = "WebsiteStatus",
+///     printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas")
+/// )]
+/// pub struct WebsiteSpec {
+///     /// What is shown.
+///     pub image: String,
+///     /// One, if nothing is said.
+///     #[serde(default = "one")]
+///     pub replicas: i32,
+/// }
+///
+/// #[schema]
+/// pub struct WebsiteStatus {
+///     pub ready_replicas: i32,
+/// }
+///
+/// fn one() -> i32 {
+///     1
+/// }
+///
+/// let website = Website::new("web", WebsiteSpec { image: "nginx".into(), replicas: 2 });
+/// assert_eq!(kctl::json!(website.spec)["replicas"], 2);
+/// ```
+#[doc(inline)]
+pub use kctl_macros::resource;
+/// Fields are camelCase on the wire, also those of variants, unless `#[serde(…)]` says otherwise.
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// #[schema]
+/// #[derive(PartialEq)]
+/// pub enum Strategy {
+///     Recreate,
+///     RollingUpdate { max_surge: i32 },
+/// }
+///
+/// let strategy = kctl::json!(Strategy::RollingUpdate { max_surge: 1 });
+/// assert_eq!(strategy, kctl::json!({ "RollingUpdate": { "maxSurge": 1 } }));
+/// ```
+#[doc(inline)]
+pub use kctl_macros::schema;
 #[doc(hidden)]
 pub use kctl_runtime::__private;
 pub use kctl_runtime::manager::metrics::prometheus_client::metrics;

@@ -21,7 +21,6 @@ pub use kctl_interpreter::{
 };
 #[cfg(feature = "interpreter")]
 pub use kctl_macros::interpreter;
-pub use kctl_macros::{controller, resource, schema};
 pub use kctl_runtime::{
     effect::{
         ApiError,
@@ -29,11 +28,50 @@ pub use kctl_runtime::{
     },
     handler::predicate::{annotations_changed, generation_changed, labels_changed},
     key::Key,
-    reconcile::{
-        Action, Conditions, Context, Creates, Deletes, Finalize, Owned, Owns, Patches, Reads, Reconcile, Result,
-        ResultExt,
-    },
+    reconcile::{Action, Conditions, Context, Creates, Deletes, Owned, Owns, Patches, Reads, Result, ResultExt},
     store::{Change, Store},
 };
 
-pub use crate::App;
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// Gives a bucket outside of the cluster to each claim, and takes it away with it.
+/// #[controller(of = ConfigMap, finalizer = "example.com/bucket")]
+/// struct Buckets {}
+///
+/// impl Reconcile for Buckets {
+///     async fn reconcile(&self, claim: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+///         println!("bucket {} is there", claim.name_any());
+///         Ok(Action::requeue(Duration::from_secs(600)))
+///     }
+/// }
+///
+/// impl Finalize for Buckets {
+///     async fn finalize(&self, claim: Arc<ConfigMap>, _cx: Context<Self>) -> Result<()> {
+///         println!("bucket {} is gone", claim.name_any());
+///         Ok(()) // now the finalizer goes
+///     }
+/// }
+/// ```
+#[doc(inline)]
+pub use kctl_runtime::reconcile::Finalize;
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// Counts; the function form has no state of its own.
+/// #[controller(of = ConfigMap)]
+/// struct Counter {
+///     seen: std::sync::atomic::AtomicU64,
+/// }
+///
+/// impl Reconcile for Counter {
+///     async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+///         self.seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+///         Ok(Action::await_change())
+///     }
+/// }
+/// ```
+#[doc(inline)]
+pub use kctl_runtime::reconcile::Reconcile;
+
+pub use crate::{App, controller, resource, schema};

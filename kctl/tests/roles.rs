@@ -25,6 +25,8 @@ macro_rules! idle {
 idle! {
     plain: ConfigMap, ();
     custom: Box, ();
+    only_read: Box, (primary(read_only),);
+    blocking: Box, (owns = Pod(create, block_owner_deletion), namespaces = ["a"], primary(read_only),);
     finalizing_in_a: ConfigMap, (primary(patch), namespaces = ["a"],);
     live: ConfigMap, (reads = Secret(live),);
     live_in_cluster: ConfigMap, (reads = Secret(live(cluster)), namespaces = ["a"],);
@@ -102,6 +104,11 @@ fn rules_are_the_least_that_a_declaration_needs() {
     let cases: Vec<(Vec<ControllerSpec>, &[&str])> = vec![
         (vec![spec::<plain>()], &[OWN]),
         (vec![spec::<custom>()], &["*: [x.io] boxes: list,watch", "*: [x.io] boxes/status: patch"]),
+        (vec![spec::<only_read>()], &["*: [x.io] boxes: list,watch"]),
+        (
+            vec![spec::<blocking>()],
+            &["a: [] pods: create,list,watch", "a: [x.io] boxes: list,watch", "a: [x.io] boxes/finalizers: update"],
+        ),
         (vec![spec::<finalizing_in_a>()], &["a: [] configmaps: list,patch,watch"]),
         (vec![spec::<live>()], &[OWN, "*: [] secrets: get"]),
         (vec![spec::<live_in_cluster>()], &["*: [] secrets: get", "a: [] configmaps: list,watch"]),

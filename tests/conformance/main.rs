@@ -31,7 +31,7 @@ macro_rules! topics {
 }
 
 topics! {
-    apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lifecycles, lists_and_pages,
+    access, apply, create, custom, definitions, delete_and_gc, discovery, kubectl, leader_election, lifecycles, lists_and_pages,
     namespaces, options, patch, selectors, services_and_storage, subresources, tables, update, validation_config,
     validation_workloads, versions, watch,
 }

@@ -28,6 +28,9 @@ const _: () = {
         is_reconcile::<Configs>();
     };
     pub struct __Grant;
+    impl __p::WritesStatus for Configs {
+        const SEAL: __p::Seal = __p::Seal;
+    }
     impl __p::Caches<__Primary> for Configs {
         const SEAL: __p::Seal = __p::Seal;
     }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use crate::tidy::sources;
 
 const TABLE: &str = include_str!("BEHAVIOURS.md");
+const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
 /// The words between backticks.
 fn quoted(row: &str) -> impl Iterator<Item = &str> {
@@ -50,20 +51,34 @@ fn every_behaviour_has_one_row_and_every_row_a_test_or_a_reason() {
     assert_eq!(rows.len(), expected.len(), "no other rows");
 }
 
-#[test]
-fn every_test_of_the_table_exists() {
-    let places = ["kctl-runtime/src", "kctl-runtime/tests", "tests/loop"];
+/// How many tests a text names; each of them exists.
+fn check_tests_of(text: &str) -> usize {
+    let places = ["kctl-runtime/src", "kctl-runtime/tests", "tests/loop", "tests/manager"];
     let files: Vec<(String, String)> = places.into_iter().flat_map(sources).collect();
-    let mut n_tests = 0;
-    for word in TABLE.lines().flat_map(quoted) {
-        if is_ui(word) {
-            assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(word).exists(), "there is no {word}");
-        }
-        let Some((file, name)) = test_of(word) else { continue };
-        n_tests += 1;
+    let named: Vec<_> = text.lines().flat_map(quoted).filter_map(test_of).collect();
+    for (file, name) in &named {
         let ends = [format!("/{file}.rs"), format!("/{file}/tests.rs")];
         let mut texts = files.iter().filter(|(path, _)| ends.iter().any(|end| path.ends_with(end)));
-        assert!(texts.any(|(_, text)| text.contains(&format!("fn {name}("))), "there is no test `{word}`");
+        assert!(texts.any(|(_, text)| text.contains(&format!("fn {name}("))), "there is no test `{file}::{name}`");
     }
+    named.len()
+}
+
+#[test]
+fn every_test_of_the_table_exists() {
+    for word in TABLE.lines().flat_map(quoted).filter(|word| is_ui(word)) {
+        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(word).exists(), "there is no {word}");
+    }
+    let n_tests = check_tests_of(TABLE);
     assert!(n_tests > 150, "{n_tests} tests");
+}
+
+#[test]
+fn every_invariant_but_the_one_of_a_signature_names_tests_that_exist() {
+    let (_, after) = ARCHITECTURE.split_once("## Invariants").unwrap();
+    let rows: Vec<_> = after.lines().skip(4).map_while(|line| line.strip_prefix("| ")).collect();
+    assert_eq!(rows.len(), 11, "{rows:?}");
+    for row in rows {
+        assert!(check_tests_of(row) > 0 || row.contains("| the signature |"), "{row}");
+    }
 }

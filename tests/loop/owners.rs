@@ -6,7 +6,7 @@ use kctl::{
     handler,
     k8s::apimachinery::pkg::apis::meta::v1::OwnerReference,
     key::ObjectKey,
-    kube::api::{Patch, PatchParams},
+    kube::api::{ListParams, Patch, PatchParams},
     object::{Kind, Stored},
     prelude::*,
     queue::{QueueConfig, WorkQueue},
@@ -17,7 +17,7 @@ use kctl::{
 use crate::{
     rich::{Deployments, controlled_by, deployments},
     script::object,
-    world::{Log, World, app, seconds},
+    world::{Log, World, app, pod, seconds},
 };
 
 /// Logs each reconcile with the pods that the deployment owns.
@@ -205,4 +205,48 @@ async fn objects_of_the_first_list_wait_behind_what_comes_later_and_what_did_not
     let keys = [take().await.0, take().await.0, take().await.0];
     assert_eq!(keys, ["a", "b", "c"]);
     assert!(store.get(&ObjectKey::new(Some("default"), "a")).is_none());
+}
+
+/// Owns pods that a foreground deletion waits for; it makes one in each way.
+#[controller(owns = Pod(block_owner_deletion))]
+async fn blocking(_deployment: Arc<Deployment>, cx: Context<blocking>) -> Result<Action> {
+    let pods = cx.owned::<Pod>();
+    if pods.is_empty() {
+        pods.create(pod("created")).await?;
+        pods.apply(kctl::json!({ "metadata": { "name": "applied" }, "spec": pod("applied").spec })).await?;
+        let orphan = cx.store::<Pod>().get(&Key::namespaced("default", "orphan")).ok_or("no orphan")?;
+        cx.adopt(&*orphan).await?;
+    }
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_references_block_the_deletion_of_their_owner_where_it_is_declared() {
+    for declared in [true, false] {
+        let mut world = World::new();
+        world.create_deployment("a").await;
+        world.create_pod_of("orphan", &[]).await;
+        world.run(if declared { app().controller::<blocking>() } else { creating() }).await;
+        seconds(5).await;
+        for pod in world.pods().list(&ListParams::default()).await.unwrap() {
+            let blocks: Vec<_> = pod.owner_references().iter().map(|owner| owner.block_owner_deletion).collect();
+            let expected: &[_] = match (declared, pod.name_any().as_str()) {
+                (true, _) => &[Some(true)],
+                (false, "orphan") => &[],
+                (false, _) => &[None],
+            };
+            assert_eq!(blocks, expected, "{}", pod.name_any());
+        }
+    }
+}
+
+/// Owns pods as usual.
+fn creating() -> App {
+    deployments(app(), |_deployment, cx| async move {
+        let pods = cx.owned::<Pod>();
+        if pods.is_empty() {
+            pods.create(pod("created")).await?;
+        }
+        Ok(Action::await_change())
+    })
 }

@@ -31,10 +31,25 @@ impl User {
 }
 
 impl User {
+    /// Groups alone are nobody.
+    fn unless_named_for(self, headers: &HeaderMap) -> Result<Self, Refusal> {
+        let groups: Vec<_> =
+            headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok()).collect();
+        if groups.is_empty() {
+            return Ok(self);
+        }
+        let groups: Vec<_> = groups.iter().map(|group| format!("{group:?}")).collect();
+        Err(Refusal::bad_request(format!(
+            "requested &user.DefaultInfo{{Name:\"\", UID:\"\", Groups:[]string{{{}}}, Extra:map[string][]string(nil)}} without \
+             impersonating a user name",
+            groups.join(", ")
+        )))
+    }
+
     /// Whom the request is sent for (`Impersonate-User`, `Impersonate-Group`): an administrator may be anybody.
     pub(crate) fn or_impersonated(self, headers: &HeaderMap) -> Result<Self, Refusal> {
         let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
-        let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(self) };
+        let Some(name) = headers.get("impersonate-user").map(text) else { return self.unless_named_for(headers) };
         if !self.groups.iter().any(|group| group == "system:masters") {
             let users = crate::status::GroupResource::new("", "users");
             let why = format!(

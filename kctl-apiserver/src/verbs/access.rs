@@ -20,6 +20,15 @@ pub(crate) struct Attributes<'a> {
 }
 
 pub(super) fn authorize(state: &State, call: &Call) -> Result<(), Refusal> {
+    authorize_to(call.verb.name(), state, call)
+}
+
+/// Whoever applies or updates an object that is not there creates it (upstream, `endpoints/handlers/patch.go` and `update.go`).
+pub(super) fn authorize_creation(state: &State, call: &Call) -> Result<(), Refusal> {
+    authorize_to("create", state, call)
+}
+
+fn authorize_to(verb: &str, state: &State, call: &Call) -> Result<(), Refusal> {
     // A list or a watch of one object by its name may be allowed by a rule about that name (upstream,
     // `endpoints/request/requestinfo.go`).
     let selected = match call.verb {
@@ -27,7 +36,7 @@ pub(super) fn authorize(state: &State, call: &Call) -> Result<(), Refusal> {
         _ => None,
     };
     let attributes = Attributes {
-        verb: call.verb.name(),
+        verb,
         group: &call.resource.of.group,
         resource: &call.resource.of.resource,
         subresource: &call.subresource,

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, admission, body, judge, ownership, strategy};
+use super::{Answer, admission, body, escalation, judge, ownership, strategy};
 use crate::{
     admit, apply, crd,
     request::Call,
@@ -68,6 +68,7 @@ pub(super) fn store(
 ) -> Result<std::sync::Arc<Value>, Refusal> {
     let resource = &call.resource;
     set_namespace(call, &mut object)?;
+    escalation::check(state, call, &object)?;
     check_namespace(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
     let version = object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
     if version.is_some_and(|version| version > 0) {

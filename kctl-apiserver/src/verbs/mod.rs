@@ -5,6 +5,7 @@ mod admission;
 mod body;
 mod create;
 mod delete;
+mod escalation;
 mod evict;
 mod judge;
 mod list;

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, body, create, update};
+use super::{Answer, access, body, create, update};
 use crate::{
     apply, decode,
     patch::{go_text, json::JsonPatchError, json_patch},
@@ -123,6 +123,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         if let Some(meta) = new["metadata"].as_object_mut() {
             meta.remove("resourceVersion");
         }
+        access::authorize_creation(state, call)?;
         let created = create::store(state, call, new, |_, _, object| {
             object["metadata"]["managedFields"] = managed_fields;
             Ok(())

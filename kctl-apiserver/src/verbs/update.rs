@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, admission, body, create::Writing, judge, strategy};
+use super::{Answer, access, admission, body, create::Writing, escalation, judge, strategy};
 use crate::{
     admit, apply, crd,
     request::{Call, Verb},
@@ -35,6 +35,7 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         if !(CREATED_BY_UPDATE.contains(&(of.group.as_str(), of.resource.as_str())) && call.subresource.is_empty()) {
             return Err(Refusal::not_found(of, &call.name));
         }
+        access::authorize_creation(state, call)?;
         let created = super::create::store(state, call, new, super::create::own_all)?;
         return Ok(Answer::created(created).with_warnings(warnings));
     };
@@ -110,6 +111,7 @@ pub(super) fn write(
         let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
         return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
     }
+    escalation::check(state, call, &new)?;
     let causes = judge::changes_of_metadata(call, old, &new);
     strategy::prepare_update(resource, &call.subresource, old, &mut new);
     match resource.schema() {

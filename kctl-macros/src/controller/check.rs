@@ -20,6 +20,8 @@ pub(super) struct Model {
     pub(super) krate: TokenStream,
     pub(super) primary: Type,
     pub(super) primary_verbs: Vec<Ident>,
+    /// `primary(read_only)`.
+    pub(super) read_only: bool,
     /// Calls on the builder, in order.
     pub(super) calls: Vec<TokenStream>,
     pub(super) relations: Vec<Relation>,
@@ -95,6 +97,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         krate,
         primary,
         primary_verbs: Vec::new(),
+        read_only: false,
         calls: Vec::new(),
         relations: Vec::new(),
         finalizer: None,

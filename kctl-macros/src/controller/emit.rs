@@ -134,8 +134,11 @@ fn primary_grant(model: &Model) -> TokenStream {
     let undeclared = (!owns).then(|| quote!(__p::owns_nothing!(#name);));
     let writes = model.relations.iter().any(|relation| relation.role != "owns");
     let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
+    let status =
+        (!model.read_only).then(|| quote!(impl __p::WritesStatus for #name { const SEAL: __p::Seal = __p::Seal; }));
     quote! {
         pub struct __Grant;
+        #status
         impl __p::Caches<#primary> for #name { const SEAL: __p::Seal = __p::Seal; }
         __p::allows!(__Grant, #name, #primary: #(#verbs)*);
         #undeclared

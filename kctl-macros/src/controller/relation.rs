@@ -26,6 +26,10 @@ const VERBS: [&str; 14] = [
     "binding",
     "token",
 ];
+/// The flag of `owns`.
+const BLOCKING: &str = "block_owner_deletion";
+/// The flag of `primary`.
+const READ_ONLY: &str = "read_only";
 const RELATION_OPTIONS: [&str; 6] = ["map", "when", "index", "selector", "fields", "on"];
 
 pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
@@ -41,12 +45,21 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         verbs: Vec::new(),
         calls: Vec::new(),
     };
-    let mut given = Vec::new();
+    let (mut given, mut blocks) = (Vec::new(), None);
     for argument in &entry.arguments {
         match argument {
             Argument::Word(word) if word == "live" && name == "reads" => relation.role = word.clone(),
             Argument::Nested(word, scope) if word == "live" && scope == "cluster" && name == "reads" => {
                 relation.role = Ident::new("live_cluster", word.span());
+            }
+            Argument::Word(word) if word == BLOCKING && name == "owns" => blocks = Some(word),
+            Argument::Word(word) if word == BLOCKING => {
+                errors.push(
+                    word,
+                    13,
+                    "only `owns` writes owner references",
+                    &format!("write `owns = Kind({BLOCKING})`"),
+                );
             }
             Argument::Word(word) if word == "live" => {
                 errors.push(word, 13, "only `reads` can be live", "write `reads = Kind(live)`");
@@ -72,12 +85,13 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         errors.push(kind, 14, "a watched kind needs a mapper: nothing else says whom a change concerns", &help);
     }
     let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
-    let scope = match relation.role.to_string().as_str() {
+    let flag = match relation.role.to_string().as_str() {
         "live" => Some("live".to_owned()),
         "live_cluster" => Some("live(cluster)".to_owned()),
-        _ => None,
+        _ => blocks.map(ToString::to_string),
     };
-    let told: Vec<_> = scope.into_iter().chain(verbs.clone()).collect();
+    relation.calls.extend(blocks.map(|flag| quote!(.#flag())));
+    let told: Vec<_> = flag.into_iter().chain(verbs.clone()).collect();
     if !told.is_empty() {
         relation.text += &format!("({})", told.join(", "));
     }
@@ -95,6 +109,7 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     let mut given = Vec::new();
     for argument in &entry.arguments {
         match argument {
+            Argument::Word(word) if word == READ_ONLY => model.read_only = true,
             Argument::Word(word) => verb(word, &mut model.primary_verbs, errors),
             Argument::Option(option, value) => {
                 model.calls.extend(relation_option(option, value, "primary_", &mut given, errors));
@@ -104,6 +119,15 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         }
     }
     let verbs: Vec<_> = model.primary_verbs.iter().map(ToString::to_string).collect();
+    if model.read_only {
+        model.calls.push(quote!(.read_only()));
+        let writes =
+            model.primary_verbs.iter().find(|verb| !["get", "list", "watch"].contains(&verb.to_string().as_str()));
+        if let Some(verb) = writes {
+            let what = format!("a primary that is only read has no verb `{verb}`");
+            errors.push(verb, 28, &what, &format!("remove `{READ_ONLY}` or `{verb}`"));
+        }
+    }
     model.calls.push(quote!(.primary(&[#(#verbs),*])));
 }
 

@@ -7,7 +7,7 @@ mod json;
 mod marks;
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, Data, DeriveInput, Error, Fields, punctuated::Punctuated};
 
 use self::json::Json;
@@ -62,8 +62,13 @@ fn expand(
     replace_marks(&mut input, &mut errors);
     let present = derived(&input.attrs);
     let missing = derives.iter().filter(|name| !present.iter().any(|known| known == *name)).map(|name| path_of(name));
-    let is_struct = matches!(input.data, Data::Struct(_));
-    let rename = (is_struct && !renames(&input.attrs)).then(|| quote!(, rename_all = "camelCase"));
+    // Values of enums are written as in Rust; fields, also those of variants, are not.
+    let rename = match input.data {
+        Data::Enum(_) => "rename_all_fields",
+        _ => "rename_all",
+    };
+    let (option, given) = (format_ident!("{rename}"), renames(&input.attrs, rename));
+    let rename = (!given).then(|| quote!(, #option = "camelCase"));
     let paths = attributes(quote! {
         #[serde(crate = "::kctl::__private::serde" #rename)]
         #[schemars(crate = "::kctl::__private::schemars")]
@@ -116,7 +121,7 @@ fn derived(attributes: &[Attribute]) -> Vec<String> {
     paths.filter_map(|path| path.segments.last().map(|segment| segment.ident.to_string())).collect()
 }
 
-fn renames(attributes: &[Attribute]) -> bool {
+fn renames(attributes: &[Attribute], option: &str) -> bool {
     let serde = attributes.iter().filter(|attribute| attribute.path().is_ident("serde"));
-    serde.into_iter().any(|attribute| attribute.to_token_stream().to_string().contains("rename_all"))
+    serde.into_iter().any(|attribute| attribute.to_token_stream().to_string().contains(option))
 }

@@ -97,7 +97,25 @@ impl Env {
     }
 }
 
-/// One reconcile of the controller `C`: its object, the cache, and what it may do.
+/// One reconcile of the controller `C`: its object, the cache, and what it may do. A reconcile function names its controller; a
+/// helper function names what it needs, and can be called by each controller that declares that:
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+/// use kctl_runtime::reconcile::{Context, Deletes, Reads, Result};
+///
+/// /// Deletes the pods beyond the first `n`, unless a config map says not to.
+/// async fn shrink<C: Deletes<Pod> + Reads<ConfigMap>>(cx: &Context<C>, n: usize) -> Result<()> {
+///     if cx.store::<ConfigMap>().iter().any(|config| config.metadata.name.as_deref() == Some("keep")) {
+///         return Ok(());
+///     }
+///     let pods = cx.owned::<Pod>();
+///     for pod in pods.iter().skip(n) {
+///         pods.delete(&pod).await?;
+///     }
+///     Ok(())
+/// }
+/// ```
 pub struct Context<C: ?Sized> {
     inner: Arc<Inner>,
     controller: PhantomData<fn() -> C>,

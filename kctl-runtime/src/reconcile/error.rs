@@ -105,6 +105,21 @@ impl fmt::Debug for Error {
 }
 
 /// Notes on errors, at the place where they are known.
+///
+/// ```
+/// use std::time::Duration;
+/// use kctl_runtime::reconcile::{Result, ResultExt};
+///
+/// fn parse(replicas: &str) -> Result<i32> {
+///     replicas.parse().context("spec.replicas").terminal() // only a change of the object helps
+/// }
+/// let error = parse("many").unwrap_err();
+/// assert!(error.is_terminal() && error.to_string().starts_with("spec.replicas"));
+///
+/// let busy: Result<()> = Err("the disk is being resized".into());
+/// let busy = busy.retry_after(Duration::from_secs(30));
+/// assert_eq!(busy.unwrap_err().retry_after(), Some(Duration::from_secs(30)));
+/// ```
 pub trait ResultExt<T> {
     /// Trying again can't help: the key waits for the next change.
     ///

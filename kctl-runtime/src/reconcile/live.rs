@@ -18,6 +18,17 @@ use crate::{
 };
 
 /// Reads of the kind `K` from the API server: always the newest state, one request each.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Secret;
+/// use kctl_runtime::reconcile::{Context, ReadsLive, Result};
+///
+/// /// The password, which no cache shall hold.
+/// async fn password<C: ReadsLive<Secret>>(cx: &Context<C>) -> Result<Option<Vec<u8>>> {
+///     let secret = cx.live::<Secret>().get_opt("database").await?;
+///     Ok(secret.and_then(|secret| Some(secret.data.as_ref()?.get("password")?.0.clone())))
+/// }
+/// ```
 pub struct Live<K> {
     env: Arc<Env>,
     primary: Arc<Stored>,
@@ -71,6 +82,21 @@ impl<K: Object> Live<K> {
 }
 
 /// Objects of the kind `K` that belong to somebody else, with the verbs that the controller declares on them.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Node;
+/// use kctl_runtime::reconcile::{Context, MayPatch, Reads, Result, Writes};
+/// use serde_json::json;
+///
+/// /// Keeps new pods away from a node.
+/// async fn cordon<C>(cx: &Context<C>, node: &Node) -> Result<()>
+/// where
+///     C: Reads<Node> + Writes<Node, Grant: MayPatch<C, Node>>,
+/// {
+///     cx.objects::<Node>().patch(node, json!({ "spec": { "unschedulable": true } })).await?;
+///     Ok(())
+/// }
+/// ```
 pub struct Objects<C: ?Sized, K, A> {
     env: Arc<Env>,
     source: Arc<Source>,

@@ -1,6 +1,7 @@
 //! What each operation asks of a grant: a trait an operation, so that the error says in a sentence what to declare.
 
 use super::{Allows, BuiltIn, Controller, Derived, verb};
+use crate::__private::Seal;
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident: $verb:ident, $message:literal, $label:literal, $help:literal;)*) => { $(
@@ -90,16 +91,22 @@ operations! {
         "help: write `#[controller(primary(scale))]`";
 }
 
+/// A controller that may write the status of its primary where that is a custom resource: each, but for `primary(read_only)`.
+pub trait WritesStatus: Controller {
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
 /// A status that the controller `C` may write. That of a custom resource is its controller's; that of a built-in kind is somebody
 /// else's, unless it is declared.
 #[diagnostic::on_unimplemented(
     message = "`{C}` may not write the status of its primary",
     label = "`status` on the primary is not declared",
-    note = "help: write `#[controller(primary(status))]`",
+    note = "help: write `#[controller(primary(status))]`, without `read_only`",
     note = "code: K0038"
 )]
 pub trait WritableBy<C: ?Sized> {}
 #[diagnostic::do_not_recommend]
-impl<C: Controller> WritableBy<C> for Derived {}
+impl<C: WritesStatus> WritableBy<C> for Derived {}
 #[diagnostic::do_not_recommend]
 impl<C: Controller> WritableBy<C> for BuiltIn where C::Grant: Allows<verb::status, C, C::Primary> {}

@@ -11,12 +11,25 @@ use super::{Env, MayApply, MayCreate, MayDelete, MayPatch, MayUpdate, Request};
 use crate::{
     effect::{APPLY_PATCH, ApiError, MERGE_PATCH, Target},
     key::ObjectKey,
-    object::{Object, Stored},
+    object::{Kind, Object, Stored},
     source::Source,
     store::view,
 };
 
-/// The objects of kind `K` that the primary of a reconcile owns.
+/// The objects of kind `K` that the primary of a reconcile owns, from `cx.owned::<K>()`.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kctl_runtime::reconcile::{Context, Owns, Result};
+/// use serde_json::json;
+///
+/// /// One config map a color: creates what lacks, changes what differs, deletes what is no longer wanted.
+/// async fn paint<C: Owns<ConfigMap>>(cx: &Context<C>, colors: &[&str]) -> Result<usize> {
+///     let desired = colors.iter().map(|color| json!({ "metadata": { "name": color }, "data": { "color": color } }));
+///     let done = cx.owned::<ConfigMap>().converge(desired).await?;
+///     Ok(done.deleted.len())
+/// }
+/// ```
 pub struct Owned<C: ?Sized, K, A> {
     env: Arc<Env>,
     primary: Arc<Stored>,
@@ -222,9 +235,18 @@ impl<K: Object> IntoFuture for CreateRequest<K> {
     }
 }
 
-fn reference(env: &Env, primary: &Stored) -> Value {
+/// The controller reference of objects of a kind to the primary.
+fn reference(env: &Env, primary: &Stored, of: &Kind) -> OwnerReference {
     let (kind, meta) = (&env.spec.primary.kind, primary.meta());
-    json!({ "apiVersion": kind.api_version(), "kind": kind.kind, "name": meta.name, "uid": meta.uid, "controller": true })
+    let blocks = env.spec.relations.iter().any(|relation| relation.kind == *of && relation.block_owner_deletion);
+    OwnerReference {
+        api_version: kind.api_version(),
+        kind: kind.kind.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: blocks.then_some(true),
+    }
 }
 
 async fn apply<K: Object>(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Arc<K>, ApiError> {
@@ -254,7 +276,7 @@ async fn apply<K: Object>(env: &Env, primary: &Stored, source: &Source, mut obje
     if let Some(namespace) = &namespace {
         object["metadata"]["namespace"] = namespace.clone().into();
     }
-    object["metadata"]["ownerReferences"] = json!([reference(env, primary)]);
+    object["metadata"]["ownerReferences"] = json!([reference(env, primary, kind)]);
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
     }
@@ -340,7 +362,7 @@ pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, o
         }
         let own = primary.meta().uid.as_str();
         let mut references: Vec<Value> = references_but(&object, own);
-        references.push(reference(&env, &primary));
+        references.push(json!(reference(&env, &primary, &Kind::of::<K>())));
         patch_references(&env, &object, references).await
     })
 }
@@ -376,7 +398,6 @@ async fn patch_references<K: Object>(env: &Env, object: &K, references: Vec<Valu
 
 /// Puts a new object into the primary's namespace and under its control.
 fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, ApiError> {
-    let kind = &env.spec.primary.kind;
     let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
     if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
         return Err(foreign("create", &object, env, primary, Some(&other.name)));
@@ -386,14 +407,7 @@ fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, Api
     }
     let references = object.owner_references_mut();
     references.retain(|owner| owner.uid != primary.meta().uid);
-    references.push(OwnerReference {
-        api_version: kind.api_version(),
-        kind: kind.kind.clone(),
-        name: primary.meta().name.clone(),
-        uid: primary.meta().uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: None,
-    });
+    references.push(reference(env, primary, &Kind::of::<K>()));
     Ok(object)
 }
 

@@ -72,6 +72,13 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
+    /// `primary(read_only)`: a status that it has is somebody else's.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.spec.has_status = false;
+        self
+    }
+
     /// `primary(when = f)`.
     #[must_use]
     pub fn primary_when(mut self, f: impl Fn(&Change<C::Primary>) -> bool + Send + Sync + 'static) -> Self {

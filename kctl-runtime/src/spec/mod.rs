@@ -66,6 +66,8 @@ pub struct RelationSpec {
     pub fields: String,
     /// The cluster; empty is the default one.
     pub cluster: String,
+    /// Whether owner references block the deletion of their owner.
+    pub block_owner_deletion: bool,
     /// Checks that an object fits the relation's type.
     pub check: Check,
 }
@@ -86,7 +88,8 @@ pub struct ControllerSpec {
     pub crd: Option<fn() -> CustomResourceDefinition>,
     /// The JSON schema of the primary with its references, where it has one: it tells the user's types from built-in ones.
     pub schema: Option<fn() -> serde_json::Value>,
-    /// Whether the primary is a custom resource with a status: then the controller may write it without saying so.
+    /// Whether the primary is a custom resource with a status and not `read_only`: then the controller may write it without
+    /// saying so.
     pub has_status: bool,
     /// The finalizer.
     pub finalizer: Option<String>,

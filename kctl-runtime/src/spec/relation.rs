@@ -48,6 +48,7 @@ impl<C: Controller, K> Relation<C, K> {
                 labels: String::new(),
                 fields: String::new(),
                 cluster: String::new(),
+                block_owner_deletion: false,
                 check: fits::<K>(),
             },
             kinds: PhantomData,
@@ -158,6 +159,13 @@ impl<C: Controller, K> Relation<C, K> {
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.spec.fields = selector.into();
+        self
+    }
+
+    /// `owns = K(block_owner_deletion)`: a deletion of the primary in the foreground waits for these objects.
+    #[must_use]
+    pub fn block_owner_deletion(mut self) -> Self {
+        self.spec.block_owner_deletion = true;
         self
     }
 

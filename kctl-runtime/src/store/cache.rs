@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use foldhash::fast::FixedState;
+
 use super::{Change, IndexFn};
 use crate::{key::ObjectKey, object::Stored};
 
@@ -32,25 +34,54 @@ pub enum Delta {
     Gone(ObjectKey, String),
 }
 
+/// With a fixed seed: what is iterated in no order comes in the same order in each run under test.
+type Map<K, V> = HashMap<K, V, FixedState>;
+
 /// The state behind a store.
 #[derive(Default)]
 pub(crate) struct Cache {
-    objects: HashMap<ObjectKey, Arc<Stored>>,
-    namespaces: HashMap<Option<Arc<str>>, BTreeSet<ObjectKey>>,
-    owners: HashMap<String, BTreeSet<ObjectKey>>,
+    objects: Map<ObjectKey, Arc<Stored>>,
+    namespaces: Map<Option<Arc<str>>, BTreeSet<ObjectKey>>,
+    owners: Map<String, BTreeSet<ObjectKey>>,
     user: Vec<UserIndex>,
     /// Own deletes that the watch has not reported yet, by uid: invariant, none of them is in `objects`.
-    tombstones: HashMap<String, ObjectKey>,
+    tombstones: Map<String, ObjectKey>,
     /// Own writes that list and watch have not reported yet. Invariant: each is the present version of its object.
     unreported: BTreeMap<u64, ObjectKey>,
     /// Up to where list and watch of each scope have reported. An object that is unknown at or below it is gone.
-    revisions: HashMap<Scope, u64>,
+    revisions: Map<Scope, u64>,
 }
 
+/// An index of the user's. It remembers what it said of each object: to ask again about an old state would decode it again,
+/// and a function that answers otherwise would leave the key behind.
 struct UserIndex {
     name: &'static str,
     values_of: IndexFn,
-    keys: HashMap<String, BTreeSet<ObjectKey>>,
+    keys: Map<String, BTreeSet<ObjectKey>>,
+    /// Only objects with a value are here.
+    values: Map<ObjectKey, Box<[String]>>,
+}
+
+impl UserIndex {
+    fn put(&mut self, object: &Stored) {
+        let (key, values) = (object.key(), (self.values_of)(object).into_boxed_slice());
+        if self.values.get(key).map_or(values.is_empty(), |known| **known == *values) {
+            return;
+        }
+        self.take(key);
+        if !values.is_empty() {
+            for value in &values {
+                self.keys.entry(value.clone()).or_default().insert(key.clone());
+            }
+            self.values.insert(key.clone(), values);
+        }
+    }
+
+    fn take(&mut self, key: &ObjectKey) {
+        for value in self.values.remove(key).into_iter().flatten() {
+            take(&mut self.keys, &value, key);
+        }
+    }
 }
 
 impl Cache {
@@ -113,13 +144,11 @@ impl Cache {
         if self.user.iter().any(|index| index.name == name) {
             return;
         }
-        let mut keys: HashMap<String, BTreeSet<ObjectKey>> = HashMap::new();
+        let mut index = UserIndex { name, values_of, keys: Map::default(), values: Map::default() };
         for object in self.objects.values() {
-            for value in values_of(object) {
-                keys.entry(value).or_default().insert(object.key().clone());
-            }
+            index.put(object);
         }
-        self.user.push(UserIndex { name, values_of, keys });
+        self.user.push(index);
     }
 
     /// Applies a delta and says what changed, in order.
@@ -273,9 +302,7 @@ impl Cache {
             self.owners.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
         for index in &mut self.user {
-            for value in (index.values_of)(&object) {
-                index.keys.entry(value).or_default().insert(key.clone());
-            }
+            index.put(&object);
         }
         self.objects.insert(key, object);
     }
@@ -284,27 +311,17 @@ impl Cache {
     /// are of a status and change none.
     fn change(&mut self, old: &Stored, new: Arc<Stored>) {
         let key = new.key();
-        let owner = |object: &Stored| object.meta().controller().map(|owner| owner.uid.clone());
-        let (before, after) = (owner(old), owner(&new));
-        if before != after {
+        let (before, after) = (old.meta().controller(), new.meta().controller());
+        if before.map(|owner| &owner.uid) != after.map(|owner| &owner.uid) {
             if let Some(before) = before {
-                take(&mut self.owners, &before, key);
+                take(&mut self.owners, &before.uid, key);
             }
             if let Some(after) = after {
-                self.owners.entry(after).or_default().insert(key.clone());
+                self.owners.entry(after.uid.clone()).or_default().insert(key.clone());
             }
         }
         for index in &mut self.user {
-            let (before, after) = ((index.values_of)(old), (index.values_of)(&new));
-            if before == after {
-                continue;
-            }
-            for value in before {
-                take(&mut index.keys, &value, key);
-            }
-            for value in after {
-                index.keys.entry(value).or_default().insert(key.clone());
-            }
+            index.put(&new);
         }
         if let Some(known) = self.objects.get_mut(old.key()) {
             *known = new;
@@ -328,15 +345,13 @@ impl Cache {
             take(&mut self.owners, &owner.uid, key);
         }
         for index in &mut self.user {
-            for value in (index.values_of)(object) {
-                take(&mut index.keys, &value, key);
-            }
+            index.take(key);
         }
     }
 }
 
 /// Empty sets go: an index never grows with values that no object has any more.
-fn take<V: Eq + std::hash::Hash>(index: &mut HashMap<V, BTreeSet<ObjectKey>>, value: &V, key: &ObjectKey) {
+fn take<V: Eq + std::hash::Hash>(index: &mut Map<V, BTreeSet<ObjectKey>>, value: &V, key: &ObjectKey) {
     if let Some(keys) = index.get_mut(value) {
         keys.remove(key);
         if keys.is_empty() {

@@ -14,6 +14,18 @@ use crate::{
 };
 
 /// All cached objects of the kind `K`. Cheap to clone; reads are local and never wait.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kctl_runtime::{key::Key, reconcile::{Context, Reads}, store::Store};
+///
+/// /// How many config maps there are beside `settings`.
+/// fn others<C: Reads<ConfigMap>>(cx: &Context<C>) -> usize {
+///     let configs: Store<ConfigMap> = cx.store();
+///     let settings = configs.get(&Key::namespaced("default", "settings"));
+///     configs.in_namespace("default").count() - usize::from(settings.is_some())
+/// }
+/// ```
 pub struct Store<K> {
     shared: Arc<SharedStore>,
     kind: PhantomData<fn() -> K>,

@@ -117,6 +117,27 @@ impl App {
     }
 
     /// Adds a controller with state. The closure makes it at each start of `run` and `dev`, never for `generate-…`.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// /// Reports what it sees to somebody outside of the cluster.
+    /// #[controller(of = ConfigMap)]
+    /// struct Reporter {
+    ///     url: String,
+    /// }
+    ///
+    /// impl Reconcile for Reporter {
+    ///     async fn reconcile(&self, config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+    ///         println!("{} has {}", self.url, config.name_any());
+    ///         Ok(Action::await_change())
+    ///     }
+    /// }
+    ///
+    /// let app = App::new("reporter").controller_with(|env| async move {
+    ///     Ok(Reporter { url: format!("https://example.com/{}", env.app) })
+    /// });
+    /// ```
     #[must_use]
     pub fn controller_with<C, F, Fut>(mut self, make: F) -> Self
     where
@@ -292,6 +313,22 @@ impl App {
 
     /// Another cluster beside the one that the program is started against: relations say `on = "name"`. The closure makes
     /// its client at each start of `run`; `dev` and tests give it an API server of its own.
+    ///
+    /// ```
+    /// use kctl::{kube::{Client, Config, config::KubeConfigOptions}, prelude::*};
+    ///
+    /// /// Sees the pods of the cluster `edge`.
+    /// #[controller(reads = Pod(on = "edge"))]
+    /// async fn watching(_config: Arc<ConfigMap>, cx: Context<watching>) -> Result<Action> {
+    ///     println!("{} pods", cx.store::<Pod>().len());
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let app = App::new("watcher").controller::<watching>().cluster("edge", || async {
+    ///     let edge = KubeConfigOptions { context: Some("edge".into()), ..KubeConfigOptions::default() };
+    ///     Ok(Client::try_from(Config::from_kubeconfig(&edge).await?)?)
+    /// });
+    /// ```
     #[must_use]
     pub fn cluster<F, Fut>(mut self, name: &str, client: F) -> Self
     where

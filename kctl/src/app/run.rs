@@ -125,6 +125,7 @@ pub(super) async fn stopped() {
 pub(super) enum Times {
     Shown,
     /// Where the simulated time is another one, and the output the same each time.
+    #[cfg_attr(not(feature = "dev"), expect(dead_code, reason = "only `dev` simulates time"))]
     Hidden,
 }
 

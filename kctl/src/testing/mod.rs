@@ -20,6 +20,32 @@ pub use trial::Trial;
 use crate::{App, app::World};
 
 /// An app that runs on an embedded API server. Under `#[tokio::test(start_paused = true)]` no time passes.
+///
+/// ```
+/// use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::TestServer};
+///
+/// /// Deploys what each config map names.
+/// #[controller(owns = ServiceAccount(create))]
+/// async fn accounts(config: Arc<ConfigMap>, cx: Context<accounts>) -> Result<Action> {
+///     let owned = cx.owned::<ServiceAccount>();
+///     if owned.is_empty() {
+///         let name = Some(config.name_any());
+///         owned.create(ServiceAccount { metadata: ObjectMeta { name, ..Default::default() }, ..Default::default() }).await?;
+///     }
+///     Ok(Action::await_change())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> kctl::Result<()> {
+/// let server = TestServer::start(App::new("accounts").controller::<accounts>()).await?;
+/// let config = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } }))?;
+/// Api::<ConfigMap>::default_namespaced(server.client()).create(&PostParams::default(), &config).await?;
+/// server.idle().await?;
+/// let accounts = Api::<ServiceAccount>::default_namespaced(server.client());
+/// assert!(accounts.get_opt("web").await?.is_some());
+/// # Ok(())
+/// # }
+/// ```
 pub struct TestServer(World);
 
 impl TestServer {

@@ -3,7 +3,7 @@ use kctl::{k8s::api::rbac::v1::PolicyRule, prelude::*};
 
 /// Keeps to what it declares.
 #[controller(
-    owns = Pod(map = by_label, when = always, index = by_node, selector = "app", fields = "spec.nodeName=a"),
+    owns = Pod(block_owner_deletion, map = by_label, when = always, index = by_node, selector = "app", fields = "spec.nodeName=a"),
     watches = Secret(map = secrets_of, index = by_type, index = by_name),
     reads = Node,
     reads = ServiceAccount(live),

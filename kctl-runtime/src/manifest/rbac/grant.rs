@@ -215,6 +215,12 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, grants: &mut Grants) {
         if spec.finalizer.is_some() {
             add("", "its finalizer");
         }
+        for relation in spec.relations.iter().filter(|relation| relation.block_owner_deletion) {
+            // Whom the admission plugin OwnerReferencesPermissionEnforcement allows to block a deletion.
+            let because = format!("{}: {}", spec.name, relation.text);
+            let finalizers = on(&primary.kind, "/finalizers");
+            needs(grants, &places(spec, primary.namespaced), &finalizers, &["update"], &because, true);
+        }
     }
     if !cluster.is_empty() {
         return;
