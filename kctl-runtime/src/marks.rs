@@ -107,7 +107,7 @@ fn shape(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     if marks.contains_key("embedded") {
         schema.insert("type".into(), "object".into());
         schema.insert("x-kubernetes-embedded-resource".into(), true.into());
-        if !schema.get("properties").and_then(Value::as_object).is_some_and(|fields| !fields.is_empty()) {
+        if schema.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty) {
             schema.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
         }
     }

@@ -109,13 +109,13 @@ impl Parse for Json {
     }
 }
 
-fn within_braces<'a>(input: ParseStream<'a>) -> syn::Result<syn::parse::ParseBuffer<'a>> {
+fn within_braces(input: ParseStream<'_>) -> syn::Result<syn::parse::ParseBuffer<'_>> {
     let content;
     braced!(content in input);
     Ok(content)
 }
 
-fn within_brackets<'a>(input: ParseStream<'a>) -> syn::Result<syn::parse::ParseBuffer<'a>> {
+fn within_brackets(input: ParseStream<'_>) -> syn::Result<syn::parse::ParseBuffer<'_>> {
     let content;
     bracketed!(content in input);
     Ok(content)

@@ -11,7 +11,7 @@ use syn::{
 };
 
 use super::{
-    bounds,
+    bounds, definition,
     json::{Json, comma},
 };
 use crate::mistake::{Errors, nearest};
@@ -95,7 +95,7 @@ pub(super) fn replace(attributes: &mut Vec<Attribute>, errors: &mut Errors) {
     for attribute in &found {
         match attribute.parse_args_with(|input: ParseStream| list(input, errors)) {
             Ok(marks) => all.extend(marks),
-            Err(error) => errors.syntax(&error, "write marks like `#[kctl(min_length = 1, immutable)]`"),
+            Err(error) => syntax(&error, "write marks like `#[kctl(min_length = 1, immutable)]`", errors),
         }
     }
     if all.is_empty() {
@@ -204,8 +204,7 @@ pub(super) fn one(name: &Ident, text: &str, input: ParseStream, errors: &mut Err
             with_value("1")?;
             Some(input.parse()?)
         }
-        Form::Values => Some(Json::List(values(&within("\"a\", \"b\"")?, name, text, errors)?)),
-        Form::Names => Some(Json::List(values(&within("\"a\", \"b\"")?, name, text, errors)?)),
+        Form::Values | Form::Names => Some(Json::List(values(&within("\"a\", \"b\"")?, name, text, errors)?)),
         Form::List => {
             with_value("set")?;
             list_type(input, errors)?
@@ -241,11 +240,8 @@ fn unknown(name: &Ident, text: &str, errors: &mut Errors) {
 }
 
 /// Goes to the next comma.
-fn skip(input: ParseStream) -> syn::Result<()> {
-    while !input.is_empty() && !input.peek(Token![,]) {
-        input.parse::<proc_macro2::TokenTree>()?;
-    }
-    Ok(())
+pub(super) fn skip(input: ParseStream) -> syn::Result<()> {
+    up_to_comma(input).map(drop)
 }
 
 fn number(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
@@ -281,7 +277,18 @@ fn values(input: ParseStream, name: &Ident, text: &str, errors: &mut Errors) -> 
     let mut all: Vec<Json> = Vec::new();
     while !input.is_empty() {
         let span = input.span();
-        let value: Json = input.parse()?;
+        let value: Json = match form(text) {
+            Some(Form::Names) => Json::Text(
+                input
+                    .parse::<LitStr>()
+                    .map_err(|error| {
+                        let what = format!("`{text}` names fields as in JSON, in quotes: write `{text}(\"a\", \"b\")`");
+                        Error::new(error.span(), what)
+                    })?
+                    .value(),
+            ),
+            _ => input.parse()?,
+        };
         if all.contains(&value) {
             let what = format!("`{text}` names a value twice\nhelp: write each value once\ncode: K0081");
             errors.add(Error::new(span, what));
@@ -292,9 +299,6 @@ fn values(input: ParseStream, name: &Ident, text: &str, errors: &mut Errors) -> 
     if all.is_empty() {
         errors.push(name, 84, &format!("`{text}` names nothing"), &format!("write `{text}(\"a\", \"b\")`"));
     }
-    if form(text) == Some(Form::Names) && all.iter().any(|name| !matches!(name, Json::Text(_))) {
-        errors.push(name, 84, &format!("`{text}` names fields"), "write their names as in JSON, in quotes");
-    }
     Ok(all)
 }
 
@@ -304,7 +308,8 @@ fn choice(word: &Ident, known: &[&str], errors: &mut Errors) -> Option<Json> {
         return Some(Json::Text(text));
     }
     let quoted: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
-    errors.push(word, 83, &format!("`{text}` is not one of {}", quoted.join(", ")), &format!("write {}", quoted[0]));
+    let help = nearest(&text, known).map_or_else(|| "write one of them".to_owned(), |near| format!("write `{near}`"));
+    errors.push(word, 83, &format!("`{text}` is not one of {}", quoted.join(", ")), &help);
     None
 }
 
@@ -409,35 +414,59 @@ pub(super) fn of_root(options: &TokenStream, errors: &mut Errors) -> (Vec<(Strin
     let mut rest = Vec::new();
     let parser = |input: ParseStream| -> syn::Result<()> {
         while !input.is_empty() {
-            let ahead = input.fork();
-            let name = ahead.call(Ident::parse_any)?.to_string();
-            if let Some(mark) = super::definition::option(&name, input, errors)? {
-                marks.push((name, mark));
-            } else if is_of_root(&name) {
-                let ident = input.call(Ident::parse_any)?;
-                marks.extend(one(&ident, &name, input, errors)?.map(|value| (name, value)));
+            let name = input.fork().call(Ident::parse_any)?.to_string();
+            let tokens = up_to_comma(input)?;
+            if definition::is_option(&name) || is_of_root(&name) {
+                marks.extend(own_option(&name, tokens, errors).map(|value| (name, value)));
             } else {
-                let mut tokens = TokenStream::new();
-                while !input.is_empty() && !input.peek(Token![,]) {
-                    input.parse::<proc_macro2::TokenTree>()?.to_tokens(&mut tokens);
-                }
                 rest.push(tokens);
             }
             comma(input)?;
         }
         Ok(())
     };
-    if let Err(error) = parser.parse2(options.clone()) {
+    if parser.parse2(options.clone()).is_err() {
         // kube says what it does not understand.
-        if error.to_string().contains("write `") {
-            errors.syntax(
-                &error,
-                "write options like `group = \"example.com\", version = \"v1\", kind = \"Web\", namespaced`",
-            );
-        }
         return (Vec::new(), options.clone());
     }
     (merge(marks), quote!(#(#rest),*))
+}
+
+/// One option of kctl in `#[resource(…)]`, by its tokens.
+fn own_option(name: &str, tokens: TokenStream, errors: &mut Errors) -> Option<Json> {
+    let mut inner = Errors::default();
+    let parser = |input: ParseStream| -> syn::Result<Option<Json>> {
+        let ident = input.call(Ident::parse_any)?;
+        if definition::is_option(name) {
+            return definition::option(&ident, name, input, &mut inner);
+        }
+        one(&ident, name, input, &mut inner)
+    };
+    let found = parser.parse2(tokens);
+    if let Err(all) = inner.into_result(()) {
+        errors.add(all);
+    }
+    found.unwrap_or_else(|error| {
+        syntax(&error, "write it as in `rule(\"self.metadata.name.size() < 20\")`", errors);
+        None
+    })
+}
+
+fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<proc_macro2::TokenTree>()?.to_tokens(&mut tokens);
+    }
+    Ok(tokens)
+}
+
+/// What is not written as marks are; an error may say itself what to write.
+fn syntax(error: &Error, help: &str, errors: &mut Errors) {
+    let text = error.to_string();
+    match text.split_once(": write ") {
+        Some((what, help)) => errors.add(Error::new(error.span(), format!("{what}\nhelp: write {help}\ncode: K0024"))),
+        None => errors.syntax(error, help),
+    }
 }
 
 /// Texts of a list, for checks.

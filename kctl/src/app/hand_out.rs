@@ -156,7 +156,7 @@ fn committed(folder: &Path, revision: &str) -> Result<Vec<(String, String)>> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let names = git(&["ls-tree", "--name-only", revision, "--", "./"])?;
-    let names = names.lines().filter(|name| name.ends_with(".yaml"));
+    let names = names.lines().filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "yaml"));
     names.map(|name| Ok((name.to_owned(), git(&["show", &format!("{revision}:./{name}")])?))).collect()
 }
 

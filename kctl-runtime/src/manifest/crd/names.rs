@@ -143,14 +143,11 @@ fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
     let webhook = &conversion["webhook"];
     match conversion["strategy"].as_str() {
         Some("Webhook") => {
-            if !present(&webhook["clientConfig"]) {
-                problems.push(Problem::new(
-                    "conversion",
-                    "nobody is named who converts",
-                    "write `conversion(service = \"…\", namespace = \"…\")`",
-                ));
-            } else {
+            if present(&webhook["clientConfig"]) {
                 client(&webhook["clientConfig"], problems);
+            } else {
+                let help = "write `conversion(service = \"…\", namespace = \"…\")`";
+                problems.push(Problem::new("conversion", "nobody is named who converts", help));
             }
             let reviews = webhook["conversionReviewVersions"].as_array().map(Vec::as_slice).unwrap_or_default();
             let names: Vec<&str> = reviews.iter().filter_map(Value::as_str).collect();

@@ -298,11 +298,12 @@ fn alternatives(schema: &Value, path: &str, is_root: bool, problems: &mut Vec<Pr
     let types = json!([{ "type": "integer" }, { "type": "string" }]);
     let is_either = schema["anyOf"] == types;
     let is_first_either = schema["allOf"][0]["anyOf"] == types;
-    for (key, one) in all_of(schema) {
+    let n_any = schema["anyOf"].as_array().map_or(0, Vec::len) + schema["oneOf"].as_array().map_or(0, Vec::len);
+    for (index, (key, one)) in all_of(schema).enumerate() {
         if key == "anyOf" && is_either {
             continue;
         }
-        let is_first_all = key == "allOf" && is_first_either && std::ptr::eq(one, &schema["allOf"][0]);
+        let is_first_all = key == "allOf" && is_first_either && index == n_any;
         // API servers compare only the root with its alternatives.
         nested(one, is_root.then_some(schema), path, is_first_all, problems);
     }

@@ -317,9 +317,10 @@ fn fits(parameter: &Type, argument: &Type, bound: &mut BTreeMap<char, Type>) -> 
             }
             Some(known) => fits(&known, argument, bound) || fits(argument, &known, bound),
         },
-        (Type::Any, _) | (_, Type::Any) => true,
         // Messages, and what is one in CEL, may be null.
-        (Type::Plain("null_type"), Type::Object(_) | Type::Plain("timestamp" | "duration"))
+        (Type::Any, _)
+        | (_, Type::Any)
+        | (Type::Plain("null_type"), Type::Object(_) | Type::Plain("timestamp" | "duration"))
         | (Type::Object(_) | Type::Plain("timestamp" | "duration"), Type::Plain("null_type")) => true,
         (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => fits(one, other, bound),
         (Type::Map(key, value), Type::Map(other, of)) => fits(key, other, bound) && fits(value, of, bound),
