@@ -60,8 +60,8 @@ fn case(case: &Json) -> Case {
             "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": root } }],
         },
     });
-    merge(&mut crd, &case["definition"]);
     merge(&mut crd["spec"]["versions"][0], &case["version"]);
+    merge(&mut crd, &case["definition"]);
     let name = case["case"].as_str().unwrap().to_owned();
     Case { name, crd }
 }

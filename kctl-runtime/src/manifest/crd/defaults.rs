@@ -1,5 +1,8 @@
 //! Defaults: what a schema fills in must be what it lets through.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use k8s_openapi::jiff::{Timestamp, civil::Date};
 use serde_json::Value;
 
 use super::Problem;
@@ -12,7 +15,13 @@ const REPEAT_MAX: u64 = 1000;
 pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
     let default = &schema["default"];
     let mut found = Vec::new();
-    value(schema, default, path, &mut found);
+    value(schema, default, path, Place::Type, &mut found);
+    #[cfg(feature = "rules")]
+    if found.is_empty() {
+        let failed = kube_cel::Validator::new().validate(schema, default, None);
+        let first = failed.err().and_then(|errors| errors.as_slice().first().map(|error| error.message.clone()));
+        found.extend(first.map(|message| (path.to_owned(), message)));
+    }
     if is_root {
         for name in ["apiVersion", "kind"].into_iter().filter(|name| default.get(name).is_none()) {
             found.push((path.to_owned(), format!("`{name}` is missing")));
@@ -29,9 +38,9 @@ pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
     found.into_iter().map(problem).collect()
 }
 
-fn value(schema: &Value, given: &Value, path: &str, found: &mut Vec<(String, String)>) {
+fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(String, String)>) {
     if given.is_null() {
-        if schema["nullable"] != true {
+        if schema["nullable"] != true && at == Place::Type {
             found.push((path.to_owned(), "it is null".to_owned()));
         }
         return;
@@ -47,6 +56,12 @@ fn value(schema: &Value, given: &Value, path: &str, found: &mut Vec<(String, Str
         push("it is none of the allowed values".to_owned());
     }
     size(schema, given, &mut push);
+    if let Some(format) = given.as_str().and_then(|text| wrong_format(schema, text)) {
+        push(format!("it is no {format}"));
+    }
+    if let Some(what) = wrong_alternative(schema, given) {
+        push(what.to_owned());
+    }
     match given {
         Value::Object(fields) => {
             for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -58,10 +73,11 @@ fn value(schema: &Value, given: &Value, path: &str, found: &mut Vec<(String, Str
             for (name, below) in fields {
                 let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 if let Some(field) = schema["properties"].get(name) {
-                    value(field, below, &place, found);
+                    value(field, below, &place, at, found);
                 } else if schema["additionalProperties"].is_object() {
-                    value(&schema["additionalProperties"], below, &format!("{path}{{}}"), found);
-                } else if schema["x-kubernetes-preserve-unknown-fields"] != true
+                    value(&schema["additionalProperties"], below, &format!("{path}{{}}"), at, found);
+                } else if at == Place::Type
+                    && schema["x-kubernetes-preserve-unknown-fields"] != true
                     && schema["additionalProperties"] != true
                     && !(schema["x-kubernetes-embedded-resource"] == true && is_type_meta(name))
                 {
@@ -71,11 +87,51 @@ fn value(schema: &Value, given: &Value, path: &str, found: &mut Vec<(String, Str
         }
         Value::Array(items) => {
             for item in items {
-                value(&schema["items"], item, &format!("{path}[]"), found);
+                value(&schema["items"], item, &format!("{path}[]"), at, found);
             }
         }
         _ => {}
     }
+}
+
+/// What says how a value is: a type says all, an alternative restricts what it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Type,
+    Alternative,
+}
+
+fn wrong_alternative(schema: &Value, given: &Value) -> Option<&'static str> {
+    let fits = |one: &Value| {
+        let mut found = Vec::new();
+        value(one, given, "", Place::Alternative, &mut found);
+        found.is_empty()
+    };
+    let n_fit = |key: &str| schema[key].as_array().map(|all| (all.iter().filter(|one| fits(one)).count(), all.len()));
+    let is_either = schema["x-kubernetes-int-or-string"] == true;
+    if !is_either && n_fit("anyOf").is_some_and(|(n, _)| n == 0) {
+        return Some("none of its alternatives fits");
+    }
+    if n_fit("oneOf").is_some_and(|(n, _)| n != 1) {
+        return Some("not exactly one of its alternatives fits");
+    }
+    if !is_either && n_fit("allOf").is_some_and(|(n, all)| n != all) {
+        return Some("not all of its parts fit");
+    }
+    (schema["not"].is_object() && fits(&schema["not"])).then_some("it is what it must not be")
+}
+
+/// The format that a text does not have, of those that are easily told.
+fn wrong_format<'a>(schema: &'a Value, text: &str) -> Option<&'a str> {
+    let format = schema["format"].as_str()?;
+    let fits = match format {
+        "date-time" => text.parse::<Timestamp>().is_ok(),
+        "date" => text.parse::<Date>().is_ok(),
+        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
+        _ => true,
+    };
+    (!fits).then_some(format)
 }
 
 fn is_type_meta(name: &str) -> bool {

@@ -138,6 +138,8 @@ impl<'a> Costs<'a> {
             {
                 (1, Shape { schema: None, size: u64::MAX })
             }
+            // Nor is what may be there or not.
+            "_?._" | "none" => (1, Shape { schema: None, size: u64::MAX }),
             "join" if shapes.first().is_none_or(|shape| shape.schema.is_none()) => (u64::MAX, SCALAR),
             "startsWith" | "endsWith" => (walk(size(1)).max(1), SCALAR),
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => (size(0), SCALAR),

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::jiff::Timestamp;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
 use super::{
     library::{Parsed, overloads},
     types::Type,
 };
+use crate::manifest::crd::defaults::pattern;
 
 /// What was found out about an expression.
 pub(super) struct Inferred {
@@ -64,7 +66,7 @@ impl Scope {
             Expr::Ident(name) => self.variable(name),
             Expr::List(list) => {
                 let items: Vec<Type> = list.elements.iter().map(|item| self.of(item)).collect();
-                Type::list(common(items.into_iter()))
+                Type::list(self.one_type("list", items))
             }
             Expr::Map(map) => {
                 let (mut keys, mut values) = (Vec::new(), Vec::new());
@@ -74,7 +76,7 @@ impl Scope {
                         values.push(self.of(&entry.value));
                     }
                 }
-                Type::map(common(keys.into_iter()), common(values.into_iter()))
+                Type::map(self.one_type("map", keys), self.one_type("map", values))
             }
             Expr::Struct(value) => {
                 let what = format!("there is no type `{}`", value.type_name);
@@ -87,6 +89,37 @@ impl Scope {
             }
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
+        }
+    }
+
+    /// The type of all items of a literal.
+    fn one_type(&mut self, what: &str, items: Vec<Type>) -> Type {
+        let Some(first) = items.first().filter(|_| self.errors.is_empty()) else { return Type::Any };
+        // What is known only when it is evaluated goes with nothing else.
+        let is_other =
+            |item: &Type| (*item == Type::Any) != (*first == Type::Any) || !fits(first, item, &mut BTreeMap::new());
+        let other = items.iter().find(|item| is_other(item));
+        if let Some(other) = other {
+            let what = format!("a {what} of {first} and {other}");
+            return self.error(what, "write values of one type, or `dyn(…)`");
+        }
+        common(items.into_iter())
+    }
+
+    /// Texts that are read when the rule is: regular expressions, times and durations.
+    fn literal_argument(&mut self, call: &CallExpr) {
+        let Some(Expr::Literal(LiteralValue::String(text))) = call.args.last().map(|argument| &argument.expr) else {
+            return;
+        };
+        let text = text.inner();
+        let wrong = match call.func_name.as_str() {
+            "matches" => pattern(text).err().map(|error| format!("`{text}` is no regular expression: {error}")),
+            "timestamp" => text.parse::<Timestamp>().err().map(|_| format!("`{text}` is no time")),
+            "duration" => (!is_duration(text)).then(|| format!("`{text}` is no duration")),
+            _ => None,
+        };
+        if let Some(what) = wrong {
+            self.error(what, "write for example `^[a-z]+$`, `2030-01-01T00:00:00Z` or `1h30m`");
         }
     }
 
@@ -137,6 +170,7 @@ impl Scope {
             let field = self.field(&of, name.inner());
             return if matches!(field, Type::Optional(_)) { field } else { Type::optional(field) };
         }
+        self.literal_argument(call);
         // A method, unless what is before the dot is the name of a library.
         let mut name = call.func_name.clone();
         let mut arguments = Vec::new();
@@ -150,9 +184,6 @@ impl Scope {
             }
         }
         arguments.extend(call.args.iter().map(|argument| self.of(argument)));
-        if name.starts_with("math.") {
-            return math(&name, &arguments);
-        }
         let compares = ["_<=_", "_>_", "_>=_"].contains(&name.as_str());
         let known = overloads(if compares { "_<_" } else { &name });
         if known.is_empty() {
@@ -176,7 +207,7 @@ impl Scope {
 
     fn is_library(&self, library: &str, function: &str) -> bool {
         let is_variable = self.variables.iter().any(|(known, _)| known == library);
-        !is_variable && (library == "math" || !overloads(&format!("{library}.{function}")).is_empty())
+        !is_variable && !overloads(&format!("{library}.{function}")).is_empty()
     }
 
     /// What cel-go expands and this parser does not: it names variables of its own.
@@ -262,6 +293,24 @@ impl Scope {
     }
 }
 
+/// As Go writes them: `1h30m`, `-1.5s`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.trim_start_matches(['-', '+']);
+    if rest == "0" {
+        return true;
+    }
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|char: char| char.is_ascii_digit() || char == '.').len();
+        let unit = ["ns", "us", "µs", "ms", "s", "m", "h"]
+            .into_iter()
+            .filter(|unit| rest[digits..].starts_with(unit))
+            .max_by_key(|unit| unit.len());
+        let Some(unit) = unit.filter(|_| rest[..digits].parse::<f64>().is_ok()) else { return false };
+        rest = &rest[digits + unit.len()..];
+    }
+    !text.is_empty()
+}
+
 fn of_literal(literal: &LiteralValue) -> Type {
     Type::Plain(match literal {
         LiteralValue::Boolean(_) => "bool",
@@ -272,15 +321,6 @@ fn of_literal(literal: &LiteralValue) -> Type {
         LiteralValue::String(_) => "string",
         LiteralValue::UInt(_) => "uint",
     })
-}
-
-/// `math.greatest(1, self.x)` and the like take any count of numbers.
-fn math(name: &str, arguments: &[Type]) -> Type {
-    match name {
-        "math.isNaN" | "math.isInf" | "math.isFinite" => Type::Plain("bool"),
-        "math.ceil" | "math.floor" | "math.round" | "math.trunc" | "math.sqrt" => Type::Plain("double"),
-        _ => common(arguments.iter().cloned()),
-    }
 }
 
 /// The type of values of several: their own where it is one, else it is known only when it is evaluated.
