@@ -360,9 +360,6 @@ fn meta(state: &State, user: &User, parts: &Parts) -> Response<Body> {
         refusal.details = json!({});
         return refuse(&refusal);
     }
-    if parts.method != Method::GET && parts.method != Method::HEAD {
-        return refuse(&Refusal::method_not_allowed());
-    }
     let path: Vec<&str> = parts.uri.path().trim_matches('/').split('/').collect();
     let registry = &state.registry;
     let document = match path.as_slice() {
@@ -390,6 +387,9 @@ fn meta(state: &State, user: &User, parts: &Parts) -> Response<Body> {
     let no_version = matches!(path.as_slice(), ["apis", group, _, ..] if registry.is_built_in(group));
     match document {
         None if no_version => refuse(&Refusal::no_such_path()),
+        Some(_) if parts.method != Method::GET && parts.method != Method::HEAD => {
+            refuse(&Refusal::method_not_allowed())
+        }
         Some(document) => respond(StatusCode::OK, "application/json", full(bytes_of(&document))),
         None => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }

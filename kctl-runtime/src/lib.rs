@@ -18,6 +18,8 @@ pub mod reconcile;
 pub mod source;
 pub mod spec;
 pub mod store;
+mod trim;
+pub mod watches;
 pub mod worker;
 
 pub mod __private;

@@ -9,12 +9,11 @@ use std::{
 
 use kube::{
     Resource,
-    core::{ClusterResourceScope, NamespaceResourceScope},
+    core::{ApiResource, ClusterResourceScope, NamespaceResourceScope},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::value::{RawValue, to_raw_value};
 
-use crate::{key::ObjectKey, reconcile::Controller};
+use crate::{key::ObjectKey, reconcile::Controller, trim};
 
 /// What a kind must be to be watched, stored and written: every k8s-openapi kind and every `CustomResource`.
 #[diagnostic::on_unimplemented(
@@ -92,6 +91,11 @@ impl Kind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// As roles and kubectl name it: `pods`, `deployments.apps`.
+    pub fn resource(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
     /// The path of the collection, in one namespace or over all.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api/" } else { "/apis/" };
@@ -100,6 +104,13 @@ impl Kind {
             Some(ns) => format!("{root}{api}/namespaces/{ns}/{}", self.plural),
             None => format!("{root}{api}/{}", self.plural),
         }
+    }
+}
+
+impl From<&ApiResource> for Kind {
+    fn from(resource: &ApiResource) -> Self {
+        let ApiResource { group, version, kind, plural, .. } = resource.clone();
+        Self { group, version, kind, plural }
     }
 }
 
@@ -192,7 +203,7 @@ pub struct DecodeError {
 pub struct Stored {
     key: ObjectKey,
     meta: Meta,
-    json: Box<RawValue>,
+    json: Box<str>,
     decoded: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -200,22 +211,16 @@ impl Stored {
     /// Accepts the bytes of one object: trims managedFields and reads the metadata.
     ///
     /// # Errors
-    /// When the JSON is broken or its metadata is not metadata.
+    /// When the JSON is broken, or its metadata is not metadata or has no name.
     pub fn accept(kind: &Kind, json: &str) -> Result<Self, DecodeError> {
-        #[derive(Deserialize)]
-        struct Head {
-            #[serde(default)]
-            metadata: Meta,
+        let unreadable = |source| DecodeError { kind: kind.kind.clone(), name: "(unreadable)".into(), source };
+        let metadata = trim::metadata_of(json).map_err(unreadable)?;
+        let meta: Meta = metadata.map_or_else(|| Ok(Meta::default()), serde_json::from_str).map_err(unreadable)?;
+        if meta.name.is_empty() {
+            return Err(unreadable(serde::de::Error::missing_field("metadata.name")));
         }
-        let head: Head = serde_json::from_str(json).map_err(|source| DecodeError {
-            kind: kind.kind.clone(),
-            name: "(unreadable)".into(),
-            source,
-        })?;
-        let key = head.metadata.key();
-        let json =
-            trim(json).map_err(|source| DecodeError { kind: kind.kind.clone(), name: key.to_string(), source })?;
-        Ok(Self { key, meta: head.metadata, json, decoded: OnceLock::new() })
+        let json = trim::without_managed_fields(json, metadata).map_err(unreadable)?;
+        Ok(Self { key: meta.key(), meta, json, decoded: OnceLock::new() })
     }
 
     /// Namespace and name.
@@ -230,7 +235,7 @@ impl Stored {
 
     /// The object as JSON, without managedFields.
     pub fn json(&self) -> &str {
-        self.json.get()
+        &self.json
     }
 
     /// The object as its type; decoded once for the first type that asks.
@@ -238,20 +243,31 @@ impl Stored {
     /// # Errors
     /// When the object does not fit the type. The source of objects checks that before they are stored.
     pub fn decode<K: Object>(&self) -> Result<Arc<K>, DecodeError> {
+        self.decode_as(&K::kind(&()))
+    }
+
+    pub(crate) fn decode_as<T>(&self, kind: &str) -> Result<Arc<T>, DecodeError>
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+    {
         if let Some(value) = self.decoded.get()
-            && let Ok(value) = value.clone().downcast::<K>()
+            && let Ok(value) = value.clone().downcast::<T>()
         {
             return Ok(value);
         }
-        let value: K = serde_json::from_str(self.json.get()).map_err(|source| DecodeError {
-            kind: K::kind(&()).into_owned(),
-            name: self.key.to_string(),
-            source,
-        })?;
-        let value = Arc::new(value);
+        let value = Arc::new(self.decode_once::<T>(kind)?);
         // Another type may have come first: then this one is decoded at each read.
         let _taken = self.decoded.set(value.clone());
         Ok(value)
+    }
+
+    /// The object as a type that is not kept.
+    pub(crate) fn decode_once<T: DeserializeOwned>(&self, kind: &str) -> Result<T, DecodeError> {
+        serde_json::from_str(&self.json).map_err(|source| DecodeError {
+            kind: kind.into(),
+            name: self.key.to_string(),
+            source,
+        })
     }
 }
 
@@ -259,18 +275,6 @@ impl fmt::Debug for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.key, self.meta.resource_version)
     }
-}
-
-/// Cuts managedFields out: nothing that reads the cache needs them and they are up to half of an object.
-fn trim(json: &str) -> Result<Box<RawValue>, serde_json::Error> {
-    let mut object: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json)?;
-    if let Some(metadata) = object.get_mut("metadata") {
-        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(metadata.get())?;
-        if fields.remove("managedFields").is_some() {
-            *metadata = to_raw_value(&fields)?;
-        }
-    }
-    to_raw_value(&object)
 }
 
 #[cfg(test)]

@@ -92,6 +92,9 @@ async fn work_that_hangs_is_seen_while_it_hangs() {
     advance(2 * SECOND).await;
     let stats = queue.stats();
     assert_eq!((stats.processing, stats.longest_running, stats.unfinished_work), (2, 3 * SECOND, 5 * SECOND));
+    assert_eq!(queue.processing_for(2 * SECOND), [("a", 3 * SECOND), ("b", 2 * SECOND)]);
+    assert_eq!(queue.processing_for(3 * SECOND), [("a", 3 * SECOND)]);
+    assert_eq!(queue.processing_for(4 * SECOND), []);
     queue.done(&"a");
     assert_eq!((queue.stats().longest_running, queue.stats().unfinished_work), (2 * SECOND, 2 * SECOND));
     queue.done(&"b");

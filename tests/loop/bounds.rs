@@ -27,6 +27,22 @@ async fn source_waits_when_as_many_deltas_wait_as_may() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn lag_of_a_store_is_how_long_what_comes_next_has_waited() {
+    let store = Arc::new(SharedStore::default());
+    assert_eq!(store.lag(), Duration::ZERO);
+    for n in 1..=DELTAS_MAX {
+        store.push(delta(n)).await;
+    }
+    seconds(7).await;
+    // One that finds no place waits as well, and one that gave up does not.
+    assert!(timeout(Duration::from_secs(3), store.push(delta(DELTAS_MAX + 1))).await.is_err());
+    assert_eq!(store.lag(), Duration::from_secs(10));
+    tokio::spawn(store.clone().write());
+    store.acknowledged(delta(DELTAS_MAX + 2)).await;
+    assert_eq!((store.lag(), store.backlog()), (Duration::ZERO, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn second_writer_of_a_store_does_nothing() {
     let store = Arc::new(SharedStore::default());
     tokio::spawn(store.clone().write());

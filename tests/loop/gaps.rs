@@ -88,7 +88,11 @@ async fn compaction_between_two_pages_of_a_later_list_tells_of_what_changed_and_
     world.faults.clear();
     delay_second_pages(&world);
     seconds(5).await;
-    assert_eq!(world.n_requests("list", "configmaps"), 3, "the first page of the second list");
+    assert_eq!(
+        world.n_requests("list", "configmaps"),
+        4,
+        "a look at the version, and the first page of the second list"
+    );
     change_and_compact(&world).await;
     world.faults.clear();
     seconds(60).await;

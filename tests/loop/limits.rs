@@ -1,6 +1,11 @@
 //! Rate limits of a key that fails: which events end its wait, and which leave it to it.
 
-use kctl::kube::api::{DeleteParams, Patch, PatchParams};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kctl::{
+    kube::api::{DeleteParams, Patch, PatchParams},
+    prelude::*,
+};
 
 use crate::{
     rich::{controlled_by, deployments},
@@ -112,4 +117,25 @@ async fn event_that_did_not_shorten_the_wait_is_still_a_reason_of_the_next_run()
     world.create_pod_of("web-0", &[controlled_by(&deployment)]).await;
     seconds(60).await;
     assert_eq!(log.take(), ["Pod changed, retry"]);
+}
+
+static N_ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Fails always.
+#[controller(backoff("10s", max = "1000s"), resync = "1s")]
+async fn failing(_config: Arc<ConfigMap>, _cx: Context<failing>) -> Result<Action> {
+    N_ATTEMPTS.fetch_add(1, Ordering::Relaxed);
+    Err("no".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn resync_does_not_shorten_the_wait_of_a_failing_key() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    world.run(app().controller::<failing>()).await;
+    // At 0, 10, 30, 70, 150 and 310 seconds, however many resyncs there are in between.
+    for (n_attempts, wait) in [(1, 9), (2, 20), (3, 40), (4, 80), (5, 160)] {
+        seconds(wait).await;
+        assert_eq!(N_ATTEMPTS.load(Ordering::Relaxed), n_attempts);
+    }
 }

@@ -1,14 +1,17 @@
 //! The invariants of the control loop, as far as they show from outside: on the embedded API server, under paused time.
 
+mod absent;
 mod behaviours;
 mod bounds;
 mod cache;
 mod determinism;
+mod dynamic;
 mod gaps;
 mod index;
 mod informer;
 mod keys;
 mod limits;
+mod namespaces;
 mod outcomes;
 mod owners;
 mod protocol;

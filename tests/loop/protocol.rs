@@ -92,9 +92,53 @@ async fn ended_watch_goes_on_from_its_last_bookmark() {
 
 #[tokio::test(start_paused = true)]
 async fn watch_that_cannot_be_opened_is_tried_again_up_to_every_half_minute_without_a_list() {
-    let broken = (0..7).map(|_| Answer::Break).collect();
-    let waits = [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000];
-    check_listed(broken, &waits.map(|wait| (wait, "watch from 7")), &[]).await;
+    let broken = (0..7).map(|_| Answer::Break).chain([list("7", &[&a("5")], "")]).collect();
+    // What the server says first is where it is.
+    let waits = [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000].map(|wait| (wait, "probe"));
+    check_listed(broken, &[&waits[..], &[(0, "watch from 7")]].concat(), &[]).await;
+}
+
+/// A server that has listed `a` and `b` at version 70, was away, and goes on like this.
+async fn check_restored(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&str]) {
+    let first = list("70", &[&a("5"), &object("b", "60")], "");
+    let answers = [first, Answer::Break].into_iter().chain(answers).chain([silent()]).collect();
+    let asked = [&[(0, "list"), (0, "watch from 70"), (800, "probe")], asked].concat();
+    check(answers, &asked, &[&["initial +a@5", "initial +b@60"], changes].concat()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_of_a_server_that_was_restored_from_a_backup_is_taken_in() {
+    // At version 20, when there was no `b`, and `a` was the same; since then `c` was made, and `a` changed.
+    let now = || list("22", &[&a("22"), &object("c", "21")], "");
+    let asked = [(0, "list"), (800, "list"), (0, "watch from 22")];
+    check_restored(vec![now(), now(), now()], &asked, &["-b@60", "~a@22", "+c@21"]).await;
+    // What comes after it counts, although its version is one that was seen before.
+    let later = watch(&[event("MODIFIED", &a("23")), event("ADDED", &object("b", "24"))], 200);
+    check_restored(
+        vec![now(), now(), now(), later],
+        &[&asked[..], &[(200_000, "watch from 24")]].concat(),
+        &["-b@60", "~a@22", "+c@21", "~a@23", "+b@24"],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_list_that_is_older_than_what_was_seen_is_from_a_server_that_is_late() {
+    let old = || list("22", &[&a("5")], "");
+    let new = list("71", &[&a("71"), &object("b", "60")], "");
+    let asked = [(0, "list"), (800, "list"), (0, "watch from 71")];
+    check_restored(vec![old(), old(), new], &asked, &["~a@71"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_that_do_not_compare_say_nothing_about_the_past() {
+    let opaque = |version: &str| list(version, &[&object("a", "x")], "");
+    check(
+        vec![opaque("zz"), Answer::Break, opaque("aa"), silent()],
+        &[(0, "list"), (0, "watch from zz"), (800, "probe"), (0, "watch from zz")],
+        &["initial +a@x"],
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

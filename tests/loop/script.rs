@@ -180,6 +180,7 @@ impl Server {
             (Some("true"), Some("true"), None) => "stream",
             (None, Some("true"), None) => "watch",
             (None, None, Some("500")) => "list",
+            (None, None, Some("1")) => "probe",
             other => panic!("no such request: {other:?}"),
         };
         let mut line = format!("{} {verb}", self.begin.elapsed().as_millis());

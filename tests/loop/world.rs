@@ -10,6 +10,7 @@ use kctl::{
     },
     manager::View,
     prelude::*,
+    watches::Watches,
 };
 use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;
@@ -129,6 +130,7 @@ pub(crate) struct World {
     pub(crate) server: ApiServer,
     pub(crate) client: Client,
     pub(crate) faults: Faults,
+    view: Option<View>,
     tasks: JoinSet<()>,
 }
 
@@ -151,7 +153,7 @@ impl World {
         let client = Client::new(server.service(), "default");
         let mut faults = Faults::default();
         faults.lists_only = true;
-        Self { server, client, faults, tasks: JoinSet::new() }
+        Self { server, client, faults, view: None, tasks: JoinSet::new() }
     }
 
     /// Starts the controllers.
@@ -160,6 +162,25 @@ impl World {
         let view = manager.view();
         self.tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
         view
+    }
+
+    /// Starts the controllers, and says what may be watched beside them.
+    pub(crate) async fn run_with_watches(&mut self, app: App) -> Watches {
+        let manager = app.manager(self.faults.client(&self.server)).await.unwrap();
+        let watches = manager.watches();
+        self.view = Some(manager.view());
+        self.tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+        watches
+    }
+
+    /// What runs since [`World::run_with_watches`].
+    pub(crate) fn view(&self) -> &View {
+        self.view.as_ref().unwrap()
+    }
+
+    /// Ends the controllers, as a manager that is dropped does.
+    pub(crate) async fn stop(&mut self) {
+        self.tasks.shutdown().await;
     }
 
     /// Starts the garbage collector and a kubelet.

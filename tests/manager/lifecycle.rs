@@ -111,6 +111,94 @@ async fn a_hand_over_to_a_warm_standby_takes_less_than_a_second() {
     assert_eq!(contest.held().await, ("b".into(), 15, 1));
 }
 
+/// Makes a `Secret` under a new name for a `ConfigMap` that seems to have none.
+#[controller(of = ConfigMap, name = "namer", owns = Secret)]
+struct Namer {
+    done: Arc<AtomicUsize>,
+}
+
+impl Reconcile for Namer {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        if cx.owned::<Secret>().is_empty() {
+            let metadata = ObjectMeta { generate_name: Some("made-".into()), ..ObjectMeta::default() };
+            cx.owned::<Secret>().create(Secret { metadata, ..Secret::default() }).await?;
+        }
+        self.done.fetch_add(1, Ordering::Relaxed);
+        Ok(Action::await_change())
+    }
+}
+
+/// Two candidates, of which the second hears nothing of what the first one does; then it leads, and asks through `faults`.
+async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
+    let contest = Contest::new();
+    let start = async |identity| {
+        let (faults, done) = (Faults::default(), Arc::<AtomicUsize>::default());
+        let counted = done.clone();
+        let app =
+            App::new("namer").controller_with(move |_env| std::future::ready(Ok(Namer { done: counted.clone() })));
+        let manager = elected(identity)(app.manager(faults.client(&contest.server)).await.unwrap());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
+        Process { faults, done, stop, running }
+    };
+    let leader = start("a").await;
+    seconds(1).await;
+    let standby = start("b").await;
+    seconds(1).await;
+    // Its watches begin, and bring nothing for an hour.
+    let deaf = |asked: &Asked| asked.is_watch && !asked.path.contains("/leases");
+    standby.faults.add(Fault::DelayAnswer(Duration::from_secs(3_600)), deaf);
+    standby.faults.cut_watches();
+    seconds(1).await;
+    create(&contest, 0..3).await;
+    seconds(1).await;
+    assert_eq!(n_requests(&contest, "create", "secrets"), 3);
+    if let Some((fault, _)) = fault {
+        standby.faults.add(fault, |asked| asked.reads("secrets") && !asked.is_watch);
+    }
+    let begun = Instant::now();
+    leader.stop().await.unwrap();
+    if let Some((_, lasts)) = fault {
+        seconds(lasts).await;
+        assert_eq!(standby.n_done(), 0, "it waits until it knows");
+        standby.faults.clear();
+    }
+    while standby.n_done() < 3 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let bound = Duration::from_secs(fault.map_or(1, |(_, lasts)| lasts + 7));
+    assert!(begun.elapsed() < bound, "{:?}", begun.elapsed());
+    assert_eq!(n_requests(&contest, "create", "secrets"), 3, "nothing is made twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_knows_what_the_one_before_did_although_its_watches_are_late() {
+    check_deaf_standby(None).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_that_cannot_read_the_newest_state_waits_until_it_can() {
+    check_deaf_standby(Some((Fault::Refuse(500), 60))).await;
+    check_deaf_standby(Some((Fault::Break, 60))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_whose_caches_are_current_asks_once_a_kind() {
+    let contest = Contest::new();
+    create(&contest, 0..3).await;
+    let leader = start(&contest, Duration::ZERO, elected("a")).await;
+    seconds(1).await;
+    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    seconds(10).await;
+    let n_lists = || ["configmaps", "secrets"].map(|kind| n_requests(&contest, "list", kind));
+    let [n_configs, n_secrets] = n_lists();
+    leader.stop().await.unwrap();
+    seconds(10).await;
+    assert_eq!(standby.n_done(), 3);
+    // Each of its three reconciles looks for its secret as well: it is there.
+    assert_eq!(n_lists(), [n_configs + 1, n_secrets + 1 + 3]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_manager_that_loses_its_lease_ends_at_once_and_waits_for_nothing() {
     let contest = Contest::new();

@@ -92,6 +92,9 @@ async fn every_name_of_controller_runtime_and_client_go_is_there_from_the_start(
         ("leader_election_master_status", r#"{name="podset"}"#, 1),
         ("leader_election_slowpath_total", r#"{name="podset"}"#, 0),
         ("kctl_cache_synced", r#"{name="",group="",version="v1",resource="configmaps"}"#, 1),
+        ("kctl_cache_users", r#"{name="",group="",version="v1",resource="configmaps"}"#, 1),
+        ("kctl_cache_bytes", r#"{name="",group="",version="v1",resource="secrets"}"#, 0),
+        ("kctl_cache_lag_seconds", r#"{name="",group="",version="v1",resource="secrets"}"#, 0),
         ("informer_queued_items", r#"{name="",group="",version="v1",resource="secrets"}"#, 0),
     ];
     for (name, labels, wanted) in names {
@@ -99,7 +102,7 @@ async fn every_name_of_controller_runtime_and_client_go_is_there_from_the_start(
     }
     assert!(text.contains("# TYPE controller_runtime_reconcile_total counter\n"), "{text}");
     assert!(text.contains("# TYPE controller_runtime_reconcile_time_seconds histogram\n"));
-    for bound in ["store_deltas", "store_tombstones", "events"] {
+    for bound in ["store_deltas", "store_tombstones", "events", "watch_changes", "informers", "triggers"] {
         let used = value(&text, &format!(r#"kctl_bound_used{{bound="{bound}"}}"#));
         assert!(used < value(&text, &format!(r#"kctl_bound_limit{{bound="{bound}"}}"#)));
     }
@@ -133,6 +136,7 @@ async fn reconciles_are_counted_by_what_they_come_to() {
     assert!(seconds_of(&text, r#"controller_runtime_reconcile_time_seconds_sum{controller="does"}"#) >= 5.0);
     assert_eq!(value(&text, r#"workqueue_work_duration_seconds_count{name="does",controller="does"}"#), 6);
     assert_eq!(value(&text, r#"kctl_cache_objects{name="",group="",version="v1",resource="configmaps"}"#), 6);
+    assert!(value(&text, r#"kctl_cache_bytes{name="",group="",version="v1",resource="configmaps"}"#) > 6 * 100);
     create(&contest, "conflicts").await;
     seconds(1).await;
     let text = metrics.text(Format::Prometheus);

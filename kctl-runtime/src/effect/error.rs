@@ -62,6 +62,14 @@ pub enum ApiError {
         /// Verb, kind and name of the request.
         operation: String,
     },
+    /// The cache does not know (any longer) what is there: nothing was sent.
+    #[error(
+        "{operation}: not sent, because the cache does not follow it now: its namespace is no longer one of those that are watched, or its kind is not installed"
+    )]
+    NotFollowed {
+        /// Verb, kind and name of the request.
+        operation: String,
+    },
 }
 
 /// The Status object, as far as it is read.
@@ -103,7 +111,8 @@ impl ApiError {
             | Self::Unreadable { operation, .. }
             | Self::Foreign { operation, .. }
             | Self::Undeclared { operation, .. }
-            | Self::NotLeading { operation } => operation,
+            | Self::NotLeading { operation }
+            | Self::NotFollowed { operation } => operation,
         }
     }
 
@@ -130,6 +139,13 @@ impl ApiError {
         self.code() == Some(404)
     }
 
+    /// 404 because the API server has no such kind, or no such subresource: what it lacks has no name (`k8s.io/apiserver`,
+    /// `NewGenericServerResponse`; a group that is unknown is answered in plain text).
+    pub(crate) fn is_unknown_resource(&self) -> bool {
+        let known = ["the server could not find the requested resource", "404 page not found"];
+        matches!(self, Self::Refused { code: 404, message, .. } if known.contains(&message.trim()))
+    }
+
     /// 403: the role lacks a rule.
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)
@@ -145,7 +161,9 @@ impl ApiError {
         match self {
             Self::Unanswered { .. } | Self::Unreadable { .. } => true,
             Self::Refused { code, .. } => *code >= 500,
-            Self::Foreign { .. } | Self::Undeclared { .. } | Self::NotLeading { .. } => false,
+            Self::Foreign { .. } | Self::Undeclared { .. } | Self::NotLeading { .. } | Self::NotFollowed { .. } => {
+                false
+            }
         }
     }
 

@@ -78,8 +78,17 @@ impl Writer {
         path: &str,
         body: Option<(&str, Vec<u8>)>,
     ) -> Result<String, ApiError> {
+        if target.source.store().bars(target.namespace) {
+            return Err(ApiError::NotFollowed { operation: operation.into() });
+        }
         let within = self.permit.ask(operation).await?;
-        transport::send_within(target.source.client(), operation, method, path, body, within).await
+        let creates = method == Method::POST;
+        let answer = transport::send_within(target.source.client(), operation, method, path, body, within).await;
+        if creates && answer.as_ref().is_err_and(ApiError::is_unknown_resource) {
+            // The watch hears a second later that the definition was deleted; until then every key would try.
+            target.source.doubt();
+        }
+        answer
     }
 
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {

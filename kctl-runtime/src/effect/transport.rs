@@ -15,6 +15,8 @@ const TRIES_MAX: u32 = 10;
 /// Longest wait for an answer to a write or a page.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
+const JSON: &str = "application/json";
+
 /// Escapes a value of a query.
 pub(crate) fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
@@ -32,9 +34,21 @@ pub(crate) async fn get(client: &Client, operation: &str, path: &str) -> Result<
     send(client, operation, Method::GET, path, None).await
 }
 
+/// Gets a resource as text, in the first of these forms that the server has. It is not repeated.
+pub(crate) async fn get_as(client: &Client, operation: &str, path: &str, accept: &str) -> Result<String, ApiError> {
+    let answer = async {
+        let response = exchange(client, operation, Method::GET, path, None, accept).await?;
+        if response.status().is_success() {
+            return read(operation, response).await;
+        }
+        Err(refusal(operation, response).await)
+    };
+    tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
+}
+
 /// Opens a stream; the answer's status has been checked.
 pub(crate) async fn open(client: &Client, operation: &str, path: &str) -> Result<Body, ApiError> {
-    let response = exchange(client, operation, Method::GET, path, None).await?;
+    let response = exchange(client, operation, Method::GET, path, None, JSON).await?;
     if response.status().is_success() {
         return Ok(response.into_body());
     }
@@ -65,7 +79,7 @@ pub(crate) async fn send_within(
         let mut tries = 1;
         loop {
             let body = body.as_ref().map(|(content_type, bytes)| (*content_type, bytes.clone()));
-            let response = exchange(client, operation, method.clone(), path, body).await?;
+            let response = exchange(client, operation, method.clone(), path, body, JSON).await?;
             if response.status().is_success() {
                 return read(operation, response).await;
             }
@@ -79,10 +93,11 @@ pub(crate) async fn send_within(
             tries += 1;
         }
     };
-    tokio::time::timeout(within, answer).await.unwrap_or_else(|_elapsed| {
-        let cause = format!("nothing within {within:?}");
-        Err(ApiError::Unanswered { operation: operation.into(), cause })
-    })
+    tokio::time::timeout(within, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, within)))
+}
+
+fn late(operation: &str, within: Duration) -> ApiError {
+    ApiError::Unanswered { operation: operation.into(), cause: format!("nothing within {within:?}") }
 }
 
 async fn exchange(
@@ -91,9 +106,10 @@ async fn exchange(
     method: Method,
     path: &str,
     body: Option<(&str, Vec<u8>)>,
+    accept: &str,
 ) -> Result<Response<Body>, ApiError> {
     let unanswered = |cause: String| ApiError::Unanswered { operation: operation.into(), cause };
-    let mut request = Request::builder().method(method).uri(path).header("accept", "application/json");
+    let mut request = Request::builder().method(method).uri(path).header("accept", accept);
     let bytes = match body {
         Some((content_type, bytes)) => {
             request = request.header("content-type", content_type);

@@ -16,10 +16,20 @@ use super::{
     metrics::Scrape,
     serve::{self, Guard, Server},
 };
-use crate::{handler, key::ObjectKey, queue::WorkQueue, reconcile::Env, store::Subscription};
+use crate::{
+    handler,
+    key::ObjectKey,
+    queue::WorkQueue,
+    reconcile::Env,
+    store::Subscription,
+    watches::{Closing, Held},
+};
 
 /// Events that wait when all work is done are sent within this time, or dropped.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+
+/// A reconcile that takes so long is reported.
+const HANGING_AFTER: Duration = Duration::from_secs(60);
 
 /// Why a manager ended other than by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -45,8 +55,9 @@ pub enum ManagerError {
 
 /// What runs beside the workers.
 struct Running {
-    /// Sources and stores: none of them ends by itself.
-    caches: JoinSet<()>,
+    /// Sources and stores: none of them ends by itself, and none outlives this.
+    informers: Closing,
+    _caches: Vec<Held>,
     election: JoinSet<End>,
     /// Stops the election; says whether the lease may be handed back.
     resign: Option<oneshot::Sender<bool>>,
@@ -96,11 +107,8 @@ impl Manager {
 
     fn start(mut self) -> Running {
         let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
-        let mut caches = JoinSet::new();
-        for source in self.sources.into_values() {
-            caches.spawn(source.store().clone().write());
-            caches.spawn(async move { source.run().await });
-        }
+        self.caches.sort_by(|a, b| a.source().identity().cmp(b.source().identity()));
+        self.caches.iter().for_each(Held::start);
         let leadership = self.elector.as_ref().map(super::lease::Elector::leadership);
         let mut workers = JoinSet::new();
         for controller in self.controllers {
@@ -129,7 +137,15 @@ impl Manager {
             // A manager that is dropped takes its election along.
             election.spawn(elector.run(async { stop.await.unwrap_or(false) }));
         }
-        Running { caches, election, resign, workers, recorders, _background: background }
+        Running {
+            informers: self.informers,
+            _caches: self.caches,
+            election,
+            resign,
+            workers,
+            recorders,
+            _background: background,
+        }
     }
 }
 
@@ -139,8 +155,7 @@ impl Running {
         tokio::select! {
             biased;
             Some(end) = self.election.join_next() => lost(end),
-            Some(end) = self.caches.join_next() => ended(end),
-            else => pending().await,
+            cause = self.informers.0.failed() => ManagerError::Ended(cause),
         }
     }
 
@@ -179,10 +194,6 @@ fn lost(end: Result<End, JoinError>) -> ManagerError {
     }
 }
 
-fn ended(end: Result<(), JoinError>) -> ManagerError {
-    ManagerError::Ended(end.err().map_or_else(|| "a cache".into(), |error| error.to_string()))
-}
-
 /// Handlers first, then the initial objects through them, then leadership, then workers: none starts on half a cache, and a
 /// candidate has its keys ready when it begins to lead.
 async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leadership: Option<Leadership>) {
@@ -192,7 +203,14 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
             subscription.delivered().await;
         }
         match &leadership {
-            Some(leadership) => leadership.led().await,
+            Some(leadership) => {
+                let led = leadership.led().await;
+                if led {
+                    // The leader before wrote until it was over: a cache that is older would have it done again.
+                    env.make_current().await;
+                }
+                led
+            }
             None => true,
         }
     };
@@ -205,7 +223,26 @@ async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leade
         tokio::select! {
             () = workers => {}
             () = resync(&env, &queue) => {}
+            () = report_hanging(&env, &queue) => {}
         }
+    }
+}
+
+/// Says once a minute which reconcile has been running for longest, where one hangs: it holds its worker.
+async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>) {
+    loop {
+        tokio::time::sleep(HANGING_AFTER).await;
+        let hanging = queue.processing_for(HANGING_AFTER);
+        let Some((key, since)) = hanging.first() else { continue };
+        let ends =
+            if env.spec.timeout.is_none() { "; `timeout = \"…\"` in its declaration would end it" } else { "" };
+        tracing::warn!(
+            controller = env.spec.name,
+            %key,
+            "a reconcile has been running for {} s{ends}; so do {} others",
+            since.as_secs(),
+            hanging.len() - 1
+        );
     }
 }
 
@@ -221,13 +258,13 @@ async fn subscribe(env: &Env, queue: &WorkQueue<ObjectKey>) -> Vec<Subscription>
     delivered
 }
 
-/// Queues every object once a period, behind all that changed.
+/// Queues every object once a period, behind all that changed. Nothing has changed: a key that failed waits on.
 async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let Some(period) = env.spec.resync else { return pending().await };
     loop {
         tokio::time::sleep(period).await;
         for object in env.primary.store().all() {
-            queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
+            queue.add_unchanged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
         }
     }
 }

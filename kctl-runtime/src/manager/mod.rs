@@ -26,7 +26,7 @@ use crate::{
     reconcile::{Env, Reconcile},
     source::{Identity, Source},
     spec::{ControllerSpec, RelationSpec, Role},
-    store::SharedStore,
+    watches::{Closing, Held, Informers, Watches},
     worker::{Observer, Pool},
 };
 
@@ -53,11 +53,14 @@ pub struct Manager {
     elector: Option<Elector>,
     graceful_timeout: Option<Duration>,
     servers: Vec<(TcpListener, Page)>,
+    bounds: Vec<Bound>,
     namespaces: Vec<String>,
     stopping: watch::Sender<bool>,
     recorders: Vec<Task>,
     background: Vec<Task>,
-    sources: BTreeMap<Identity, Arc<Source>>,
+    informers: Closing,
+    /// The informers of its controllers.
+    caches: Vec<Held>,
     controllers: Vec<Registered>,
 }
 
@@ -74,10 +77,20 @@ struct Registered {
     workers: Task,
 }
 
+/// A bound that something beside the loop keeps, shown with those of the loop.
+#[derive(Clone)]
+pub(crate) struct Bound {
+    pub(crate) name: &'static str,
+    pub(crate) used: Arc<dyn Fn() -> usize + Send + Sync>,
+    pub(crate) limit: usize,
+}
+
 /// A running manager, as seen from outside.
 #[derive(Clone)]
 pub struct View {
     sources: Vec<Arc<Source>>,
+    informers: Informers,
+    bounds: Vec<Bound>,
     queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
     recorders: Vec<RecorderView>,
     leadership: Option<Leadership>,
@@ -97,11 +110,13 @@ impl Manager {
             elector: None,
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
             servers: Vec::new(),
+            bounds: Vec::new(),
             namespaces: Vec::new(),
             stopping: watch::Sender::new(false),
             recorders: Vec::new(),
             background: Vec::new(),
-            sources: BTreeMap::new(),
+            informers: Closing(Informers::new()),
+            caches: Vec::new(),
             controllers: Vec::new(),
         }
     }
@@ -224,7 +239,6 @@ impl Manager {
         let mut namespaces = if relation.namespaced { spec.namespaces.clone() } else { Vec::new() };
         namespaces.sort();
         namespaces.dedup();
-        let n_scopes = namespaces.len();
         let identity = Identity {
             cluster: relation.cluster.clone(),
             kind: relation.kind.clone(),
@@ -233,9 +247,12 @@ impl Manager {
             fields: relation.fields.clone(),
         };
         let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client);
-        let source = self.sources.entry(identity.clone()).or_insert_with(|| {
-            Arc::new(Source::new(client.clone(), identity, Arc::new(SharedStore::of_scopes(n_scopes))))
+        let known = self.caches.iter().position(|held| *held.source().identity() == identity);
+        let index = known.unwrap_or_else(|| {
+            self.caches.push(self.informers.0.hold_own(identity, client));
+            self.caches.len() - 1
         });
+        let source = self.caches[index].source();
         source.add_check(relation.check.clone());
         for (name, values) in &relation.indexes {
             source.store().add_index(name, values.clone());
@@ -243,9 +260,26 @@ impl Manager {
         source.clone()
     }
 
+    /// By identity, as they are shown.
+    fn sources(&self) -> Vec<Arc<Source>> {
+        let mut sources: Vec<_> = self.caches.iter().map(|held| held.source().clone()).collect();
+        sources.sort_by(|a, b| a.identity().cmp(b.identity()));
+        sources
+    }
+
+    /// Opens watches at run time, on the clusters that were added so far; whatever controllers watch already is shared.
+    pub fn watches(&self) -> Watches {
+        Watches::new(self.informers.0.clone(), self.client.clone(), self.clusters.clone())
+    }
+
     /// Adds what runs beside the controllers, until they stop: a stream that triggers them, for example.
     pub fn background(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.background.push(Box::pin(task));
+    }
+
+    /// Shows a bound of something beside the loop in the metrics: how much of it is used.
+    pub fn show_bound(&mut self, name: &'static str, limit: usize, used: impl Fn() -> usize + Send + Sync + 'static) {
+        self.bounds.push(Bound { name, used: Arc::new(used), limit });
     }
 
     /// Its metrics; add your own by [`Metrics::register`].
@@ -256,7 +290,9 @@ impl Manager {
     /// What can be seen of it while it runs.
     pub fn view(&self) -> View {
         View {
-            sources: self.sources.values().cloned().collect(),
+            sources: self.sources(),
+            informers: self.informers.0.clone(),
+            bounds: self.bounds.clone(),
             queues: self.controllers.iter().map(|c| (c.env.spec.clone(), c.queue.clone())).collect(),
             recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
@@ -274,13 +310,24 @@ impl View {
                 && queue.next_delayed_within(IDLE_HORIZON) == 0
                 && queue.failing().is_empty()
         };
-        self.sources.iter().all(|source| source.store().is_synced() && source.store().backlog() == 0)
+        // Whatever is watched at run time may never be there.
+        self.informers.open().iter().all(|(source, _)| source.store().backlog() == 0)
+            && self.sources.iter().all(|source| source.store().is_synced())
             && self.queues.iter().all(|(_, queue)| quiet(queue))
     }
 
     /// The sources.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.sources
+    }
+
+    /// All informers, also those that were opened at run time, and how many use each.
+    pub(crate) fn informers(&self) -> &Informers {
+        &self.informers
+    }
+
+    pub(crate) fn bounds(&self) -> &[Bound] {
+        &self.bounds
     }
 
     pub(crate) fn recorders(&self) -> &[RecorderView] {

@@ -263,6 +263,14 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.state.lock().stats(Instant::now())
     }
 
+    /// The keys that have been in a worker's hands for at least so long, and for how long, the longest first.
+    pub fn processing_for(&self, least: Duration) -> Vec<(K, Duration)> {
+        let now = Instant::now();
+        let Some(before) = now.checked_sub(least) else { return Vec::new() };
+        let works = self.shared.state.lock().processing_since(before);
+        works.into_iter().map(|(key, since)| (key, now.saturating_duration_since(since))).collect()
+    }
+
     /// Takes no more keys. Ready ones are still handed out; those that wait for a time are dropped. A drain that is waited
     /// for ends at once.
     pub fn shut_down(&self) {

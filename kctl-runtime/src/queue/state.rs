@@ -387,6 +387,17 @@ impl<K: Eq + Hash + Clone> State<K> {
         }
     }
 
+    /// What has been processed for so long, the longest first.
+    pub(super) fn processing_since(&self, before: Instant) -> Vec<(K, Instant)> {
+        let works = self.working.iter().filter_map(|id| {
+            let since = self.keys.value(*id).processing?.since;
+            self.keys.key(*id).filter(|_| since <= before).map(|key| (key.clone(), since))
+        });
+        let mut works: Vec<_> = works.collect();
+        works.sort_by_key(|(_, since)| *since);
+        works
+    }
+
     pub(super) fn stats(&mut self, now: Instant) -> QueueStats {
         self.mature(now);
         let running = self.working.iter().filter_map(|id| self.keys.value(*id).processing);

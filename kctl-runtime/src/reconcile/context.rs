@@ -63,6 +63,29 @@ impl Env {
 }
 
 impl Env {
+    fn caches(&self) -> impl Iterator<Item = &Arc<Source>> {
+        std::iter::once(&self.primary).chain(self.sources.iter().map(|(_, source)| source))
+    }
+
+    /// Whether all caches have what they should: none lost its kind, or is about to get another namespace.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.caches().all(|source| source.store().is_synced())
+    }
+
+    /// Returns once all caches have everything that was there when the process began to lead.
+    pub(crate) async fn make_current(&self) {
+        futures::future::join_all(self.caches().map(|source| source.make_current())).await;
+    }
+
+    /// Returns once all caches have what they should.
+    pub(crate) async fn complete(&self) {
+        while !self.is_complete() {
+            for source in self.caches() {
+                source.store().wait_until_synced().await;
+            }
+        }
+    }
+
     /// Remembers a write of a key whose outcome is not known.
     pub(crate) fn note<T>(
         &self,

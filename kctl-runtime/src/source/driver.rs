@@ -1,17 +1,30 @@
 //! Performs what the reflector asks for: requests to the API server, waits, deltas to the store.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::pending,
+    sync::Arc,
+    time::Duration,
+};
 
-use futures::StreamExt;
+use futures::{
+    StreamExt,
+    future::{AbortHandle, abortable},
+    stream::FuturesUnordered,
+};
 use http_body_util::BodyExt;
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::{
+    sync::{Notify, OnceCell, watch},
+    time::Instant,
+};
 
 use super::{
     Identity, PAGE_LEN,
+    lines::Lines,
     reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX},
     spread::Spread,
 };
@@ -21,10 +34,11 @@ use crate::{
     store::{Delta, Scope, SharedStore, Store},
 };
 
-/// One event may be as long as the largest object that etcd takes, several times over.
-const EVENT_LEN_MAX: usize = 16 << 20;
 /// Shortest life that is asked of a watch; the longest is twice that, as client-go does. The server ends it, not the client.
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
+/// The scopes that are reflected, with what ends each.
+type Handles = BTreeMap<Scope, AbortHandle>;
+
 /// What every watch asks for.
 const WATCH: &str = "watch=true&allowWatchBookmarks=true";
 /// Silence that is longer than the asked life of a watch by so much means that the connection is dead.
@@ -54,9 +68,15 @@ pub struct Health {
 pub struct Source {
     client: Client,
     identity: Identity,
+    /// What is listed and watched: the namespaces of the identity, until somebody changes them.
+    scopes: watch::Sender<BTreeSet<Scope>>,
     store: Arc<SharedStore>,
     checks: RwLock<Vec<Check>>,
     health: RwLock<Health>,
+    /// Ends the present watch: somebody has seen that the kind is gone.
+    doubted: Notify,
+    /// Set once the store has been compared with the newest state.
+    pub(super) compared: OnceCell<()>,
     /// The failure that was last reported, and when.
     reported: Mutex<Option<(String, Instant)>>,
 }
@@ -110,14 +130,24 @@ impl Bookmark {
 impl Source {
     /// A source that has not started.
     pub fn new(client: Client, identity: Identity, store: Arc<SharedStore>) -> Self {
+        let namespaces = identity.namespaces.iter().map(|namespace| Some(namespace.as_str().into()));
+        let scopes = if identity.namespaces.is_empty() { BTreeSet::from([None]) } else { namespaces.collect() };
         Self {
             client,
             identity,
+            scopes: watch::Sender::new(scopes),
             store,
             checks: RwLock::default(),
             health: RwLock::default(),
+            doubted: Notify::new(),
+            compared: OnceCell::new(),
             reported: Mutex::default(),
         }
+    }
+
+    /// Asks the server anew whether it has the kind, by beginning the watch again.
+    pub(crate) fn doubt(&self) {
+        self.doubted.notify_waiters();
     }
 
     /// Objects that fail the check are reported and not stored: their last good state stays.
@@ -186,12 +216,59 @@ impl Source {
     /// # Cancel safety
     /// Dropping the future ends the watch; the store keeps what it has.
     pub async fn run(&self) {
-        let namespaces = &self.identity.namespaces;
-        if namespaces.is_empty() {
-            return self.reflect(None).await;
+        let mut wanted = self.scopes.subscribe();
+        let (mut running, mut handles) = (FuturesUnordered::new(), Handles::new());
+        loop {
+            let scopes = wanted.borrow_and_update().clone();
+            let (stay, go): (Handles, Handles) = handles.into_iter().partition(|(scope, _)| scopes.contains(scope));
+            handles = stay;
+            for (scope, handle) in go {
+                // After this nothing of it comes any more.
+                handle.abort();
+                self.store.push(Delta::Close(scope)).await;
+            }
+            for scope in scopes {
+                handles.entry(scope.clone()).or_insert_with(|| {
+                    let (reflect, handle) = abortable(self.reflect(scope));
+                    running.push(reflect);
+                    handle
+                });
+            }
+            let changed = async {
+                if wanted.changed().await.is_err() {
+                    pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = async { while running.next().await.is_some() {} pending().await } => {}
+            }
         }
-        let each = namespaces.iter().map(|namespace| self.reflect(Some(namespace.as_str().into())));
-        futures::future::join_all(each).await;
+    }
+
+    /// The namespaces that are listed and watched now; none is all.
+    pub fn namespaces(&self) -> Vec<String> {
+        self.scopes.borrow().iter().flatten().map(ToString::to_string).collect()
+    }
+
+    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
+        self.scopes.borrow().clone()
+    }
+
+    /// Whether it lists and watches a scope now.
+    pub(crate) fn has(&self, scope: &Scope) -> bool {
+        self.scopes.borrow().contains(scope)
+    }
+
+    /// Lists and watches a scope from now on.
+    pub(crate) fn begin(&self, scope: Scope) {
+        self.scopes.send_if_modified(|scopes| scopes.insert(scope));
+    }
+
+    /// Lists and watches a scope no longer; its objects leave the store.
+    pub(crate) fn end(&self, scope: &Scope) {
+        self.scopes.send_if_modified(|scopes| scopes.remove(scope));
     }
 
     async fn reflect(&self, scope: Scope) {
@@ -206,6 +283,7 @@ impl Source {
                         format!("{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=");
                     self.watch(&mut reflector, &scope, &query, spread.life(WATCH_LIFE_MIN)).await
                 }
+                Request::Probe => self.probe(&mut reflector, &scope).await,
                 Request::Watch { version } => {
                     let query = format!("{WATCH}&resourceVersion={version}");
                     self.watch(&mut reflector, &scope, &query, spread.life(WATCH_LIFE_MIN)).await
@@ -224,6 +302,12 @@ impl Source {
         version: Option<String>,
         token: Option<String>,
     ) -> Option<Duration> {
+        let input = self.ask_page(scope, version, token).await;
+        self.perform(reflector, input).await
+    }
+
+    /// Asks for a page.
+    pub(super) async fn ask_page(&self, scope: &Scope, version: Option<String>, token: Option<String>) -> Input {
         let mut query = format!("limit={PAGE_LEN}");
         if let Some(token) = token {
             query += &format!("&continue={}", transport::escape(&token));
@@ -232,7 +316,15 @@ impl Source {
             query += &format!("&resourceVersion={version}&resourceVersionMatch=NotOlderThan");
         }
         let operation = format!("list {}", self.identity.kind.plural);
-        let input = match transport::get(&self.client, &operation, &self.path(scope, &query)).await {
+        match transport::get(&self.client, &operation, &self.path(scope, &query)).await {
+            Ok(body) => self.read_page(&operation, &body),
+            Err(error) => Input::Failed(error),
+        }
+    }
+
+    async fn probe(&self, reflector: &mut Reflector, scope: &Scope) -> Option<Duration> {
+        let operation = format!("list {}", self.identity.kind.plural);
+        let input = match transport::get(&self.client, &operation, &self.path(scope, "limit=1")).await {
             Ok(body) => self.read_page(&operation, &body),
             Err(error) => Input::Failed(error),
         };
@@ -298,23 +390,31 @@ impl Source {
         let query = format!("{query}&timeoutSeconds={}", life.as_secs());
         let operation = format!("watch {}", self.identity.kind.plural);
         let opened = Instant::now();
-        let mut lines = match transport::open(&self.client, &operation, &self.path(scope, &query)).await {
+        let mut chunks = match transport::open(&self.client, &operation, &self.path(scope, &query)).await {
             Ok(body) => Box::pin(body.into_data_stream()),
             Err(error) => return self.perform(reflector, Input::Failed(error)).await,
         };
         self.report_success();
-        let (mut buffer, mut any) = (Vec::new(), false);
+        let (mut lines, mut any) = (Lines::default(), false);
         loop {
             let streams = *reflector.request() == Request::Stream;
             let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
-            let chunk = tokio::time::timeout(silence, lines.next()).await;
+            let chunk = tokio::select! {
+                biased;
+                chunk = tokio::time::timeout(silence, chunks.next()) => chunk,
+                () = self.doubted.notified() => break,
+            };
             let Ok(Some(Ok(chunk))) = chunk else { break };
-            buffer.extend_from_slice(&chunk);
-            while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = buffer.drain(..=end).collect();
+            lines.push(&chunk);
+            while let Some(line) = lines.next() {
                 any = true;
-                match self.read_event(&operation, &line) {
-                    Ok(Some(input)) => drop(self.perform(reflector, input).await),
+                match self.read_event(&operation, line) {
+                    Ok(Some(input)) => {
+                        // The state that it began with is not to be taken in.
+                        if let Some(wait) = self.perform(reflector, input).await {
+                            return Some(wait);
+                        }
+                    }
                     Ok(None) => {}
                     Err(error) => {
                         let lasted = opened.elapsed();
@@ -322,7 +422,7 @@ impl Source {
                     }
                 }
             }
-            if buffer.len() > EVENT_LEN_MAX {
+            if lines.is_too_long() {
                 break;
             }
         }
@@ -367,7 +467,18 @@ impl Source {
         let mut wait = None;
         for effect in reflector.on(input) {
             match effect {
-                Effect::Emit(delta) => self.store.push(delta).await,
+                Effect::Emit(delta) => {
+                    if let Delta::Restore(_, objects, version) = &delta {
+                        let (kind, n_objects) = (&self.identity.kind.plural, objects.len());
+                        tracing::warn!(
+                            kind,
+                            version,
+                            n_objects,
+                            "the API server's state went back: what is cached follows it"
+                        );
+                    }
+                    self.store.push(delta).await;
+                }
                 Effect::Wait(duration) => wait = Some(duration),
                 Effect::Next => {}
             }
@@ -376,7 +487,7 @@ impl Source {
     }
 
     /// A failure that goes on is said again from time to time, not at each try.
-    fn report(&self, error: &ApiError) {
+    pub(super) fn report(&self, error: &ApiError) {
         let text = format!("{error}{}", self.advice(error));
         self.health.write().failure = Some(error.clone());
         let mut reported = self.reported.lock();
@@ -418,16 +529,9 @@ impl Source {
     /// Lists what is in a namespace and takes it in as if this process had written it: afterwards the cache has all that
     /// any earlier write has left there, also one whose outcome is not known.
     pub(crate) async fn refresh(&self, namespace: Option<&str>) -> Result<(), ApiError> {
-        let scope = namespace.map(Arc::from);
-        let operation = format!("list {}", self.identity.kind.plural);
-        let mut token: Option<String> = None;
+        let (scope, mut token) = (namespace.map(Arc::from), None);
         loop {
-            let mut query = format!("limit={PAGE_LEN}");
-            if let Some(token) = &token {
-                query += &format!("&continue={}", transport::escape(token));
-            }
-            let body = transport::get(&self.client, &operation, &self.path(&scope, &query)).await?;
-            match self.read_page(&operation, &body) {
+            match self.ask_page(&scope, None, token).await {
                 Input::Page { objects, token: next, .. } => {
                     for object in objects {
                         self.store.acknowledged(Delta::Written(object)).await;
@@ -435,7 +539,7 @@ impl Source {
                     token = next.filter(|next| !next.is_empty());
                 }
                 Input::Failed(error) => return Err(error),
-                _ => {}
+                _ => return Ok(()),
             }
             if token.is_none() {
                 return Ok(());
@@ -443,7 +547,7 @@ impl Source {
         }
     }
 
-    fn path(&self, scope: &Scope, query: &str) -> String {
+    pub(super) fn path(&self, scope: &Scope, query: &str) -> String {
         let identity = &self.identity;
         let mut path = format!("{}?{query}", identity.kind.path(scope.as_deref()));
         for (name, selector) in [("labelSelector", &identity.labels), ("fieldSelector", &identity.fields)] {

@@ -1,12 +1,17 @@
 //! API server → deltas: lists and watches one informer identity and hands deltas on to its store.
 
+mod current;
 mod driver;
+mod lines;
 mod reflector;
 mod spread;
 
+pub(crate) use current::Present;
 pub(crate) use driver::fits;
 pub use driver::{Check, Health, Source};
 pub use reflector::{Effect, Input, Reflector, Request};
+
+use kube::Resource;
 
 use crate::object::Kind;
 
@@ -32,5 +37,38 @@ impl Identity {
     /// All objects of a kind.
     pub fn all(kind: Kind) -> Self {
         Self { cluster: String::new(), kind, namespaces: Vec::new(), labels: String::new(), fields: String::new() }
+    }
+
+    /// All objects of a type's kind.
+    pub fn of<K: Resource<DynamicType = ()>>() -> Self {
+        Self::all(Kind::of::<K>())
+    }
+
+    /// Those in these namespaces alone; none is all.
+    #[must_use]
+    pub fn in_namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
+        self.namespaces = namespaces.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Those with these labels alone: a selector as `kubectl -l` takes it.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = selector.into();
+        self
+    }
+
+    /// Those with these fields alone, as `kubectl --field-selector` takes it.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = selector.into();
+        self
+    }
+
+    /// Those in another cluster.
+    #[must_use]
+    pub fn on(mut self, cluster: impl Into<String>) -> Self {
+        self.cluster = cluster.into();
+        self
     }
 }

@@ -20,6 +20,14 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// A watch that lasted so long was healthy: the next failure waits the first wait again.
 const HEALTHY_AFTER: Duration = Duration::from_secs(120);
 
+/// First and longest wait for a kind that the server does not have: so long after its definition was installed it is there.
+const ABSENT_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+/// So many answers in a row that there is no such kind mean that its definition was deleted, and with it all objects: twelve
+/// seconds. A server that starts gives some as well (kube-apiserver, before it has read its definitions).
+const ABSENT_ANSWERS: u32 = 5;
+/// So many lists of the newest state in a row that are older than what was seen mean that the server's state went back.
+const BEHIND_ANSWERS: u32 = 2;
+
 /// A server that streams its state does not pause so long in it.
 pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
 
@@ -40,6 +48,8 @@ pub enum Request {
         /// Events after this version.
         version: String,
     },
+    /// One object of the newest state, for its version: whether the server that was away is where it was.
+    Probe,
 }
 
 /// What the API server answered.
@@ -101,6 +111,12 @@ pub struct Reflector {
     /// The server does not stream the initial state: it is listed in pages.
     lists: bool,
     failures: u32,
+    /// Answers in a row that there is no such kind.
+    absent: u32,
+    /// Lists of the newest state in a row that are older than what was seen.
+    behind: u32,
+    /// The list that is read is of the newest state.
+    newest: bool,
 }
 
 impl Default for Reflector {
@@ -112,7 +128,24 @@ impl Default for Reflector {
 impl Reflector {
     /// A reflector of one namespace, or of all.
     pub fn of(scope: Scope) -> Self {
-        Self { scope, request: Request::Stream, objects: Vec::new(), last: None, lists: false, failures: 0 }
+        Self {
+            scope,
+            request: Request::Stream,
+            objects: Vec::new(),
+            last: None,
+            lists: false,
+            failures: 0,
+            absent: 0,
+            behind: 0,
+            newest: true,
+        }
+    }
+
+    /// One that lists the newest state in pages.
+    pub(super) fn lists(scope: Scope) -> Self {
+        let mut reflector = Self::of(scope);
+        reflector.fall_back();
+        reflector
     }
 
     /// What to ask now.
@@ -153,16 +186,18 @@ impl Reflector {
     }
 
     fn page(&mut self, objects: Vec<Arc<Stored>>, version: String, token: Option<String>) -> Vec<Effect> {
+        if self.request == Request::Probe {
+            return self.probed(&version);
+        }
         self.objects.extend(objects);
         if let Some(token) = token.filter(|token| !token.is_empty()) {
             // The token carries the version: naming both is an error on the server.
             self.request = Request::List { version: None, token: Some(token) };
             return vec![Effect::Next];
         }
-        self.last = Some(version.clone());
-        self.request = Request::Watch { version: version.clone() };
-        let objects = std::mem::take(&mut self.objects);
-        vec![Effect::Emit(Delta::Replace(self.scope.clone(), objects, version)), Effect::Next]
+        let mut effects = self.whole(version);
+        effects.push(Effect::Next);
+        effects
     }
 
     /// The state is whole; the stream goes on as a watch.
@@ -170,9 +205,41 @@ impl Reflector {
         if self.request != Request::Stream {
             return Vec::new();
         }
+        self.newest = true;
+        self.whole(version)
+    }
+
+    fn whole(&mut self, version: String) -> Vec<Effect> {
+        let (scope, objects) = (self.scope.clone(), std::mem::take(&mut self.objects));
+        self.absent = 0;
+        if !self.newest || !self.is_behind(&version) {
+            self.behind = 0;
+            self.seen(version.clone());
+            return vec![Effect::Emit(Delta::Replace(scope, objects, version))];
+        }
+        self.behind += 1;
+        if self.behind < BEHIND_ANSWERS {
+            // One such list may come from a server that does not ask the others.
+            self.relist(None);
+            return vec![Effect::Wait(BACKOFF_MIN)];
+        }
+        self.behind = 0;
         self.seen(version.clone());
-        let objects = std::mem::take(&mut self.objects);
-        vec![Effect::Emit(Delta::Replace(self.scope.clone(), objects, version))]
+        vec![Effect::Emit(Delta::Restore(scope, objects, version))]
+    }
+
+    fn probed(&mut self, version: &str) -> Vec<Effect> {
+        match self.last.clone() {
+            Some(last) if !self.is_behind(version) => self.request = Request::Watch { version: last },
+            _ => self.relist(None),
+        }
+        vec![Effect::Next]
+    }
+
+    /// Whether a version is older than what was seen, where versions compare.
+    fn is_behind(&self, version: &str) -> bool {
+        let last = self.last.as_ref().and_then(|last| last.parse::<u64>().ok());
+        version.parse::<u64>().ok().zip(last).is_some_and(|(version, last)| version < last)
     }
 
     fn seen(&mut self, version: String) {
@@ -205,7 +272,25 @@ impl Reflector {
         }
     }
 
+    /// The server has no such kind.
+    fn missing(&mut self) -> Vec<Effect> {
+        self.relist(None);
+        self.absent = self.absent.saturating_add(1);
+        let mut effects = Vec::new();
+        if self.last.is_some() {
+            // Its controllers stop at once, and know no objects any more once it is certain.
+            effects.extend((self.absent == 1).then(|| Effect::Emit(Delta::Open(self.scope.clone()))));
+            effects.extend((self.absent == ABSENT_ANSWERS).then(|| Effect::Emit(Delta::Clear(self.scope.clone()))));
+        }
+        let (first, longest) = ABSENT_WAIT;
+        effects.push(Effect::Wait(first.saturating_mul(1 << (self.absent - 1).min(8)).min(longest)));
+        effects
+    }
+
     fn failed(&mut self, error: &ApiError) -> Vec<Effect> {
+        if error.is_not_found() {
+            return self.missing();
+        }
         let wait = error.retry_after().unwrap_or_default();
         match &self.request {
             // Refused as a request, not for now: this server lists.
@@ -232,9 +317,15 @@ impl Reflector {
                 self.relist(self.last.clone());
                 vec![Effect::Next]
             }
+            Request::Watch { .. } if matches!(error, ApiError::Unanswered { .. }) => {
+                // A server that was restored from a backup would not say anything on a watch from a later version.
+                self.request = Request::Probe;
+                vec![Effect::Wait(self.next_wait().max(wait))]
+            }
             Request::Watch { .. } if error.code() == Some(429) || error.code().is_none() => {
                 vec![Effect::Wait(self.next_wait().max(wait))]
             }
+            Request::Probe => vec![Effect::Wait(self.next_wait().max(wait))],
             Request::Watch { .. } => {
                 self.relist(self.last.clone());
                 vec![Effect::Wait(self.next_wait().max(wait))]
@@ -245,6 +336,7 @@ impl Reflector {
     /// Begins anew with the whole state. A version is a lower bound for a list; a stream is always of the newest state.
     fn relist(&mut self, version: Option<String>) {
         self.objects.clear();
+        self.newest = version.is_none();
         self.request = if self.lists { Request::List { version, token: None } } else { Request::Stream };
     }
 
@@ -298,8 +390,12 @@ mod tests {
         let mut seen = Vec::new();
         for input in inputs {
             for effect in reflector.on(input) {
-                if let Effect::Wait(wait) = effect {
-                    seen.push(format!("wait {}", wait.as_millis()));
+                match effect {
+                    Effect::Wait(wait) => seen.push(format!("wait {}", wait.as_millis())),
+                    Effect::Emit(Delta::Open(_)) => seen.push("open".into()),
+                    Effect::Emit(Delta::Clear(_)) => seen.push("clear".into()),
+                    Effect::Emit(Delta::Restore(..)) => seen.push("restore".into()),
+                    Effect::Emit(_) | Effect::Next => {}
                 }
             }
             seen.push(match reflector.request() {
@@ -307,6 +403,7 @@ mod tests {
                     format!("list {} {}", version.as_deref().unwrap_or("-"), token.as_deref().unwrap_or("-"))
                 }
                 Request::Stream => "stream".into(),
+                Request::Probe => "probe".into(),
                 Request::Watch { version } => format!("watch {version}"),
             });
         }
@@ -380,6 +477,47 @@ mod tests {
     #[test]
     fn bookmark_moves_the_version_of_the_next_watch() {
         check(vec![page("7", None), Input::Bookmark("20".into()), closed(300)], "watch 7, watch 20, watch 20");
+    }
+
+    fn lost() -> Input {
+        let cause = "connection refused".into();
+        Input::Failed(ApiError::Unanswered { operation: "watch pods".into(), cause })
+    }
+
+    #[test]
+    fn server_that_was_away_is_asked_where_it_is_before_the_watch_goes_on() {
+        let away = vec![page("7", None), lost(), lost(), page("7", None), closed(300)];
+        check(away, "watch 7, wait 800, probe, wait 1600, probe, watch 7, watch 7");
+        let ahead = vec![page("7", None), lost(), page("900", None)];
+        check(ahead, "watch 7, wait 800, probe, watch 7");
+    }
+
+    #[test]
+    fn state_that_went_back_is_taken_in_when_two_lists_say_so() {
+        let restored = vec![page("70", None), lost(), page("7", None), page("7", None), page("8", None)];
+        check(restored, "watch 70, wait 800, probe, list - -, wait 800, list - -, restore, watch 8");
+        let once = vec![page("70", None), lost(), page("7", None), page("7", None), page("71", None)];
+        check(once, "watch 70, wait 800, probe, list - -, wait 800, list - -, watch 71");
+        let streamed = vec![Input::Synced("70".into()), lost(), page("7", None), Input::Synced("7".into())];
+        check_from_start(streamed, "watch 70, wait 800, probe, stream, wait 800, stream");
+        let opaque = vec![page("x", None), lost(), page("a", None), closed(300)];
+        check(opaque, "watch x, wait 800, probe, watch x, watch x");
+    }
+
+    #[test]
+    fn kind_that_is_not_there_is_asked_for_every_few_seconds_and_gone_when_that_lasts() {
+        check(
+            (0..5).map(|_| refused(404)).collect(),
+            "wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, wait 5000, list - -",
+        );
+        let mut inputs = vec![page("7", None)];
+        inputs.extend((0..6).map(|_| refused(404)));
+        inputs.extend([page("9", None), refused(404)]);
+        check(
+            inputs,
+            "watch 7, open, wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, \
+             clear, wait 5000, list - -, wait 5000, list - -, watch 9, open, wait 1000, list - -",
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 use foldhash::fast::FixedState;
 
 use super::{Change, IndexFn};
-use crate::{key::ObjectKey, object::Stored};
+use crate::{key::ObjectKey, object::Stored, source::Present};
 
 /// How many uids of deleted objects are remembered at most; beyond it the oldest knowledge goes, and only a
 /// relist older than that delete could show the object again.
@@ -22,6 +22,15 @@ pub type Scope = Option<Arc<str>>;
 pub enum Delta {
     /// The complete state of a scope at a resourceVersion.
     Replace(Scope, Vec<Arc<Stored>>, String),
+    /// The same from a server whose state went back, as after a restore from a backup: what was known of later versions never
+    /// happened.
+    Restore(Scope, Vec<Arc<Stored>>, String),
+    /// The scope is about to be listed: until then the store is not complete, and nothing is written there.
+    Open(Scope),
+    /// The API server no longer has the kind: neither has it any objects of it. It may come back.
+    Clear(Scope),
+    /// The scope is no longer wanted: its objects go, and nothing is written there any more.
+    Close(Scope),
     /// The API server's watch reports this state.
     Apply(Arc<Stored>),
     /// The API server's watch reports that this was the last state.
@@ -37,10 +46,19 @@ pub enum Delta {
 /// With a fixed seed: what is iterated in no order comes in the same order in each run under test.
 type Map<K, V> = HashMap<K, V, FixedState>;
 
-/// The state behind a store.
+/// How far list and watch of a scope have come.
 #[derive(Default)]
+struct Mark {
+    listed: bool,
+    /// Everything up to here has been reported. An object that is unknown at or below it is gone.
+    revision: u64,
+}
+
+/// The state behind a store.
 pub(crate) struct Cache {
     objects: Map<ObjectKey, Arc<Stored>>,
+    /// Length of the JSON of all objects.
+    n_bytes: usize,
     namespaces: Map<Option<Arc<str>>, BTreeSet<ObjectKey>>,
     owners: Map<String, BTreeSet<ObjectKey>>,
     user: Vec<UserIndex>,
@@ -48,8 +66,16 @@ pub(crate) struct Cache {
     tombstones: Map<String, ObjectKey>,
     /// Own writes that list and watch have not reported yet. Invariant: each is the present version of its object.
     unreported: BTreeMap<u64, ObjectKey>,
-    /// Up to where list and watch of each scope have reported. An object that is unknown at or below it is gone.
-    revisions: Map<Scope, u64>,
+    /// What is listed and watched. Own writes elsewhere are not kept: nobody would tell of their end.
+    scopes: BTreeMap<Scope, Mark>,
+    /// Where nothing may be written, because what is there is not known any more, or not yet again.
+    barred: BTreeSet<Scope>,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self::of([None])
+    }
 }
 
 /// An index of the user's. It remembers what it said of each object: to ask again about an old state would decode it again,
@@ -85,6 +111,21 @@ impl UserIndex {
 }
 
 impl Cache {
+    /// An empty cache of these scopes.
+    pub(crate) fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
+        Self {
+            objects: Map::default(),
+            n_bytes: 0,
+            namespaces: Map::default(),
+            owners: Map::default(),
+            user: Vec::new(),
+            tombstones: Map::default(),
+            unreported: BTreeMap::new(),
+            scopes: scopes.into_iter().map(|scope| (scope, Mark::default())).collect(),
+            barred: BTreeSet::new(),
+        }
+    }
+
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
         self.objects.get(key)
     }
@@ -97,28 +138,41 @@ impl Cache {
         self.objects.len()
     }
 
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
     /// The lowest of all scopes.
     pub(crate) fn revision(&self) -> u64 {
-        self.revisions.values().min().copied().unwrap_or(0)
+        self.scopes.values().map(|mark| mark.revision).min().unwrap_or(0)
     }
 
     pub(crate) fn n_tombstones(&self) -> usize {
         self.tombstones.len()
     }
 
-    /// The scopes that have been listed.
-    pub(crate) fn n_scopes(&self) -> usize {
-        self.revisions.len()
+    /// Whether all that is wanted has been listed.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.scopes.values().all(|mark| mark.listed)
     }
 
-    /// The scope that an object is in.
-    fn scope_of(&self, key: &ObjectKey) -> Scope {
-        let namespace = key.namespace.clone();
-        if self.revisions.contains_key(&namespace) { namespace } else { None }
+    /// Whether nothing may be written in a namespace.
+    pub(crate) fn bars(&self, namespace: Option<&str>) -> bool {
+        !self.barred.is_empty() && (self.barred.contains(&None) || self.barred.contains(&namespace.map(Arc::from)))
+    }
+
+    /// The scope that an object is in, if it is in one.
+    fn scope_of(&self, key: &ObjectKey) -> Option<Scope> {
+        let scopes = [key.namespace.clone(), None];
+        scopes.into_iter().find(|scope| self.scopes.contains_key(scope))
+    }
+
+    fn is_in(&self, key: &ObjectKey, scope: &Scope) -> bool {
+        self.scope_of(key).is_some_and(|of| of == *scope)
     }
 
     fn revision_of(&self, key: &ObjectKey) -> u64 {
-        self.revisions.get(&self.scope_of(key)).copied().unwrap_or(0)
+        self.scope_of(key).and_then(|scope| self.scopes.get(&scope)).map_or(0, |mark| mark.revision)
     }
 
     pub(crate) fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
@@ -155,8 +209,10 @@ impl Cache {
     pub(crate) fn apply(&mut self, delta: Delta) -> Vec<Change<Stored>> {
         match delta {
             Delta::Replace(scope, objects, version) => self.replace(&scope, objects, &version),
+            Delta::Restore(scope, objects, version) => self.restore(&scope, objects, &version),
             Delta::Apply(object) => {
-                let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
+                let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
+                let revision = object.meta().revision();
                 if let Some(revision) = revision {
                     self.unreported.remove(&revision);
                 }
@@ -165,7 +221,8 @@ impl Cache {
                 changes
             }
             Delta::Delete(object) => {
-                let (scope, revision) = (self.scope_of(object.key()), object.meta().revision());
+                let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
+                let revision = object.meta().revision();
                 let mut changes = self.deleted(&object);
                 changes.extend(self.advance(&scope, revision));
                 changes
@@ -173,17 +230,62 @@ impl Cache {
             Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),
             // Without comparable versions an own write can't be placed in time: the watch brings it.
             Delta::Written(object) if object.meta().revision().is_none() => Vec::new(),
+            Delta::Written(object) if self.scope_of(object.key()).is_none() => Vec::new(),
             Delta::Written(object) => self.written(object),
             Delta::Gone(key, uid) => self.gone(&key, uid),
+            Delta::Open(scope) => {
+                self.scopes.entry(scope.clone()).or_default().listed = false;
+                self.barred.insert(scope);
+                Vec::new()
+            }
+            Delta::Clear(scope) => self.clear(&scope),
+            Delta::Close(scope) => {
+                let changes = self.clear(&scope);
+                self.scopes.remove(&scope);
+                self.barred.insert(scope);
+                changes
+            }
         }
+    }
+
+    /// All objects of a scope, in order: one seed is to give one order of changes.
+    fn of_scope(&self, scope: &Scope) -> Vec<Arc<Stored>> {
+        let mut objects: Vec<_> =
+            self.objects.values().filter(|object| self.is_in(object.key(), scope)).cloned().collect();
+        objects.sort_by(|a, b| a.key().cmp(b.key()));
+        objects
+    }
+
+    /// Whether it has everything of a scope that is there, or something newer.
+    pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
+        let is_known = |(key, (uid, version)): (&ObjectKey, &(String, String))| match self.objects.get(key) {
+            Some(known) if known.meta().resource_version == *version => true,
+            Some(known) => {
+                known.meta().revision().zip(version.parse().ok()).is_some_and(|(known, there)| known > there)
+            }
+            None => self.tombstones.contains_key(uid),
+        };
+        let is_there = |known: &Arc<Stored>| {
+            let is_newer = || known.meta().revision().zip(present.version).is_some_and(|(known, list)| known > list);
+            present.objects.contains_key(known.key()) || is_newer()
+        };
+        present.objects.iter().all(is_known) && self.of_scope(scope).iter().all(is_there)
+    }
+
+    fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
+        let objects = self.of_scope(scope);
+        for object in &objects {
+            self.remove(object);
+        }
+        objects.into_iter().map(|last| Change::Deleted { last }).collect()
     }
 
     /// Everything of a scope up to a revision has been reported.
     fn advance(&mut self, scope: &Scope, revision: Option<u64>) -> Vec<Change<Stored>> {
-        let known = self.revisions.entry(scope.clone()).or_default();
-        *known = (*known).max(revision.unwrap_or(0));
-        let mark = *known;
-        let here = |key: &&ObjectKey| self.scope_of(key) == *scope;
+        let Some(mark) = self.scopes.get_mut(scope) else { return Vec::new() };
+        mark.revision = mark.revision.max(revision.unwrap_or(0));
+        let mark = mark.revision;
+        let here = |key: &&ObjectKey| self.is_in(key, scope);
         let passed: Vec<ObjectKey> = self.unreported.range(..=mark).map(|(_, key)| key).filter(here).cloned().collect();
         // The watch has passed by these own writes: they are outside of its selector, and nobody would tell of their end.
         let outside: Vec<_> = passed.iter().filter_map(|key| self.objects.get(key).cloned()).collect();
@@ -206,15 +308,22 @@ impl Cache {
         if self.tombstones.contains_key(&object.meta().uid) {
             return Vec::new();
         }
-        let known = self.objects.get(object.key()).cloned();
+        let known = self.objects.get(object.key());
         let revision = object.meta().revision();
         match known {
             None if revision.is_some_and(|revision| revision <= self.revision_of(object.key())) => Vec::new(),
+            Some(old) if !newer(revision, old.meta().revision()) => Vec::new(),
+            _ => self.put(object),
+        }
+    }
+
+    /// Takes an object in, whatever is known of its name.
+    fn put(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
+        match self.objects.get(object.key()).cloned() {
             None => {
                 self.insert(object.clone());
                 vec![Change::Added(object)]
             }
-            Some(old) if !newer(revision, old.meta().revision()) => Vec::new(),
             Some(old) if old.meta().uid == object.meta().uid => {
                 self.change(&old, object.clone());
                 vec![Change::Updated { old, new: object }]
@@ -257,8 +366,8 @@ impl Cache {
 
     fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
-        // A list from a server that is behind what was already seen says nothing new.
-        let mark = self.revisions.get(scope).copied().unwrap_or(0);
+        // A list from a server that is behind what was already seen says nothing new; nor does one that nobody wants.
+        let Some(mark) = self.scopes.get(scope).map(|mark| mark.revision) else { return Vec::new() };
         if list.is_some_and(|list| list < mark) {
             return Vec::new();
         }
@@ -268,31 +377,56 @@ impl Cache {
         // The list of one namespace knows nothing of the deletes in another.
         let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         self.tombstones.retain(|uid, key| uids.contains(uid.as_str()) || !listed_here(key));
-        let mut vanished: Vec<_> = self
-            .objects
-            .values()
-            .filter(|known| listed_here(known.key()))
-            .filter(|known| !listed.contains_key(known.key()))
-            .filter(|known| !newer(known.meta().revision(), list) || list.is_none())
-            .cloned()
-            .collect();
-        // Handlers queue keys in the order of the changes, and one seed is to give one order.
-        vanished.sort_by(|a, b| a.key().cmp(b.key()));
+        let mut vanished = self.of_scope(scope);
+        vanished.retain(|known| !listed.contains_key(known.key()));
+        vanished.retain(|known| !newer(known.meta().revision(), list) || list.is_none());
         let mut changes = Vec::new();
         for last in vanished {
             self.remove(&last);
             changes.push(Change::Deleted { last });
         }
         // What the list has is there, however old its last change: lower the mark while it is taken in.
-        self.revisions.insert(scope.clone(), 0);
+        self.set_mark(scope, 0);
         for object in objects {
             changes.extend(self.upsert(object));
         }
-        self.revisions.insert(scope.clone(), mark.max(list.unwrap_or(0)));
+        self.set_mark(scope, mark.max(list.unwrap_or(0)));
         // What the list had is reported, and what it had not is gone.
         let reported = list.unwrap_or(0);
         self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != *scope));
         changes
+    }
+
+    /// The list is the truth, whatever was known. Versions and uids of what was undone may come again.
+    fn restore(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+        if !self.scopes.contains_key(scope) {
+            return Vec::new();
+        }
+        let here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
+        self.tombstones.retain(|_, key| !here(key));
+        self.unreported.retain(|_, key| !here(key));
+        let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
+        let mut undone = self.of_scope(scope);
+        undone.retain(|known| !listed.contains(known.key()));
+        let mut changes = Vec::new();
+        for last in undone {
+            self.remove(&last);
+            changes.push(Change::Deleted { last });
+        }
+        for object in objects {
+            let state = |object: &Stored| (object.meta().uid.clone(), object.meta().resource_version.clone());
+            if self.objects.get(object.key()).is_none_or(|known| state(known) != state(&object)) {
+                changes.extend(self.put(object));
+            }
+        }
+        self.set_mark(scope, version.parse().unwrap_or(0));
+        changes
+    }
+
+    /// The scope has been listed, up to there.
+    fn set_mark(&mut self, scope: &Scope, revision: u64) {
+        self.scopes.insert(scope.clone(), Mark { listed: true, revision });
+        self.barred.remove(scope);
     }
 
     fn insert(&mut self, object: Arc<Stored>) {
@@ -304,6 +438,7 @@ impl Cache {
         for index in &mut self.user {
             index.put(&object);
         }
+        self.n_bytes += object.json().len();
         self.objects.insert(key, object);
     }
 
@@ -324,6 +459,7 @@ impl Cache {
             index.put(&new);
         }
         if let Some(known) = self.objects.get_mut(old.key()) {
+            self.n_bytes = self.n_bytes + new.json().len() - old.json().len();
             *known = new;
         }
         self.forget_write(old);
@@ -338,7 +474,9 @@ impl Cache {
 
     fn remove(&mut self, object: &Arc<Stored>) {
         let key = object.key();
-        self.objects.remove(key);
+        if let Some(known) = self.objects.remove(key) {
+            self.n_bytes -= known.json().len();
+        }
         self.forget_write(object);
         take(&mut self.namespaces, &key.namespace, key);
         if let Some(owner) = object.meta().controller() {
@@ -504,5 +642,86 @@ mod tests {
     fn empty_sets_leave_the_indexes() {
         let cache = check(vec![list(&[pod("x", "1", 5)], "5"), Delta::Delete(pod("x", "1", 8))], "+x@5 -x@8");
         assert!(cache.owners.is_empty() && cache.namespaces.is_empty());
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_objects_that_are_there() {
+        let (x, y) = (pod("x", "1", 5), pod("y", "2", 4));
+        let (n_x, n_y, n_newer) = (x.json().len(), y.json().len(), pod("x", "1", 12345).json().len());
+        let steps = [
+            (vec![list(&[x.clone(), y.clone()], "5")], n_x + n_y),
+            (vec![Delta::Apply(pod("x", "1", 12345))], n_newer + n_y),
+            (vec![Delta::Delete(pod("y", "2", 12346))], n_newer),
+            (vec![Delta::Clear(None)], 0),
+        ];
+        let mut cache = Cache::default();
+        for (deltas, expected) in steps {
+            for delta in deltas {
+                cache.apply(delta);
+            }
+            assert_eq!(cache.n_bytes(), expected);
+        }
+    }
+
+    #[test]
+    fn object_outside_of_the_namespaces_is_not_kept_whoever_tells_of_it() {
+        let mut cache = Cache::of([Some("b".into())]);
+        for delta in [
+            Delta::Written(pod("x", "1", 5)),
+            Delta::Apply(pod("x", "1", 6)),
+            Delta::Replace(Some("a".into()), vec![pod("x", "1", 6)], "6".into()),
+            Delta::Delete(pod("x", "1", 7)),
+        ] {
+            assert!(cache.apply(delta).is_empty());
+        }
+        assert!(!cache.is_complete() && cache.revision() == 0);
+    }
+
+    #[test]
+    fn scope_is_complete_and_written_to_from_its_list_until_it_is_opened_again() {
+        let mut cache = Cache::of([Some("a".into())]);
+        assert!(!cache.is_complete() && !cache.bars(Some("a")));
+        let scope = || Some("a".into());
+        let steps = [
+            (Delta::Replace(scope(), vec![pod("x", "1", 5)], "5".into()), true, false),
+            (Delta::Open(scope()), false, true),
+            (Delta::Replace(scope(), vec![pod("x", "1", 5)], "6".into()), true, false),
+            (Delta::Clear(scope()), true, false),
+            (Delta::Close(scope()), true, true),
+            (Delta::Open(scope()), false, true),
+            (Delta::Restore(scope(), Vec::new(), "2".into()), true, false),
+        ];
+        for (delta, complete, barred) in steps {
+            let text = format!("{delta:?}");
+            cache.apply(delta);
+            assert_eq!((cache.is_complete(), cache.bars(Some("a"))), (complete, barred), "{text}");
+            assert!(!cache.bars(Some("b")), "what was never followed is nobody's business");
+        }
+    }
+
+    #[test]
+    fn restored_state_is_the_truth_whatever_was_known() {
+        let restore = |objects: &[Arc<Stored>], version: &str| Delta::Restore(None, objects.to_vec(), version.into());
+        let begin = || list(&[pod("x", "1", 50), pod("y", "2", 60)], "70");
+        let key = pod("y", "2", 60).key().clone();
+        let cases = [
+            (vec![begin(), restore(&[pod("x", "1", 50)], "55")], "+x@50 +y@60 -y@60"),
+            (vec![begin(), restore(&[pod("x", "1", 40), pod("y", "2", 60)], "65")], "+x@50 +y@60 ~x@40"),
+            (vec![begin(), restore(&[pod("x", "3", 40)], "45")], "+x@50 +y@60 -y@60 -x@50 +x@40"),
+            // An own delete is undone, and an own write that nobody reported never was.
+            (
+                vec![begin(), Delta::Gone(key, "2".into()), restore(&[pod("x", "1", 50), pod("y", "2", 60)], "65")],
+                "+x@50 +y@60 -y@60 +y@60",
+            ),
+            (
+                vec![begin(), Delta::Written(pod("z", "4", 80)), restore(&[], "30")],
+                "+x@50 +y@60 +z@80 -x@50 -y@60 -z@80",
+            ),
+            // Versions that were seen before come again.
+            (vec![begin(), restore(&[], "30"), Delta::Apply(pod("x", "5", 31))], "+x@50 +y@60 -x@50 -y@60 +x@31"),
+        ];
+        for (deltas, expected) in cases {
+            check(deltas, expected);
+        }
     }
 }

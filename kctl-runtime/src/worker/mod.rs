@@ -65,8 +65,17 @@ impl<C: Reconcile> Pool<C> {
         if *self.env.stopping.borrow() {
             return false;
         }
+        if !self.env.is_complete() && !self.resumes().await {
+            return false;
+        }
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
+        if !self.env.is_complete() {
+            // It waits with the others: what it would see is half of the truth.
+            self.queue.add_tagged(key.clone(), item.priority, tags);
+            self.queue.done(&key);
+            return true;
+        }
         let begun = Instant::now();
         let outcome = self.reconcile(&key, tags).await;
         let took = begun.elapsed();
@@ -85,6 +94,16 @@ impl<C: Reconcile> Pool<C> {
         self.queue.done(&key);
         self.report(Report { controller: self.env.spec.name.clone(), key, outcome, decision, took });
         true
+    }
+
+    /// Waits until the caches are complete again; `false` when the manager stops before.
+    async fn resumes(&self) -> bool {
+        let mut stopping = self.env.stopping.clone();
+        tokio::select! {
+            biased;
+            _stopping = stopping.wait_for(|stopping| *stopping) => false,
+            () = self.env.complete() => true,
+        }
     }
 
     /// The key is settled already: an observer that panics costs its report, not a worker.

@@ -31,6 +31,7 @@ use kctl_runtime::{
     manifest::KindSpec,
     reconcile::{Controller, Error, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
+    watches::Watches,
 };
 use kube::{Client, CustomResourceExt};
 
@@ -44,7 +45,8 @@ pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
-type OpenStream = Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>;
+/// Opens a stream of keys for the controller of that declaration.
+type OpenStream = (fn() -> ControllerSpec, Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>);
 /// Permissions by the name of the cluster.
 #[cfg(feature = "dev")]
 pub(crate) type Grants = BTreeMap<String, Vec<Grant>>;
@@ -57,6 +59,9 @@ type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 pub struct Env {
     /// The name of the app.
     pub app: String,
+    /// Opens watches while the app runs, on whatever the role of this controller allows: kinds that it declares, and those in
+    /// its `rbac(…)`.
+    pub watches: Watches,
 }
 
 /// A set of controllers that run as one program.
@@ -263,7 +268,8 @@ impl App {
         S: Stream<Item = Key<C::Primary>> + Send + 'static,
     {
         let triggers = self.triggers.clone();
-        self.streams.push(Arc::new(move |env| Box::pin(trigger::drain::<C>(triggers.clone(), open(env)))));
+        let drain = move |env| -> Boxed<'static, ()> { Box::pin(trigger::drain::<C>(triggers.clone(), open(env))) };
+        self.streams.push((C::spec, Arc::new(drain)));
         self
     }
 
@@ -274,11 +280,14 @@ impl App {
 
     /// The same for the namespaces that the app is run for.
     fn specs_in_use(&self) -> Vec<ControllerSpec> {
-        let mut specs = self.specs();
-        for spec in specs.iter_mut().filter(|_| !self.namespaces.is_empty()) {
+        self.specs().into_iter().map(|spec| self.in_use(spec)).collect()
+    }
+
+    fn in_use(&self, mut spec: ControllerSpec) -> ControllerSpec {
+        if !self.namespaces.is_empty() {
             spec.namespaces.clone_from(&self.namespaces);
         }
-        specs
+        spec
     }
 
     /// What the app needs on each cluster; the one that it is started against has an empty name.
@@ -377,17 +386,24 @@ impl App {
             manager = manager.cluster(&name, client);
         }
         for controller in &self.controllers {
-            let add = (controller.start)(Env { app: self.name.clone() }).await?;
+            let env = self.env(&manager, controller.spec.clone());
+            let add = (controller.start)(env).await?;
             add(&mut manager);
         }
         for register in &self.metrics {
             manager.metrics().register(register);
         }
         self.triggers.connect(&manager);
-        for open in &self.streams {
-            manager.background(open(Env { app: self.name.clone() }));
+        let triggers = self.triggers.clone();
+        manager.show_bound("triggers", TRIGGERS_WAITING_MAX, move || triggers.n_waiting());
+        for (spec, open) in &self.streams {
+            manager.background(open(self.env(&manager, spec())));
         }
         Ok(manager)
+    }
+
+    fn env(&self, manager: &Manager, spec: ControllerSpec) -> Env {
+        Env { app: self.name.clone(), watches: manager.watches().allowed_by(&self.in_use(spec)) }
     }
 
     fn check(&self) -> Result<()> {

@@ -66,6 +66,11 @@ impl Triggers {
         Ok(())
     }
 
+    /// Keys that wait for the app to be started.
+    pub(super) fn n_waiting(&self) -> usize {
+        self.shared.lock().waiting.len()
+    }
+
     pub(super) fn declare(&self, controller: String) {
         self.shared.lock().controllers.insert(controller);
     }

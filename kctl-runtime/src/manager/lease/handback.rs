@@ -27,7 +27,7 @@ pub(super) async fn notice(client: Client, config: &ElectionConfig, handed_back:
         fields: format!("metadata.name={}", config.name),
         ..Identity::all(kind)
     };
-    let source = Source::new(client, identity, Arc::new(SharedStore::of_scopes(1)));
+    let source = Source::new(client, identity, Arc::new(SharedStore::default()));
     let store = source.store().clone();
     let handler: Handler = Arc::new(move |change, _initial| {
         let nobody = match change {

@@ -1,6 +1,6 @@
 //! What can be seen of a running manager, as metrics: read when somebody asks, kept nowhere.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use prometheus_client::{
     collector::Collector,
@@ -15,6 +15,7 @@ use crate::{
     queue::QueueStats,
     source::Source,
     store::{DELTAS_MAX, TOMBSTONES_MAX},
+    watches::{CHANGES_WAITING_MAX, INFORMERS_MAX},
 };
 
 /// The digits of a resource version that a float holds (component-base, `informer_store_resource_version`).
@@ -137,16 +138,29 @@ impl Scrape {
     }
 
     fn caches(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let sources = self.0.sources();
-        let each = |of: fn(&Source) -> u64| sources.iter().map(move |source| (kind(source), of(source)));
+        let caches = self.labelled();
+        let each = |of: fn(&Source) -> u64| caches.iter().map(move |(labels, source, _)| (labels.clone(), of(source)));
+        let size =
+            |of: fn(&Source) -> usize| caches.iter().map(move |(labels, source, _)| (labels.clone(), of(source)));
         family(
             encoder,
-            ("kctl_cache_objects", "Objects in a cache"),
-            sources.iter().map(|source| (kind(source), source.store().len())),
+            ("kctl_cache_users", "Controllers and watches that share a cache"),
+            caches.iter().map(|(labels, _, n_users)| (labels.clone(), *n_users)),
+        )?;
+        family(encoder, ("kctl_cache_objects", "Objects in a cache"), size(|source| source.store().len()))?;
+        family(
+            encoder,
+            ("kctl_cache_bytes", "Length of the JSON of the objects in a cache"),
+            size(|source| source.store().n_bytes()),
         )?;
         family(
             encoder,
-            ("kctl_cache_synced", "Whether a cache has got its first complete list"),
+            ("kctl_cache_lag_seconds", "How long the change that a cache takes in next has waited"),
+            caches.iter().map(|(labels, source, _)| (labels.clone(), source.store().lag().as_secs_f64())),
+        )?;
+        family(
+            encoder,
+            ("kctl_cache_synced", "Whether everything that a cache is about has been listed"),
             each(|source| source.store().is_synced().into()),
         )?;
         family(
@@ -162,7 +176,7 @@ impl Scrape {
         family(
             encoder,
             ("informer_queued_items", "Number of items that wait to be taken into the cache"),
-            sources.iter().map(|source| (kind(source), source.store().backlog())),
+            size(|source| source.store().backlog()),
         )?;
         family(
             encoder,
@@ -171,15 +185,34 @@ impl Scrape {
         )
     }
 
+    /// All caches with their labels, and how many use each. A watch in the same namespaces as controllers has one of its own.
+    fn labelled(&self) -> Vec<(Labels, Arc<Source>, usize)> {
+        let mut caches: Vec<(Labels, Arc<Source>, usize)> = Vec::new();
+        // Those of controllers come last.
+        for (source, n_users) in self.0.informers().open().into_iter().rev() {
+            let mut labels = kind(&source);
+            if caches.iter().any(|(known, ..)| *known == labels) {
+                labels[0].1 += ";watched";
+            }
+            caches.push((labels, source, n_users));
+        }
+        caches.reverse();
+        caches
+    }
+
     /// Every bound of the loop, and how near it is: of several buffers of one kind the fullest counts.
     fn bounds(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let fullest = |of: fn(&Source) -> usize| self.0.sources().iter().map(|source| of(source)).max().unwrap_or(0);
+        let informers = self.0.informers().open();
+        let fullest = |of: fn(&Source) -> usize| informers.iter().map(|(source, _)| of(source)).max().unwrap_or(0);
         let events = self.0.recorders().iter().map(RecorderView::waiting).max().unwrap_or(0);
-        let bounds = [
+        let mut bounds = vec![
             ("store_deltas", fullest(|source| source.store().backlog()), DELTAS_MAX),
             ("store_tombstones", fullest(|source| source.store().tombstones()), TOMBSTONES_MAX),
             ("events", events, EVENTS_MAX),
+            ("watch_changes", self.0.informers().most_waiting().min(CHANGES_WAITING_MAX), CHANGES_WAITING_MAX),
+            ("informers", informers.len(), INFORMERS_MAX),
         ];
+        bounds.extend(self.0.bounds().iter().map(|bound| (bound.name, (bound.used)(), bound.limit)));
         let of = |bound: &str| vec![("bound", bound.to_owned())];
         family(
             encoder,

@@ -1,0 +1,39 @@
+//! Which resource a kind is: asks the API server, hands on the kind with its plural.
+
+use kube::{Client, core::GroupVersionKind};
+use serde::Deserialize;
+
+use super::WatchError;
+use crate::{
+    effect::{ApiError, transport},
+    object::Kind,
+};
+
+#[derive(Deserialize)]
+struct Resources {
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    name: String,
+    kind: String,
+}
+
+pub(super) async fn find(client: &Client, wanted: &GroupVersionKind) -> Result<Kind, WatchError> {
+    let GroupVersionKind { group, version, kind } = wanted;
+    let mut found = Kind { group: group.clone(), version: version.clone(), kind: kind.clone(), plural: String::new() };
+    let operation = format!("discover {}", found.api_version());
+    let root = if group.is_empty() { "/api" } else { "/apis" };
+    let unknown = || WatchError::UnknownKind { kind: kind.clone(), api_version: wanted.api_version() };
+    let body = match transport::get(client, &operation, &format!("{root}/{}", found.api_version())).await {
+        Err(error) if error.is_not_found() => return Err(unknown()),
+        body => body?,
+    };
+    let unreadable = |error: serde_json::Error| ApiError::Unreadable { operation, cause: error.to_string() };
+    let Resources { resources } = serde_json::from_str(&body).map_err(unreadable)?;
+    // Subresources carry kinds as well: `pods/eviction` is an Eviction.
+    let mut named = resources.into_iter().filter(|resource| resource.kind == *kind && !resource.name.contains('/'));
+    found.plural = named.next().ok_or_else(unknown)?.name;
+    Ok(found)
+}

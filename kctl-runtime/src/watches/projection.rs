@@ -1,0 +1,153 @@
+//! The types that one watch can be read as: the full type, its metadata, an untyped object.
+
+use std::{any::Any, collections::HashMap, sync::Arc};
+
+use kube::Resource;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    key::ObjectKey,
+    object::{DecodeError, Kind, Stored},
+    store::Change,
+};
+
+/// A type that objects of a watch can be read as. Whoever reads the same objects as different types shares one watch.
+pub trait Projection: Sized + Send + Sync + 'static {
+    /// The object as this type.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    fn project(object: &Arc<Stored>) -> Result<Arc<Self>, DecodeError>;
+
+    /// Whether it stands for objects of this kind.
+    fn is_of(kind: &Kind) -> bool;
+}
+
+impl<K> Projection for K
+where
+    K: Resource<DynamicType: 'static> + DeserializeOwned + Send + Sync + 'static,
+{
+    fn project(object: &Arc<Stored>) -> Result<Arc<Self>, DecodeError> {
+        match fixed::<K>() {
+            Some(kind) => object.decode_as(&K::kind(kind)),
+            // It is not kept decoded: controllers read the type of the kind.
+            None => object.decode_once("object").map(Arc::new),
+        }
+    }
+
+    fn is_of(kind: &Kind) -> bool {
+        let Some(fixed) = fixed::<K>() else { return true };
+        K::group(fixed) == kind.group && K::version(fixed) == kind.version && K::kind(fixed) == kind.kind
+    }
+}
+
+/// What names the kind of a type that stands for one alone: an untyped object is named by a value.
+fn fixed<K: Resource<DynamicType: 'static>>() -> Option<&'static K::DynamicType> {
+    (&() as &dyn Any).downcast_ref()
+}
+
+/// As it is on the wire, without managedFields.
+impl Projection for Stored {
+    fn project(object: &Arc<Stored>) -> Result<Arc<Self>, DecodeError> {
+        Ok(object.clone())
+    }
+
+    fn is_of(_kind: &Kind) -> bool {
+        true
+    }
+}
+
+/// Reads changes as a type. An object that stops to fit keeps its last good state for this reader, as in a cache of its own.
+pub(super) struct Reader<T> {
+    /// The last good state of objects that do not fit now.
+    unfit: HashMap<ObjectKey, Arc<T>>,
+}
+
+impl<T: Projection> Reader<T> {
+    pub(super) fn new() -> Self {
+        Self { unfit: HashMap::new() }
+    }
+
+    /// The change as this reader sees it, where it sees one.
+    pub(super) fn read(&mut self, change: &Change<Stored>) -> Option<Change<T>> {
+        match change {
+            Change::Added(new) => fits(new).map(Change::Added),
+            Change::Updated { old, new } => {
+                let known = self.unfit.remove(old.key()).or_else(|| T::project(old).ok());
+                match (known, fits(new)) {
+                    (Some(old), Some(new)) => Some(Change::Updated { old, new }),
+                    (None, Some(new)) => Some(Change::Added(new)),
+                    (Some(known), None) => {
+                        self.unfit.insert(new.key().clone(), known);
+                        None
+                    }
+                    (None, None) => None,
+                }
+            }
+            Change::Deleted { last } => {
+                let known = self.unfit.remove(last.key());
+                T::project(last).ok().or(known).map(|last| Change::Deleted { last })
+            }
+        }
+    }
+}
+
+fn fits<T: Projection>(object: &Arc<Stored>) -> Option<Arc<T>> {
+    let read = T::project(object);
+    if let Err(error) = &read {
+        tracing::error!(%error, cause = %error.source, "object left out of a watch: its last good state stays");
+    }
+    read.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Node, Pod};
+    use kube::core::{DynamicObject, PartialObjectMeta};
+
+    use super::*;
+
+    fn pod(version: u32, fits: bool) -> Arc<Stored> {
+        let spec = if fits { r#"{"containers":[]}"# } else { r#"{"containers":3}"# };
+        let json = format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a","uid":"1","resourceVersion":"{version}"}},"spec":{spec}}}"#
+        );
+        Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+    }
+
+    fn version(pod: &Pod) -> &str {
+        pod.metadata.resource_version.as_deref().unwrap()
+    }
+
+    #[test]
+    fn object_that_stops_to_fit_keeps_its_last_good_state_until_it_fits_again_or_goes() {
+        let update = |old, new| Change::Updated { old, new };
+        let cases = [
+            (vec![Change::Added(pod(1, false)), update(pod(1, false), pod(2, true))], "+2"),
+            (vec![Change::Added(pod(1, true)), update(pod(1, true), pod(2, false))], "+1"),
+            (vec![update(pod(1, true), pod(2, false)), update(pod(2, false), pod(3, true))], "1~3"),
+            (vec![update(pod(1, true), pod(2, false)), Change::Deleted { last: pod(3, false) }], "-1"),
+            (vec![Change::Added(pod(1, false)), Change::Deleted { last: pod(1, false) }], ""),
+        ];
+        for (changes, expected) in cases {
+            let mut reader = Reader::<Pod>::new();
+            let seen = changes.iter().filter_map(|change| reader.read(change)).map(|change| match &change {
+                Change::Added(new) => format!("+{}", version(new)),
+                Change::Updated { old, new } => format!("{}~{}", version(old), version(new)),
+                Change::Deleted { last } => format!("-{}", version(last)),
+            });
+            assert_eq!(seen.collect::<Vec<_>>().join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn one_object_is_read_as_its_type_its_metadata_and_untyped() {
+        let stored = pod(1, true);
+        assert_eq!(Pod::project(&stored).unwrap().metadata.name.as_deref(), Some("a"));
+        assert_eq!(PartialObjectMeta::<Pod>::project(&stored).unwrap().metadata.name.as_deref(), Some("a"));
+        assert_eq!(DynamicObject::project(&stored).unwrap().types.as_ref().unwrap().kind, "Pod");
+        let pods = Kind::of::<Pod>();
+        assert!(Pod::is_of(&pods) && PartialObjectMeta::<Pod>::is_of(&pods) && DynamicObject::is_of(&pods));
+        assert!(!Node::is_of(&pods), "a type stands for its own kind alone");
+    }
+}

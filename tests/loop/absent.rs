@@ -1,0 +1,195 @@
+//! Kinds that are not there yet, or no longer: definitions that are installed and deleted while the program runs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kctl::{
+    k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    kube::{
+        Api, CustomResourceExt,
+        api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    },
+    prelude::*,
+};
+use kctl_tests::Fault;
+
+use crate::world::{Log, With, World, app, named, seconds};
+
+/// A kind that comes and goes.
+#[resource(group = "example.com", version = "v1", kind = "Lamp", namespaced)]
+struct LampSpec {
+    on: bool,
+}
+
+/// Says which lamps are on.
+#[controller(of = Lamp, owns = ConfigMap)]
+struct Lamps {
+    log: Log,
+}
+
+impl Reconcile for Lamps {
+    async fn reconcile(&self, lamp: Arc<Lamp>, cx: Context<Self>) -> Result<Action> {
+        self.log.add(format!("{} {}", cx.key().name(), if lamp.spec.on { "on" } else { "off" }));
+        Ok(Action::await_change())
+    }
+}
+
+/// Makes a lamp for each secret.
+#[controller(of = Secret, owns = Lamp)]
+struct Electrician {
+    log: Log,
+}
+
+impl Reconcile for Electrician {
+    async fn reconcile(&self, secret: Arc<Secret>, cx: Context<Self>) -> Result<Action> {
+        if cx.owned::<Lamp>().is_empty() {
+            self.log.add(format!("makes {}", secret.name_any()));
+            cx.owned::<Lamp>().create(Lamp::new(&secret.name_any(), LampSpec { on: true })).await?;
+        }
+        Ok(Action::await_change())
+    }
+}
+
+fn definitions(world: &World) -> Api<CustomResourceDefinition> {
+    Api::all(world.client.clone())
+}
+
+async fn install(world: &World) {
+    definitions(world).create(&PostParams::default(), &Lamp::crd()).await.unwrap();
+    seconds(1).await;
+}
+
+/// Watches hear of it a second later, as on the real server.
+async fn uninstall(world: &World) {
+    definitions(world).delete("lamps.example.com", &DeleteParams::default()).await.unwrap();
+    seconds(1).await;
+    world.faults.cut_watches();
+}
+
+async fn light(world: &World, name: &str, on: bool) {
+    let lamp = Lamp::new(name, LampSpec { on });
+    let lamps = Api::<Lamp>::default_namespaced(world.client.clone());
+    lamps.patch(name, &PatchParams::apply("test"), &Patch::Apply(lamp)).await.unwrap();
+}
+
+fn lamps(log: &Log) -> App {
+    let log = log.clone();
+    app().controller_with(move |_env| std::future::ready(Ok(Lamps { log: log.clone() })))
+}
+
+/// Counts the requests of the manager for lamps from now on.
+fn counter(world: &World) -> Arc<AtomicUsize> {
+    let counter = Arc::<AtomicUsize>::default();
+    let counts = counter.clone();
+    world.faults.add(Fault::Break, move |asked| {
+        counts.fetch_add(usize::from(asked.path.contains("lamps")), Ordering::Relaxed);
+        false
+    });
+    counter
+}
+
+/// A world in which definitions that are deleted go.
+fn world() -> World {
+    let mut world = World::new();
+    world.run_cluster();
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn definition_that_is_installed_later_starts_its_controllers_within_seconds() {
+    let (mut world, log) = (world(), Log::default());
+    let asked = counter(&world);
+    world.run(lamps(&log)).await;
+    seconds(3600).await;
+    let n_asked = asked.load(Ordering::Relaxed);
+    assert!(
+        (576..=720).contains(&n_asked),
+        "{n_asked} requests in an hour: one every five seconds, and a quarter more"
+    );
+    install(&world).await;
+    light(&world, "hall", true).await;
+    seconds(6).await;
+    assert_eq!(log.take(), ["hall on"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn definition_that_is_deleted_stops_its_controllers_quietly_and_they_come_back_with_it() {
+    let (mut world, log) = (world(), Log::default());
+    install(&world).await;
+    for n in 0..50 {
+        light(&world, &format!("lamp-{n:02}"), true).await;
+    }
+    let view = world.run(lamps(&log)).await;
+    seconds(5).await;
+    assert_eq!(log.take().len(), 50);
+    let asked = counter(&world);
+    uninstall(&world).await;
+    seconds(600).await;
+    assert_eq!(log.take(), Vec::<String>::new());
+    let n_asked = asked.load(Ordering::Relaxed);
+    assert!(n_asked <= 125, "{n_asked} requests in ten minutes: nothing but the question whether it is back");
+    let source = crate::watch::source_of(&view, "lamps");
+    assert_eq!((source.store().len(), source.store().is_synced()), (0, false));
+    assert_eq!(source.health().failure.and_then(|failure| failure.code()), Some(404));
+    install(&world).await;
+    light(&world, "hall", false).await;
+    seconds(10).await;
+    assert_eq!(log.take(), ["hall off"]);
+    assert!(view.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_whose_owned_kind_goes_tries_once_and_goes_on_when_it_is_back() {
+    let (mut world, log) = (world(), Log::default());
+    install(&world).await;
+    let app = app().controller_with({
+        let log = log.clone();
+        move |_env| std::future::ready(Ok(Electrician { log: log.clone() }))
+    });
+    world.run(app).await;
+    seconds(5).await;
+    definitions(&world).delete("lamps.example.com", &DeleteParams::default()).await.unwrap();
+    seconds(1).await;
+    for name in ["attic", "hall"] {
+        world.create_secret(name).await;
+    }
+    seconds(600).await;
+    assert_eq!(log.take(), ["makes attic"], "the first answer says that the kind is gone, before the watch does");
+    install(&world).await;
+    seconds(10).await;
+    let mut seen = log.take();
+    seen.sort();
+    assert_eq!(seen, ["makes attic", "makes hall"]);
+    let lamps = Api::<Lamp>::default_namespaced(world.client.clone());
+    assert_eq!(lamps.list(&ListParams::default()).await.unwrap().items.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_says_for_a_moment_that_a_kind_is_not_there_costs_no_delete() {
+    let (mut world, log) = (world(), Log::default());
+    world.set("a", "1").await;
+    let view = world
+        .run(app().configs({
+            let log = log.clone();
+            move |config, _| {
+                log.add(config.name_any());
+                async { Ok(Action::await_change()) }
+            }
+        }))
+        .await;
+    seconds(5).await;
+    log.take();
+    let store = crate::watch::source_of(&view, "configmaps").store().clone();
+    let changes = Log::default();
+    store.subscribe(crate::script::noting(&changes)).await.delivered().await;
+    changes.take();
+    world.faults.add(Fault::Refuse(404), |asked| asked.reads("configmaps"));
+    world.faults.cut_watches();
+    seconds(3).await;
+    assert_eq!((store.len(), store.is_synced()), (1, false), "what is known stays, and nobody acts on it");
+    let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    configs.create(&PostParams::default(), &ConfigMap { metadata: named("b"), ..ConfigMap::default() }).await.unwrap();
+    world.faults.clear();
+    seconds(10).await;
+    assert_eq!(changes.take().len(), 1, "the one that is new");
+    assert_eq!(log.take(), ["b"]);
+}

@@ -1,0 +1,282 @@
+//! Watches that are opened while the program runs: shared, counted, complete for those who come late, and only of what the
+//! role allows.
+
+use futures::{StreamExt, future::Either};
+use kctl::{
+    k8s::api::rbac::v1::PolicyRule,
+    kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta},
+    object::{Kind, Object},
+    prelude::*,
+    source::Identity,
+    watches::{CHANGES_WAITING_MAX, Projection, Watch, WatchError, Watches},
+};
+use parking_lot::Mutex;
+
+use crate::world::{Log, With, World, app, seconds};
+
+/// An app whose controller watches nothing but its own `ConfigMap`s and `Pod`s.
+fn idle() -> App {
+    app().configs(|_config, _cx| async { Ok(Action::await_change()) })
+}
+
+fn secrets() -> Identity {
+    Identity::of::<Secret>()
+}
+
+/// Takes all changes that are there, as `+name`, `~name` and `-name`.
+async fn taken<T: Projection>(watch: &mut Watch<T>, name_of: impl Fn(&T) -> String) -> String {
+    seconds(1).await;
+    let mut seen = Vec::new();
+    while watch.waiting() > 0 {
+        seen.push(match watch.next().await.unwrap() {
+            Change::Added(new) => format!("+{}", name_of(&new)),
+            Change::Updated { new, .. } => format!("~{}", name_of(&new)),
+            Change::Deleted { last } => format!("-{}", name_of(&last)),
+        });
+    }
+    seen.join(" ")
+}
+
+fn name<K: Object>(object: &K) -> String {
+    object.name_any()
+}
+
+fn name_of_any(object: &DynamicObject) -> String {
+    object.name_any()
+}
+
+async fn delete_secret(world: &World, name: &str) {
+    let secrets = kctl::kube::Api::<Secret>::default_namespaced(world.client.clone());
+    secrets.delete(name, &kctl::kube::api::DeleteParams::default()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_the_same_shares_one_list_and_one_watch_whatever_the_type() {
+    let mut world = World::new();
+    world.create_secret("a").await;
+    let watches = world.run_with_watches(idle()).await;
+    let mut typed = watches.watch::<Secret>(secrets()).await.unwrap();
+    let mut meta = watches.watch::<PartialObjectMeta<Secret>>(secrets()).await.unwrap();
+    let kind = watches.kind(&GroupVersionKind::gvk("", "v1", "Secret")).await.unwrap();
+    let mut untyped = watches.watch::<DynamicObject>(Identity::all(kind)).await.unwrap();
+    world.create_secret("b").await;
+    assert_eq!(taken(&mut typed, name).await, "+a +b");
+    assert_eq!(taken(&mut meta, name).await, "+a +b");
+    assert_eq!(taken(&mut untyped, name_of_any).await, "+a +b");
+    assert_eq!((world.n_requests("list", "secrets"), world.n_requests("watch", "secrets")), (1, 1));
+    assert_eq!(users(&watches, "secrets"), Some(3));
+}
+
+/// How many use the watch of a resource.
+fn users(watches: &Watches, plural: &str) -> Option<usize> {
+    watches.open().into_iter().find(|(identity, _)| identity.kind.plural == plural).map(|(_, n_users)| n_users)
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_of_what_a_controller_declares_uses_its_cache() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    let watches = world.run_with_watches(idle()).await;
+    let mut configs = watches.watch::<ConfigMap>(Identity::of::<ConfigMap>()).await.unwrap();
+    assert_eq!(taken(&mut configs, name).await, "+a");
+    drop(configs);
+    seconds(1).await;
+    assert_eq!(users(&watches, "configmaps"), Some(1), "the controller goes on");
+    assert_eq!((world.n_requests("list", "configmaps"), world.n_requests("watch", "configmaps")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_subscriber_gets_what_is_there_and_then_every_change_once() {
+    let mut world = World::new();
+    for name in ["a", "b"] {
+        world.create_secret(name).await;
+    }
+    let watches = world.run_with_watches(idle()).await;
+    let mut early = watches.watch::<Secret>(secrets()).await.unwrap();
+    assert_eq!(taken(&mut early, name).await, "+a +b");
+    delete_secret(&world, "a").await;
+    world.create_secret("c").await;
+    let mut late = watches.watch::<Secret>(secrets()).await.unwrap();
+    world.create_secret("d").await;
+    delete_secret(&world, "b").await;
+    assert_eq!(taken(&mut early, name).await, "-a +c +d -b");
+    let seen = taken(&mut late, name).await;
+    assert!(["+b +c +d -b", "+a +b -a +c +d -b"].contains(&seen.as_str()), "{seen}");
+    assert_eq!(world.n_requests("list", "secrets"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_ends_with_its_last_user_and_comes_back_with_fresh_data() {
+    let mut world = World::new();
+    world.create_secret("a").await;
+    let watches = world.run_with_watches(idle()).await;
+    let first = watches.watch::<Secret>(secrets()).await.unwrap();
+    let second = watches.watch::<Secret>(secrets()).await.unwrap();
+    assert!(second.synced().await);
+    drop(first);
+    assert_eq!(users(&watches, "secrets"), Some(1));
+    drop(second);
+    assert_eq!(users(&watches, "secrets"), None);
+    seconds(1).await;
+    delete_secret(&world, "a").await;
+    world.create_secret("b").await;
+    seconds(3600).await;
+    assert_eq!(world.n_requests("watch", "secrets"), 1, "nobody watches what nobody wants");
+    let mut again = watches.watch::<Secret>(secrets()).await.unwrap();
+    assert_eq!(taken(&mut again, name).await, "+b");
+    assert_eq!(again.objects().len(), 1);
+    assert_eq!(world.n_requests("list", "secrets"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn user_of_a_watch_that_is_dropped_is_told_nothing_and_others_go_on() {
+    let mut world = World::new();
+    let watches = world.run_with_watches(idle()).await;
+    let mut stays = watches.watch::<Secret>(secrets()).await.unwrap();
+    let goes = watches.watch::<Secret>(secrets()).await.unwrap();
+    world.create_secret("a").await;
+    seconds(1).await;
+    assert_eq!(goes.waiting(), 1);
+    drop(goes);
+    world.create_secret("b").await;
+    assert_eq!(taken(&mut stays, name).await, "+a +b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_user_of_a_watch_delays_nobody_and_loses_nothing() {
+    let mut world = World::new();
+    let watches = world.run_with_watches(idle()).await;
+    let mut slow = watches.watch::<ConfigMap>(Identity::of::<ConfigMap>()).await.unwrap();
+    let mut quick = watches.watch::<ConfigMap>(Identity::of::<ConfigMap>()).await.unwrap();
+    let n_changes = CHANGES_WAITING_MAX + 100;
+    let mut n_seen = 0;
+    for version in 0..n_changes {
+        world.set("a", &version.to_string()).await;
+        let Either::Left(_) = futures::future::select(Box::pin(quick.next()), Box::pin(seconds(1))).await else {
+            panic!("change {version} is late")
+        };
+        n_seen += 1;
+    }
+    assert_eq!(n_seen, n_changes, "who keeps up sees each change");
+    assert_eq!(slow.waiting(), CHANGES_WAITING_MAX + 1);
+    let mut last = None;
+    while slow.waiting() > 0 {
+        last = slow.next().await;
+    }
+    let Some(Change::Updated { old, new }) = last else { panic!("{last:?}") };
+    assert_eq!(crate::world::text(&old), (CHANGES_WAITING_MAX - 1).to_string(), "from what was seen last");
+    assert_eq!(crate::world::text(&new), (n_changes - 1).to_string(), "to the newest");
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_of_a_manager_that_ends_end() {
+    let mut world = World::new();
+    let watches = world.run_with_watches(idle()).await;
+    let mut secrets_seen = watches.watch::<Secret>(secrets()).await.unwrap();
+    seconds(1).await;
+    world.stop().await;
+    assert!(secrets_seen.next().await.is_none());
+    assert!(matches!(watches.watch::<Secret>(secrets()).await, Err(WatchError::Closed)));
+    let n_requests = world.n_requests("watch", "secrets");
+    seconds(3600).await;
+    assert_eq!(world.n_requests("watch", "secrets"), n_requests);
+}
+
+#[tokio::test(start_paused = true)]
+async fn type_of_another_kind_and_unknown_kinds_are_errors_that_say_what_to_do() {
+    let mut world = World::new();
+    let watches = world.run_with_watches(idle()).await;
+    let error = watches.watch::<Pod>(secrets()).await.err().unwrap().to_string();
+    assert!(error.starts_with("objects of Secret cannot be read as k8s_openapi::"), "{error}");
+    for (group, version, kind) in [("", "v1", "Sekret"), ("example.com", "v1", "Widget"), ("", "v1", "Eviction")] {
+        let error = watches.kind(&GroupVersionKind::gvk(group, version, kind)).await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("the API server has no kind {kind} in ")), "{error}");
+    }
+    let error = watches.watch::<Pod>(Identity::of::<Pod>().on("edge")).await.err().unwrap().to_string();
+    assert!(error.starts_with("there is no cluster `edge`"), "{error}");
+}
+
+fn may_read_leases() -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec!["coordination.k8s.io".into()]),
+        resources: Some(vec!["leases".into()]),
+        verbs: vec!["list".into(), "watch".into()],
+        ..PolicyRule::default()
+    }
+}
+
+/// Is given what it may watch at its start.
+#[controller(of = Service, reads = ConfigMap, rbac(may_read_leases()))]
+struct Curious {
+    _watches: Watches,
+}
+
+impl Reconcile for Curious {
+    async fn reconcile(&self, _service: Arc<Service>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_may_watch_what_it_declares_and_what_its_rbac_adds() {
+    let mut world = World::new();
+    let given = Arc::new(Mutex::new(None));
+    let app = app().controller_with({
+        let given = given.clone();
+        move |env| {
+            *given.lock() = Some(env.watches.clone());
+            async { Ok(Curious { _watches: env.watches }) }
+        }
+    });
+    world.run(app).await;
+    let watches = given.lock().clone().unwrap();
+    let leases = Kind {
+        group: "coordination.k8s.io".into(),
+        version: "v1".into(),
+        kind: "Lease".into(),
+        plural: "leases".into(),
+    };
+    for kind in [Kind::of::<Service>(), Kind::of::<ConfigMap>(), leases.clone()] {
+        watches.watch::<DynamicObject>(Identity::all(kind.clone())).await.unwrap();
+        watches.watch::<DynamicObject>(Identity::all(kind).in_namespaces(["a"])).await.unwrap();
+    }
+    let cases = [
+        (secrets(), "secrets in all namespaces"),
+        (secrets().in_namespaces(["a"]), "secrets in namespace a"),
+        (Identity::of::<Deployment>(), "deployments.apps in all namespaces"),
+    ];
+    for (identity, what) in cases {
+        let error = watches.watch::<DynamicObject>(identity).await.err().unwrap().to_string();
+        let expected = format!(
+            "controller `service` may not list {what}; add a rule with `list` and `watch` on it to its `rbac(…)`"
+        );
+        assert_eq!(error, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_of_a_kind_that_is_named_at_run_time_trigger_a_controller() {
+    let mut world = World::new();
+    world.create_service("web").await;
+    let log = Log::default();
+    let note = log.clone();
+    let start = |env: kctl::app::Env| async { Ok(Curious { _watches: env.watches }) };
+    let app = app()
+        .configs(move |config, cx| {
+            note.add(format!("{}: {}", config.name_any(), cx.reason()));
+            async { Ok(Action::await_change()) }
+        })
+        .controller_with(start)
+        .trigger_on::<crate::world::Configs, _, _>(|env| {
+            let pods = async move { env.watches.watch::<DynamicObject>(Identity::of::<Pod>()).await.unwrap() };
+            let pods = futures::stream::once(pods).flatten();
+            pods.map(|change| Key::namespaced("default", &change.latest().name_any()))
+        });
+    world.set("a", "1").await;
+    world.run(app).await;
+    seconds(1).await;
+    assert_eq!(log.take(), ["a: initial list"]);
+    world.pods().create(&kctl::kube::api::PostParams::default(), &crate::world::pod("a")).await.unwrap();
+    seconds(1).await;
+    assert_eq!(log.take(), ["a: trigger"]);
+}

@@ -1,0 +1,209 @@
+//! Namespaces that come and go while the program runs.
+
+use kctl::{
+    kube::{
+        Api,
+        api::{DeleteParams, PostParams},
+    },
+    source::Identity,
+    watches::{WatchError, Watches},
+};
+use parking_lot::Mutex;
+
+use crate::world::{Log, World, app, named, pod, seconds};
+use kctl::prelude::*;
+
+/// Makes a pod for each `ConfigMap`, and says how many it has.
+#[controller(of = ConfigMap, owns = Pod, reads = Secret(create), namespaces = ["a"])]
+struct Limited {
+    log: Log,
+    hold: Arc<Mutex<Option<Duration>>>,
+}
+
+impl Reconcile for Limited {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        self.log.add(format!("{} has {}", cx.key(), cx.owned::<Pod>().len()));
+        let hold = *self.hold.lock();
+        if let Some(hold) = hold {
+            tokio::time::sleep(hold).await;
+        }
+        if cx.owned::<Pod>().is_empty() {
+            let made = cx.owned::<Pod>().create(pod(&config.name_any())).await;
+            self.log.add(made.map_or_else(|error| error.to_string(), |pod| format!("made {}", pod.name_any())));
+        }
+        Ok(Action::await_change())
+    }
+}
+
+struct Limits {
+    world: World,
+    log: Log,
+    hold: Arc<Mutex<Option<Duration>>>,
+    watches: Watches,
+}
+
+impl Limits {
+    async fn new() -> Self {
+        let (mut world, log, hold) = (World::new(), Log::default(), Arc::<Mutex<Option<Duration>>>::default());
+        let namespaces = Api::<Namespace>::all(world.client.clone());
+        for name in ["a", "b"] {
+            namespaces
+                .create(&PostParams::default(), &Namespace { metadata: named(name), ..Namespace::default() })
+                .await
+                .unwrap();
+            create(&world, name).await;
+        }
+        let app = app().controller_with({
+            let (log, hold) = (log.clone(), hold.clone());
+            move |_env| std::future::ready(Ok(Limited { log: log.clone(), hold: hold.clone() }))
+        });
+        let watches = world.run_with_watches(app).await;
+        seconds(1).await;
+        Self { world, log, hold, watches }
+    }
+
+    /// What was seen since the last call, each line once.
+    async fn seen(&self) -> Vec<String> {
+        seconds(2).await;
+        let mut seen = self.log.take();
+        seen.sort();
+        seen.dedup();
+        seen
+    }
+}
+
+async fn create(world: &World, namespace: &str) {
+    let configs = Api::<ConfigMap>::namespaced(world.client.clone(), namespace);
+    configs
+        .create(&PostParams::default(), &ConfigMap { metadata: named("web"), ..ConfigMap::default() })
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_that_is_added_is_worked_in_and_one_that_is_removed_is_left_alone() {
+    let limits = Limits::new().await;
+    assert_eq!(limits.seen().await, ["a/web has 0", "a/web has 1", "made web"]);
+    limits.watches.add_namespace("b").await.unwrap();
+    assert_eq!(limits.watches.namespaces(), ["a", "b"]);
+    let seen = limits.seen().await;
+    assert!(seen.contains(&"b/web has 0".into()) && seen.contains(&"made web".into()), "{seen:?}");
+    limits.watches.remove_namespace("a").await.unwrap();
+    assert_eq!(limits.watches.namespaces(), ["b"]);
+    assert_eq!(limits.seen().await, Vec::<String>::new(), "what leaves the cache is not missed");
+    let pods = Api::<Pod>::namespaced(limits.world.client.clone(), "a");
+    assert!(pods.get("web").await.is_ok(), "it is still there");
+    pods.delete("web", &DeleteParams::default().grace_period(0)).await.unwrap();
+    assert_eq!(limits.seen().await, Vec::<String>::new(), "and nobody cares");
+    limits.watches.add_namespace("a").await.unwrap();
+    let seen = limits.seen().await;
+    assert!(seen.contains(&"a/web has 0".into()) && seen.contains(&"made web".into()), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_reconcile_sees_a_new_namespace_before_all_caches_have_it() {
+    let limits = Limits::new().await;
+    limits.watches.add_namespace("b").await.unwrap();
+    limits.seen().await;
+    limits.watches.remove_namespace("b").await.unwrap();
+    limits.seen().await;
+    // Its pods come ten seconds after its configs.
+    limits
+        .world
+        .faults
+        .add(kctl_tests::Fault::DelayAnswer(Duration::from_secs(10)), |asked| asked.reads("pods") && !asked.is_watch);
+    limits.watches.add_namespace("b").await.unwrap();
+    assert_eq!(limits.seen().await, Vec::<String>::new());
+    seconds(10).await;
+    assert_eq!(limits.seen().await, ["b/web has 1"], "it never seemed to have none");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_that_runs_while_its_namespace_is_removed_writes_nothing_there() {
+    let limits = Limits::new().await;
+    limits.seen().await;
+    *limits.hold.lock() = Some(Duration::from_secs(5));
+    limits.watches.add_namespace("b").await.unwrap();
+    seconds(2).await;
+    assert_eq!(limits.log.take().last().map(String::as_str), Some("b/web has 0"));
+    limits.watches.remove_namespace("b").await.unwrap();
+    seconds(10).await;
+    let seen = limits.log.take();
+    assert!(seen[0].starts_with("create Pod b/web: not sent, because the cache does not follow it now"), "{seen:?}");
+    let pods = Api::<Pod>::namespaced(limits.world.client.clone(), "b");
+    assert!(pods.get_opt("web").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_a_namespace_that_is_removed_leave_the_caches_as_deletes() {
+    let limits = Limits::new().await;
+    let source =
+        limits.world.view().sources().iter().find(|s| s.identity().kind.plural == "configmaps").unwrap().clone();
+    let log = Log::default();
+    source.store().subscribe(crate::script::noting(&log)).await.delivered().await;
+    log.take();
+    limits.watches.add_namespace("b").await.unwrap();
+    seconds(1).await;
+    let added = log.take();
+    assert!(added.len() == 1 && added[0].starts_with("initial +web@"), "{added:?}");
+    limits.watches.remove_namespace("b").await.unwrap();
+    seconds(1).await;
+    assert_eq!(log.take(), [added[0].replace("initial +", "-")]);
+    assert_eq!(source.namespaces(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_of_what_controllers_are_limited_to_stays_when_their_namespaces_change() {
+    let limits = Limits::new().await;
+    let mut configs =
+        limits.watches.watch::<ConfigMap>(Identity::of::<ConfigMap>().in_namespaces(["a"])).await.unwrap();
+    assert!(matches!(configs.next().await, Some(Change::Added(_))));
+    limits.watches.remove_namespace("a").await.unwrap();
+    limits.watches.add_namespace("b").await.unwrap();
+    seconds(5).await;
+    assert_eq!((configs.waiting(), configs.objects().len()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_of_controllers_without_a_limit_cannot_be_changed() {
+    let mut world = World::new();
+    let app = crate::world::With::configs(app(), |_, _| async { Ok(Action::await_change()) });
+    let watches = world.run_with_watches(app).await;
+    assert!(matches!(watches.add_namespace("a").await, Err(WatchError::NotLimited)));
+    assert!(matches!(watches.remove_namespace("a").await, Err(WatchError::NotLimited)));
+    assert!(watches.namespaces().is_empty());
+}
+
+/// Copies its text to a secret in another namespace, and says what it knows of it.
+#[controller(of = ConfigMap, name = "outward", reads = Secret(create), namespaces = ["a"])]
+struct Outward {
+    log: Log,
+}
+
+impl Reconcile for Outward {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let metadata = ObjectMeta { namespace: Some("b".into()), ..named("copy") };
+        cx.objects::<Secret>().create(&Secret { metadata, ..Secret::default() }).await?;
+        self.log.add(format!("{} known", cx.store::<Secret>().len()));
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_write_outside_of_the_namespaces_is_done_and_not_cached() {
+    let (mut world, log) = (World::new(), Log::default());
+    let namespaces = Api::<Namespace>::all(world.client.clone());
+    for name in ["a", "b"] {
+        let namespace = Namespace { metadata: named(name), ..Namespace::default() };
+        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    }
+    create(&world, "a").await;
+    let start = {
+        let log = log.clone();
+        move |_env| std::future::ready(Ok(Outward { log: log.clone() }))
+    };
+    world.run(app().controller_with(start)).await;
+    seconds(1).await;
+    assert_eq!(log.take(), ["0 known"]);
+    assert!(Api::<Secret>::namespaced(world.client.clone(), "b").get("copy").await.is_ok());
+}
