@@ -81,7 +81,8 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
 }
 
 /// Misuse that takes more than one error to say, with the reason.
-const SEVERAL: [(&str, usize); 4] = [
+const SEVERAL: [(&str, usize); 5] = [
+    ("mark_several_mistakes", 2),
     ("several_mistakes", 3),
     ("interpreter_several_mistakes", 3),
     // rustc reports a bound of an `async fn` at its argument, at its call and at its `.await`.
@@ -113,6 +114,7 @@ fn every_code_has_its_section() {
     let sections: BTreeSet<_> = guide.lines().filter_map(|line| line.strip_prefix("## ")).flat_map(codes).collect();
     let mut sources = files("../kctl-macros/src/controller", ".rs");
     sources.extend(files("../kctl-macros/src/interpreter", ".rs"));
+    sources.extend(files("../kctl-macros/src/resource", ".rs"));
     sources.extend(files("../kctl-interpreter/src/function", ".rs"));
     sources.extend(files("../kctl-macros/src", ".rs"));
     sources.extend(files("../kctl-runtime/src/reconcile", ".rs"));

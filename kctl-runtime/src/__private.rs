@@ -12,7 +12,9 @@ pub use serde;
 pub use serde_json;
 
 pub use crate::{
-    allows, owns_nothing,
+    allows,
+    marks::Marks,
+    owns_nothing,
     reconcile::{
         Action, Allows, Caches, CachesOn, Cluster, Context, Controller, Declares, DeclaresFinalizer, Finalize,
         FinalizeFn, FunctionController, ReadsLive, ReadsLiveOn, Reconcile, Result, Writes, WritesOn, WritesStatus,
@@ -104,8 +106,7 @@ impl<K: CustomResourceExt + schemars::JsonSchema> HasSchema for &CrdProbe<K> {
         Some(K::crd)
     }
     fn schema(&self) -> Option<fn() -> serde_json::Value> {
-        // Not inlined, types keep their names.
-        Some(|| schemars::SchemaGenerator::default().into_root_schema_for::<K>().to_value())
+        Some(crate::manifest::schema_of::<K>)
     }
 }
 pub trait HasCrd {

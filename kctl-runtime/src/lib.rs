@@ -11,6 +11,7 @@ pub mod handler;
 pub mod key;
 pub mod manager;
 pub mod manifest;
+mod marks;
 pub mod object;
 pub mod queue;
 pub mod reconcile;

@@ -149,4 +149,6 @@ mod guide {
     struct Attributes;
     #[doc = include_str!("../../guide/simulation.md")]
     struct Simulation;
+    #[doc = include_str!("../../guide/crds.md")]
+    struct Crds;
 }

@@ -23,6 +23,7 @@ mod schema;
 mod script;
 mod start;
 mod tidy;
+mod token;
 mod undecodable;
 mod watch;
 mod world;

@@ -104,3 +104,35 @@ pub fn metrics_service(options: &RbacOptions) -> Result<Manifest, serde_saphyr::
     });
     Manifest::new(format!("manager/service-{service}.yaml"), object)
 }
+
+/// Keeps a drain from taking all replicas at once, and lets it take the only one.
+///
+/// # Errors
+/// When it cannot be written as YAML.
+pub fn disruption_budget(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeError> {
+    let RbacOptions { name, namespace, .. } = options;
+    let labels = json!({ "app.kubernetes.io/name": name });
+    let object = json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": { "name": name, "namespace": namespace, "labels": labels },
+        "spec": { "maxUnavailable": 1, "selector": { "matchLabels": labels } },
+    });
+    Manifest::new(format!("manager/poddisruptionbudget-{name}.yaml"), object)
+}
+
+/// Names the files of all manifests for kustomize, but not of those for the API server of Karmada: that is another one.
+///
+/// # Errors
+/// When it cannot be written as YAML.
+pub fn kustomization(manifests: &[Manifest]) -> Result<Manifest, serde_saphyr::SerializeError> {
+    let is_elsewhere = |object: &Value| object["apiVersion"].as_str().is_some_and(|api| api.contains(".karmada.io/"));
+    let here = manifests.iter().filter(|manifest| !is_elsewhere(&manifest.object));
+    let files: Vec<&str> = here.map(|manifest| manifest.file.as_str()).collect();
+    let object = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": files,
+    });
+    Manifest::new("kustomization.yaml".into(), object)
+}

@@ -2,12 +2,13 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
+use k8s_openapi::api::authentication::v1::{TokenRequestSpec, TokenRequestStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Env, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch, MayPatchStatus, MayScale, MayUpdate,
-    Request,
+    Env, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch, MayPatchStatus, MayScale, MayToken,
+    MayUpdate, Request,
 };
 use crate::{
     effect::{ApiError, MERGE_PATCH, Target},
@@ -229,6 +230,41 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
                 "kind": "Binding",
                 "metadata": { "name": object.meta().name, "namespace": object.meta().namespace, "uid": object.meta().uid },
                 "target": { "apiVersion": "v1", "kind": "Node", "name": node },
+            })
+        })
+    }
+
+    /// Asks for a token of a service account: to be handed to somebody, or to be somebody. It is never stored.
+    ///
+    /// ```
+    /// use k8s_openapi::api::{authentication::v1::TokenRequestSpec, core::v1::ServiceAccount};
+    /// # use kctl_runtime::reconcile::{Controller, MayToken, Objects, Result};
+    ///
+    /// async fn token_of<C: Controller, A: MayToken<C, ServiceAccount>>(
+    ///     accounts: &Objects<C, ServiceAccount, A>,
+    ///     account: &ServiceAccount,
+    /// ) -> Result<Option<String>> {
+    ///     let spec = TokenRequestSpec { expiration_seconds: Some(600), ..TokenRequestSpec::default() };
+    ///     Ok(accounts.token(account, spec).await?.token)
+    /// }
+    /// ```
+    pub fn token(&self, object: &K, spec: TokenRequestSpec) -> Request<TokenRequestStatus>
+    where
+        A: MayToken<C, K>,
+    {
+        self.request(object, async move |env, source, object, namespace, name| {
+            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+            let request = json!({
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                // An account of that name that was made anew meanwhile is another one.
+                "metadata": { "uid": object.meta().uid },
+                "spec": spec,
+            });
+            let answer = env.writer.create_subresource(&target, "token", &request).await?;
+            serde_json::from_value(answer["status"].clone()).map_err(|error| ApiError::Unreadable {
+                operation: format!("create token of {name}"),
+                cause: error.to_string(),
             })
         })
     }

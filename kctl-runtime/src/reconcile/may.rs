@@ -64,6 +64,11 @@ operations! {
         "`{C}` may not bind `{K}`",
         "`binding` on `{K}` is not declared",
         "help: write `binding` in the parentheses of `{K}` in `#[controller(…)]`";
+    /// A grant that includes `token`.
+    MayToken: token,
+        "`{C}` may not ask for tokens of `{K}`",
+        "`token` on `{K}` is not declared",
+        "help: write `token` in the parentheses of `{K}` in `#[controller(…)]`";
     /// A grant that includes `get` on the primary.
     MayGetPrimary: get,
         "`{C}` may not get `{K}` from the API server",

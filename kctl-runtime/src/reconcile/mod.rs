@@ -22,7 +22,7 @@ pub use error::{Error, Result, ResultExt};
 pub use live::{Live, Objects};
 pub use may::{
     MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,
-    MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayUpdate, WritableBy, WritesStatus,
+    MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayToken, MayUpdate, WritableBy, WritesStatus,
 };
 pub use owned::{Converged, CreateRequest, Owned};
 pub use permission::{Allows, Caches, Creates, Declares, Deletes, Owns, Patches, Reads, ReadsLive, Writes, verb};

@@ -535,7 +535,7 @@ mod tests {
             }
         }
         assert_eq!(seen.join(" "), expected);
-        assert_eq!(cache.bytes, cache.objects.values().map(|object| object.json().len()).sum::<usize>());
+        assert_eq!(cache.n_bytes, cache.objects.values().map(|object| object.json().len()).sum::<usize>());
         cache
     }
 

@@ -5,11 +5,17 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use k8s_openapi::jiff::SignedDuration;
 use kctl_runtime::{
-    manifest::{self, Descriptions, GraphFormat, Manifest, RbacOptions},
-    reconcile::{Error, Result, ResultExt},
+    manifest::{self, Descriptions, GraphFormat, RbacOptions},
+    reconcile::Result,
 };
 
-use super::{App, options::ManagerOptions, outgoing::OutgoingOptions, run, settings};
+use super::{
+    App,
+    hand_out::{BreakingOptions, OutOptions, hand_out, refuse_breaking},
+    options::ManagerOptions,
+    outgoing::OutgoingOptions,
+    run, settings,
+};
 
 #[derive(Parser)]
 #[command(disable_help_subcommand = true)]
@@ -33,6 +39,8 @@ enum Command {
         descriptions: bool,
         #[command(flatten)]
         out: OutOptions,
+        #[command(flatten)]
+        breaking: BreakingOptions,
     },
     /// Print the service account, the roles and the bindings that the controllers need: exactly what they declare
     GenerateRbac {
@@ -64,6 +72,8 @@ enum Command {
         with: Vec<With>,
         #[command(flatten)]
         out: OutOptions,
+        #[command(flatten)]
+        breaking: BreakingOptions,
     },
     /// Print the kinds and controllers with what is between them, as a picture
     Graph {
@@ -143,17 +153,6 @@ impl From<DeployOptions> for manifest::ManagerOptions {
 enum With {
     /// The Prometheus Operator and Grafana: a `ServiceMonitor`, alerts and a dashboard; includes --metrics
     Monitoring,
-}
-
-/// Where manifests go.
-#[derive(clap::Args)]
-struct OutOptions {
-    /// Write a file for each object into this folder instead of one stream
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Write nothing; fail when the files in the folder are not these
-    #[arg(long, requires = "out")]
-    check: bool,
 }
 
 /// Languages of pictures.
@@ -269,9 +268,11 @@ pub(super) async fn main(app: App) -> Result<()> {
         }
         #[cfg(feature = "dev")]
         Command::Dev(options) => super::dev::dev(app, options).await,
-        Command::GenerateCrds { descriptions, out } => {
+        Command::GenerateCrds { descriptions, out, breaking } => {
             let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
-            hand_out(&manifest::crd_manifests(app.declared(), descriptions)?, &out)
+            let manifests = manifest::crd_manifests(&app.kinds(), descriptions)?;
+            refuse_breaking(&manifests, &out, &breaking)?;
+            hand_out(&manifests, &out)
         }
         Command::GenerateRbac { names, roles, deploy, out, diff } => {
             generate_rbac(app, names, roles, deploy, &out, diff).await
@@ -284,13 +285,15 @@ pub(super) async fn main(app: App) -> Result<()> {
             mut deploy,
             with,
             out,
+            breaking,
         } => {
             let monitoring = with.contains(&With::Monitoring);
             deploy.metrics |= monitoring;
             let specs = app.specs();
             let names = names.of(&app);
             let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
-            let mut all = manifest::crd_manifests(app.declared(), Descriptions::Own)?;
+            let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
+            refuse_breaking(&all, &out, &breaking)?;
             all.extend(manifest::rbac(&specs, &names)?);
             all.extend(manifest::manager_rbac(&names, deploy.into())?);
             all.push(manifest::deployment(&names, deploy.into(), &image)?);
@@ -302,6 +305,10 @@ pub(super) async fn main(app: App) -> Result<()> {
             }
             #[cfg(feature = "webhook")]
             app.webhook_manifests(&names, &register, &mut all)?;
+            all.push(manifest::disruption_budget(&names)?);
+            if out.folder().is_some() {
+                all.push(manifest::kustomization(&all)?);
+            }
             hand_out(&all, &out)
         }
         Command::Graph { format } => {
@@ -351,31 +358,6 @@ async fn generate_rbac(
         manifests.extend(manifest::user_roles(&specs, &options)?);
     }
     hand_out(&manifests, out)
-}
-
-/// Prints manifests as one stream, writes them as files, or compares them with files.
-fn hand_out(manifests: &[Manifest], options: &OutOptions) -> Result<()> {
-    let Some(folder) = &options.out else { return print(&manifest::stream(manifests)) };
-    let mut different = Vec::new();
-    for manifest in manifests {
-        let file = folder.join(&manifest.file);
-        if options.check {
-            if !std::fs::read_to_string(&file).is_ok_and(|text| text == manifest.yaml) {
-                different.push(file.display().to_string());
-            }
-            continue;
-        }
-        std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(folder.display())?;
-        std::fs::write(&file, &manifest.yaml).context(file.display())?;
-        eprintln!("{}", file.display());
-    }
-    if different.is_empty() {
-        return Ok(());
-    }
-    Err(Error::from(format!(
-        "not what the declarations say: {}\nhelp: run the same without --check",
-        different.join(", ")
-    )))
 }
 
 /// Writes to standard output; a reader that went away is not an error of the program.

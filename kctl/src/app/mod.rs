@@ -9,6 +9,7 @@ mod dev;
 mod diff_cluster;
 #[cfg(feature = "dev")]
 mod files;
+mod hand_out;
 mod options;
 #[cfg(feature = "otel")]
 mod otel;
@@ -37,12 +38,12 @@ use kctl_runtime::manifest::{self, Grant, grants};
 use kctl_runtime::{
     key::Key,
     manager::{Manager, metrics::prometheus_client::registry::Registry},
-    manifest::Declared,
+    manifest::KindSpec,
     reconcile::{Controller, Error, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
     watches::Watches,
 };
-use kube::Client;
+use kube::{Client, CustomResourceExt};
 
 #[cfg(feature = "dev")]
 pub(crate) use dev::{World, user_of};
@@ -91,6 +92,7 @@ pub struct App {
     name: String,
     version: Option<String>,
     controllers: Vec<Registration>,
+    kinds: Vec<KindSpec>,
     clusters: Vec<(String, Connect)>,
     /// What `dev` applies when it is given no files.
     #[cfg(feature = "dev")]
@@ -119,6 +121,7 @@ impl App {
             name: name.into(),
             version: None,
             controllers: Vec::new(),
+            kinds: Vec::new(),
             clusters: Vec::new(),
             #[cfg(feature = "dev")]
             dev_objects: None,
@@ -186,6 +189,49 @@ impl App {
         self.triggers.declare(C::spec().name);
         self.controllers.push(Registration { spec: LazyLock::new(C::spec), start: Arc::new(start) });
         self
+    }
+
+    /// Adds the definition of a kind that no controller reconciles, or of another version of one: kinds of one group and name
+    /// are versions of one definition, of which one is stored.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[resource(group = "example.com", version = "v2", kind = "Web", namespaced)]
+    /// pub struct WebSpec {
+    ///     pub hosts: Vec<String>,
+    /// }
+    ///
+    /// mod v1 {
+    ///     use kctl::prelude::*;
+    ///
+    ///     #[resource(group = "example.com", version = "v1", kind = "Web", namespaced, storage = false, deprecated = "use v2")]
+    ///     pub struct WebSpec {
+    ///         pub hosts: Vec<String>,
+    ///     }
+    /// }
+    ///
+    /// let app = App::new("webs").kind::<Web>().kind::<v1::Web>();
+    /// let crds = kctl::manifest::definitions(&app.kinds(), kctl::manifest::Descriptions::Own).unwrap();
+    /// assert_eq!(crds[0].spec.versions.len(), 2);
+    /// ```
+    #[must_use]
+    pub fn kind<K: CustomResourceExt + schemars::JsonSchema>(mut self) -> Self {
+        self.kinds.push(KindSpec::of_type::<K>());
+        self
+    }
+
+    /// All kinds of which there are definitions: those that the controllers reconcile, those of [`App::kind`], and those that
+    /// only interpreters know.
+    pub fn kinds(&self) -> Vec<KindSpec> {
+        let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::of(&controller.spec));
+        #[allow(unused_mut, reason = "which features add to it")]
+        let mut kinds: Vec<KindSpec> = reconciled.chain(self.kinds.iter().cloned()).collect();
+        #[cfg(feature = "webhook")]
+        kinds.extend(self.interpreters.iter().filter_map(|rule| {
+            Some(KindSpec { location: rule.about().location(), crd: rule.definition()?, schema: rule.schema() })
+        }));
+        kinds
     }
 
     /// Adds resource interpreters: one function with `#[interpreter(op = …)]`, or a tuple of such. `run` and `dev` serve them
@@ -309,29 +355,11 @@ impl App {
         specs
     }
 
-    /// The custom resources that the app needs: those of its controllers and of its interpreters.
-    pub fn declared(&self) -> Vec<Declared> {
-        #[allow(unused_mut, reason = "which features add to it")]
-        let mut declared: Vec<Declared> =
-            self.controllers.iter().filter_map(|controller| Declared::by(&controller.spec)).collect();
-        #[cfg(feature = "webhook")]
-        declared.extend(self.interpreters.iter().filter_map(|rule| {
-            let crd = rule.definition()?;
-            Some(Declared {
-                kind: rule.kind().kind.clone(),
-                location: rule.about().location(),
-                crd,
-                schema: rule.schema(),
-            })
-        }));
-        declared
-    }
-
-    /// Their definitions, and those of what a chain of interpreters follows.
+    /// The definitions of all kinds, and those of what a chain of interpreters follows.
     #[cfg(feature = "dev")]
     pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
         #[allow(unused_mut, reason = "which features add to it")]
-        let mut definitions = manifest::definitions(self.declared(), manifest::Descriptions::All)?;
+        let mut definitions = manifest::definitions(&self.kinds(), manifest::Descriptions::All)?;
         #[cfg(feature = "chain")]
         if !self.chains.is_empty() {
             definitions.extend(chain::definitions()?);

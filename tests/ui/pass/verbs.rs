@@ -1,5 +1,5 @@
 //! Every verb, each with the operation that needs it where there is one.
-use kctl::prelude::*;
+use kctl::{k8s::api::authentication::v1::TokenRequestSpec, prelude::*};
 
 #[controller(
     owns = Pod(get, list, watch, create, update, patch, apply, delete),
@@ -29,6 +29,8 @@ pub(crate) async fn deployments(_deployment: Arc<Deployment>, cx: Context<deploy
     cx.objects::<ReplicaSet>().scale(&ReplicaSet::default(), 3).await?;
     cx.objects::<Service>().evict(&Service::default()).await?;
     cx.objects::<Service>().bind(&Service::default(), "node-a").await?;
+    let seconds = TokenRequestSpec { expiration_seconds: Some(600), ..TokenRequestSpec::default() };
+    cx.objects::<ServiceAccount>().token(&ServiceAccount::default(), seconds).await?;
     cx.patch(kctl::json!({})).await?;
     cx.scale(3).await?;
     cx.delete().await?;

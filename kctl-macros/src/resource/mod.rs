@@ -1,12 +1,25 @@
-//! `#[resource(…)]` and `#[schema]`: kube's derive, serde and schemars with all paths pointing into kctl.
+//! `#[resource(…)]` and `#[schema]`: kube's derive, serde and schemars with all paths pointing into kctl, and the marks of
+//! fields that neither of them knows.
+
+mod bounds;
+mod definition;
+mod json;
+mod marks;
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, DeriveInput, Error, punctuated::Punctuated};
+use syn::{Attribute, Data, DeriveInput, Error, Fields, punctuated::Punctuated};
+
+use self::json::Json;
+use crate::mistake::Errors;
 
 pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> TokenStream {
     let derives = ["Clone", "Debug", "PartialEq", "Serialize", "Deserialize", "JsonSchema", "CustomResource"];
-    expand(item, &derives, |paths| {
+    let mut errors = Errors::default();
+    let (root, options) = marks::of_root(options, &mut errors);
+    expand(item, &derives, errors, |paths| {
+        let root = (!root.is_empty()).then(|| marks::emit(vec![("root".to_owned(), Json::Object(root.clone()))]));
+        let root = root.map(|marks| quote!(#[schemars(transform = #marks)]));
         quote! {
             #[kube(#options, crates(
                 kube = ::kctl::__private::kube,
@@ -17,33 +30,41 @@ pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> Toke
                 serde_json = ::kctl::__private::serde_json,
             ))]
             #paths
+            #root
         }
     })
 }
 
 pub(crate) fn expand_schema(options: &TokenStream, item: &TokenStream) -> TokenStream {
     if !options.is_empty() {
-        let error = Error::new_spanned(options, "`#[schema]` takes no options\nhelp: write `#[schema]`\ncode: K0029");
+        let help = "write `#[schema]`, and marks as `#[kctl(…)]` below it";
+        let error = Error::new_spanned(options, format!("`#[schema]` takes no options\nhelp: {help}\ncode: K0029"));
         let error = error.to_compile_error();
         return quote! { #error #item };
     }
     let derives = ["Clone", "Debug", "PartialEq", "Serialize", "Deserialize", "JsonSchema"];
-    expand(item, &derives, |paths| paths)
+    expand(item, &derives, Errors::default(), |paths| paths)
 }
 
-fn expand(item: &TokenStream, derives: &[&str], attributes: impl Fn(TokenStream) -> TokenStream) -> TokenStream {
-    let input: DeriveInput = match syn::parse2(item.clone()) {
+fn expand(
+    item: &TokenStream,
+    derives: &[&str],
+    mut errors: Errors,
+    attributes: impl Fn(TokenStream) -> TokenStream,
+) -> TokenStream {
+    let mut input: DeriveInput = match syn::parse2(item.clone()) {
         Ok(input) => input,
         Err(error) => {
             let error = error.to_compile_error();
             return quote! { #item #error };
         }
     };
+    replace_marks(&mut input, &mut errors);
     let present = derived(&input.attrs);
     let missing = derives.iter().filter(|name| !present.iter().any(|known| known == *name)).map(|name| path_of(name));
     // Values of enums are written as in Rust; fields, also those of variants, are not.
     let rename = match input.data {
-        syn::Data::Enum(_) => "rename_all_fields",
+        Data::Enum(_) => "rename_all_fields",
         _ => "rename_all",
     };
     let (option, given) = (format_ident!("{rename}"), renames(&input.attrs, rename));
@@ -52,10 +73,30 @@ fn expand(item: &TokenStream, derives: &[&str], attributes: impl Fn(TokenStream)
         #[serde(crate = "::kctl::__private::serde" #rename)]
         #[schemars(crate = "::kctl::__private::schemars")]
     });
+    let errors = errors.into_result(()).err().map(|errors| errors.to_compile_error());
     quote! {
         #[derive(#(#missing),*)]
         #paths
-        #item
+        #input
+        #errors
+    }
+}
+
+/// Puts what schemars understands in the place of all marks.
+fn replace_marks(input: &mut DeriveInput, errors: &mut Errors) {
+    marks::replace(&mut input.attrs, errors);
+    let mut of_fields = |fields: &mut Fields| {
+        for field in fields {
+            marks::replace(&mut field.attrs, errors);
+        }
+    };
+    match &mut input.data {
+        Data::Struct(data) => of_fields(&mut data.fields),
+        Data::Enum(data) => data.variants.iter_mut().for_each(|variant| of_fields(&mut variant.fields)),
+        Data::Union(_) => {}
+    }
+    if let Data::Enum(data) = &mut input.data {
+        data.variants.iter_mut().for_each(|variant| marks::replace(&mut variant.attrs, errors));
     }
 }
 

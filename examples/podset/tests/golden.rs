@@ -1,0 +1,17 @@
+//! What the program runs as in a cluster: its manifests are those in `tests/golden/podset` of the workspace. With
+//! `GOLDEN=overwrite` they are written anew.
+
+use std::process::Command;
+
+#[test]
+fn the_manifests_are_the_golden_ones() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/podset");
+    let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
+    let way: &[&str] = if overwrite { &["--out", folder, "--allow-breaking"] } else { &["--check", folder] };
+    let output = Command::new(env!("CARGO_BIN_EXE_podset"))
+        .args(["generate-manifests", "--leader-elect", "--metrics", "--image", "example.com/podset:1"])
+        .args(way)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

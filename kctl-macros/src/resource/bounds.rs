@@ -1,0 +1,81 @@
+//! Marks of one place that contradict each other: no value could ever be stored.
+
+use proc_macro2::{Ident, Span};
+
+use super::{json::Json, marks::number_of};
+use crate::mistake::Errors;
+
+/// The names of a lower and an upper bound, and whether values that are equal to both leave nothing.
+const PAIRS: [(&str, &str, bool); 7] = [
+    ("minimum", "maximum", false),
+    ("minimum", "exclusive_maximum", true),
+    ("exclusive_minimum", "maximum", true),
+    ("exclusive_minimum", "exclusive_maximum", true),
+    ("min_length", "max_length", false),
+    ("min_items", "max_items", false),
+    ("min_properties", "max_properties", false),
+];
+
+/// Marks that say the opposite of each other.
+const OPPOSITES: [(&str, &str); 6] = [
+    ("minimum", "exclusive_minimum"),
+    ("maximum", "exclusive_maximum"),
+    ("schemaless", "type_"),
+    ("schemaless", "list"),
+    ("schemaless", "map"),
+    ("int_or_string", "type_"),
+];
+
+/// Adds what contradicts itself.
+pub(super) fn check(marks: &[(String, Json)], span: Span, errors: &mut Errors) {
+    let at = Ident::new("kctl", span);
+    for (lower, upper, or_equal) in PAIRS {
+        let (Some(low), Some(high)) = (number_of(marks, lower), number_of(marks, upper)) else { continue };
+        if low > high || (or_equal && low >= high) {
+            let what = format!("no value has `{lower} = {low}` and `{upper} = {high}`");
+            errors.push(&at, 87, &what, &format!("make `{upper}` the larger one, or leave one of them out"));
+        }
+    }
+    let has = |name: &str| marks.iter().any(|(known, _)| known == name);
+    for (one, other) in OPPOSITES {
+        if has(one) && has(other) {
+            let what = format!("`{one}` and `{other}` contradict each other");
+            errors.push(&at, 87, &what, &format!("write `{one}` or `{other}`"));
+        }
+    }
+    if number_of(marks, "multiple_of").is_some_and(|factor| factor <= 0.0) {
+        errors.push(&at, 87, "`multiple_of` must be more than 0", "write for example `multiple_of = 5`");
+    }
+    default_allowed(marks, &at, errors);
+}
+
+/// A default that the same place forbids is refused by the API server.
+fn default_allowed(marks: &[(String, Json)], at: &Ident, errors: &mut Errors) {
+    let find = |name: &str| marks.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    let Some(default) = find("default") else { return };
+    if let Some(Json::List(allowed)) = find("allowed")
+        && !allowed.contains(default)
+    {
+        errors.push(
+            at,
+            88,
+            "the default is not one of the allowed values",
+            "add it to `allowed(…)`, or write another one",
+        );
+    }
+    let Json::Number(digits) = default else { return };
+    let Ok(value) = digits.parse::<f64>() else { return };
+    let low = number_of(marks, "minimum").is_some_and(|bound| value < bound)
+        || number_of(marks, "exclusive_minimum").is_some_and(|bound| value <= bound);
+    let high = number_of(marks, "maximum").is_some_and(|bound| value > bound)
+        || number_of(marks, "exclusive_maximum").is_some_and(|bound| value >= bound);
+    if low || high {
+        let help = "write a default between the bounds";
+        errors.push(
+            at,
+            88,
+            &format!("the default {digits} is {} its bound", if low { "below" } else { "above" }),
+            help,
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! What `#[resource(…)]` knows beyond kube's options: things about the definition as a whole.
+
+use syn::{Ident, LitBool, LitInt, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream};
+
+use super::{
+    json::{Json, comma},
+    marks::skip,
+};
+use crate::mistake::Errors;
+
+const OPTIONS: [&str; 5] = ["service", "namespace", "path", "port", "url"];
+/// Where API servers ask when nothing else is said.
+const CONVERT_PATH: &str = "/convert";
+
+/// Whether it is one of them.
+pub(super) fn is_option(name: &str) -> bool {
+    ["conversion", "status_subresource"].contains(&name)
+}
+
+/// The value of an option, after its name.
+pub(super) fn option(word: &Ident, name: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
+    if name == "conversion" {
+        return conversion(word, input, errors).map(Some);
+    }
+    input.parse::<Token![=]>()?;
+    Ok(Some(Json::Bool(input.parse::<LitBool>()?.value)))
+}
+
+/// `conversion(service = "name", namespace = "ns", path = "/convert", port = 443)`.
+fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Result<Json> {
+    let content;
+    parenthesized!(content in input);
+    let mut fields = vec![("path".to_owned(), Json::text(CONVERT_PATH))];
+    while !content.is_empty() {
+        let name = content.call(Ident::parse_any)?;
+        let text = name.to_string();
+        if !OPTIONS.contains(&text.as_str()) {
+            let help = format!("its options are {}", OPTIONS.join(", "));
+            errors.push(&name, 80, &format!("`conversion` has no option `{text}`"), &help);
+            skip(&content)?;
+            comma(&content)?;
+            continue;
+        }
+        content.parse::<Token![=]>()?;
+        let value = match text.as_str() {
+            "port" => Json::Number(content.parse::<LitInt>()?.base10_digits().to_owned()),
+            _ => Json::Text(content.parse::<LitStr>()?.value()),
+        };
+        fields.retain(|(known, _)| *known != text);
+        fields.push((text, value));
+        comma(&content)?;
+    }
+    let has = |name: &str| fields.iter().any(|(known, _)| known == name);
+    let is_answered = has("url") || (has("service") && has("namespace"));
+    if !is_answered {
+        let help = "write `conversion(service = \"webs-webhook\", namespace = \"webs\")`";
+        errors.push(word, 89, "who converts? a service and its namespace, or a url, are missing", help);
+    }
+    Ok(Json::Object(fields))
+}

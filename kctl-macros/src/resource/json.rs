@@ -1,0 +1,170 @@
+//! JSON as macros write it: the marks of a field travel as one string literal, so that an expansion stays short.
+
+use syn::{
+    Error, Lit, Token, braced, bracketed,
+    ext::IdentExt,
+    parse::{Parse, ParseStream},
+    token::{Brace, Bracket},
+};
+
+/// A JSON value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Json {
+    Null,
+    Bool(bool),
+    /// As it was written.
+    Number(String),
+    Text(String),
+    List(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    pub(super) fn text(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+
+    /// The value as JSON text.
+    pub(super) fn write(&self, out: &mut String) {
+        match self {
+            Self::Null => out.push_str("null"),
+            Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            Self::Number(digits) => out.push_str(digits),
+            Self::Text(text) => quoted(text, out),
+            Self::List(items) => {
+                out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    item.write(out);
+                }
+                out.push(']');
+            }
+            Self::Object(fields) => {
+                out.push('{');
+                for (index, (name, value)) in fields.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    quoted(name, out);
+                    out.push(':');
+                    value.write(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+fn quoted(text: &str, out: &mut String) {
+    out.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            control if u32::from(control) < 0x20 => out.push_str(&format!("\\u{:04x}", u32::from(control))),
+            char => out.push(char),
+        }
+    }
+    out.push('"');
+}
+
+/// `null`, `true`, `-1.5`, `"text"`, `[1, 2]`, `{ "key": 1 }`.
+impl Parse for Json {
+    fn parse(input: ParseStream) -> syn::Result<Self> {
+        let ahead = input.lookahead1();
+        if ahead.peek(Brace) {
+            let (content, mut fields) = (within_braces(input)?, Vec::new());
+            while !content.is_empty() {
+                let name: syn::LitStr = content.parse()?;
+                content.parse::<Token![:]>()?;
+                fields.push((name.value(), content.parse()?));
+                comma(&content)?;
+            }
+            Ok(Self::Object(fields))
+        } else if ahead.peek(Bracket) {
+            let (content, mut items) = (within_brackets(input)?, Vec::new());
+            while !content.is_empty() {
+                items.push(content.parse()?);
+                comma(&content)?;
+            }
+            Ok(Self::List(items))
+        } else if ahead.peek(Token![-]) {
+            input.parse::<Token![-]>()?;
+            match input.parse()? {
+                Self::Number(digits) => Ok(Self::Number(format!("-{digits}"))),
+                _ => Err(input.error("expected a number")),
+            }
+        } else if input.peek(syn::Ident::peek_any) && !input.peek(Lit) {
+            let word = input.call(syn::Ident::parse_any)?;
+            if word == "null" {
+                return Ok(Self::Null);
+            }
+            Err(Error::new(word.span(), "expected a JSON value: a number, a text in quotes, `true`, `[…]`, `{…}`"))
+        } else {
+            literal(&input.parse()?)
+        }
+    }
+}
+
+fn within_braces(input: ParseStream<'_>) -> syn::Result<syn::parse::ParseBuffer<'_>> {
+    let content;
+    braced!(content in input);
+    Ok(content)
+}
+
+fn within_brackets(input: ParseStream<'_>) -> syn::Result<syn::parse::ParseBuffer<'_>> {
+    let content;
+    bracketed!(content in input);
+    Ok(content)
+}
+
+/// The comma after an item, which the last one may do without.
+pub(super) fn comma(input: ParseStream) -> syn::Result<()> {
+    if !input.is_empty() {
+        input.parse::<Token![,]>()?;
+    }
+    Ok(())
+}
+
+fn literal(literal: &Lit) -> syn::Result<Json> {
+    match literal {
+        Lit::Bool(value) => Ok(Json::Bool(value.value)),
+        Lit::Str(text) => Ok(Json::Text(text.value())),
+        Lit::Int(number) => Ok(Json::Number(number.base10_digits().to_owned())),
+        Lit::Float(number) => Ok(Json::Number(number.base10_digits().to_owned())),
+        other => {
+            Err(Error::new_spanned(other, "expected a JSON value: a number, a text in quotes, `true`, `[…]`, `{…}`"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_as_json() {
+        for (rust, json) in [
+            ("null", "null"),
+            ("-1.5", "-1.5"),
+            ("1_000", "1000"),
+            (r#""a \"b\"\n\\""#, r#""a \"b\"\n\\""#),
+            (r#"[1, true, "x",]"#, r#"[1,true,"x"]"#),
+            (r#"{ "a": { "b": [] }, "c": -2 }"#, r#"{"a":{"b":[]},"c":-2}"#),
+        ] {
+            let mut text = String::new();
+            syn::parse_str::<Json>(rust).unwrap().write(&mut text);
+            assert_eq!(text, json);
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused() {
+        for rust in ["'a'", "Foo", "{ a: 1 }", "[1 2]", "-\"a\"", "b\"x\""] {
+            assert!(syn::parse_str::<Json>(rust).is_err(), "{rust}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What API servers take although nothing can be stored: bounds that contradict each other or the type, and names that no
+//! value has.
+
+use serde_json::Value;
+
+use super::Problem;
+
+/// A keyword and the types it is about.
+const ABOUT: [(&str, &[&str]); 10] = [
+    ("maximum", &["integer", "number"]),
+    ("minimum", &["integer", "number"]),
+    ("multipleOf", &["integer", "number"]),
+    ("maxLength", &["string"]),
+    ("minLength", &["string"]),
+    ("pattern", &["string"]),
+    ("maxItems", &["array"]),
+    ("minItems", &["array"]),
+    ("maxProperties", &["object"]),
+    ("minProperties", &["object"]),
+];
+
+/// Checks a schema and all below it.
+pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+    let place = if path.is_empty() { "the object" } else { path };
+    let mut push = |what: String, help: &str| problems.push(Problem::new(place, what, help));
+    let name = schema["type"].as_str().unwrap_or_default();
+    for (key, types) in ABOUT {
+        if !schema[key].is_null() && !name.is_empty() && !types.contains(&name) {
+            let what = format!("`{key}` says nothing about a value of type {name}");
+            push(what, "leave it out, or write it in `items(…)` or `values(…)`");
+        }
+    }
+    for (low, high) in [
+        ("minimum", "maximum"),
+        ("minLength", "maxLength"),
+        ("minItems", "maxItems"),
+        ("minProperties", "maxProperties"),
+    ] {
+        let (Some(low_value), Some(high_value)) = (schema[low].as_f64(), schema[high].as_f64()) else { continue };
+        let is_open = low == "minimum" && (schema["exclusiveMinimum"] == true || schema["exclusiveMaximum"] == true);
+        if low_value > high_value || (is_open && low_value >= high_value) {
+            push(
+                format!("no value has {low} {low_value} and {high} {high_value}"),
+                "make the upper bound the larger one",
+            );
+        }
+    }
+    let default = &schema["default"];
+    if schema["x-kubernetes-int-or-string"] == true && !(default.is_null() || default.is_i64() || default.is_string()) {
+        push(format!("the default {default} is neither an integer nor a text"), "write another one");
+    }
+    if name == "integer" {
+        for key in ["minimum", "maximum", "multipleOf"] {
+            if schema[key].as_f64().is_some_and(|bound| bound.fract() != 0.0) {
+                push(format!("{key} {} of an integer is not a whole number", schema[key]), "write a whole number");
+            }
+        }
+    }
+    if let Some(allowed) = schema["enum"].as_array()
+        && !name.is_empty()
+    {
+        let fits = |value: &Value| match name {
+            "string" => value.is_string(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "boolean" => value.is_boolean(),
+            _ => true,
+        };
+        if !allowed.is_empty() && !allowed.iter().any(fits) {
+            push(format!("no allowed value is of type {name}"), "write values of the type of the field");
+        }
+    }
+    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let is_open =
+            schema["x-kubernetes-preserve-unknown-fields"] == true || !schema["additionalProperties"].is_null();
+        let is_meta = path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&required);
+        if name == "object" && schema["properties"].get(required).is_none() && !is_open && !is_meta {
+            push(format!("`{required}` is required but no field"), "add the field, or do not require it");
+        }
+    }
+    for (field, below) in schema["properties"].as_object().into_iter().flatten() {
+        check(below, &if path.is_empty() { field.clone() } else { format!("{path}.{field}") }, problems);
+    }
+    for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
+        if schema[key].is_object() {
+            check(&schema[key], &format!("{path}{end}"), problems);
+        }
+    }
+}

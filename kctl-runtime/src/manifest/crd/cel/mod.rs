@@ -1,0 +1,133 @@
+//! CEL rules of a schema, compiled as API servers do: parsed, given types, and their results checked. Evaluation is theirs.
+
+mod cost;
+mod infer;
+mod library;
+mod types;
+
+use kube_cel::cel::{common::ast::IdedExpr, parser::Parser};
+use serde_json::Value;
+
+use self::{infer::Inferred, types::Type};
+use super::Problem;
+
+/// Where rules stand: what is above them.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Objects cannot be compared with their old state here.
+    forbids_old: bool,
+    is_root: bool,
+    /// How many values of this kind an object can have; none where only the size of a request says it.
+    cardinality: Option<u64>,
+}
+
+/// Checks the rules of a schema and of all below it.
+pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
+    let mut total = 0;
+    let root = Place { forbids_old: false, is_root: true, cardinality: Some(1) };
+    node(schema, "", root, &mut total, problems);
+    if total > cost::TOTAL_MAX && problems.is_empty() {
+        let what = format!("all rules together cost {:.1} times what they may", cost::factor(total, cost::TOTAL_MAX));
+        problems.push(Problem::new("the object", what, cost::HELP));
+    }
+}
+
+fn node(schema: &Value, path: &str, place: Place, total: &mut u64, problems: &mut Vec<Problem>) {
+    let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_object = place.is_root || schema["x-kubernetes-embedded-resource"] == true;
+    if !rules.is_empty() {
+        let own = types::of_schema(schema, is_object);
+        for rule in rules {
+            let mut found = Vec::new();
+            match &own {
+                Some(own) => one(rule, own, schema, place, total, &mut found),
+                None => found.push(("a rule about a value whose type is unknown".into(), "leave it out".into())),
+            }
+            let at = if path.is_empty() { "the object" } else { path };
+            let source = rule["rule"].as_str().unwrap_or_default();
+            problems.extend(
+                found.into_iter().map(|(what, help)| Problem::new(at, format!("the rule `{source}`: {what}"), help)),
+            );
+        }
+    }
+    let within = |forbids: bool, times: Option<u64>| Place {
+        forbids_old: place.forbids_old || forbids,
+        is_root: false,
+        cardinality: place.cardinality.zip(times).map(|(above, times)| above.saturating_mul(times)),
+    };
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        node(field, &below, within(false, Some(1)), total, problems);
+    }
+    if schema["items"].is_object() {
+        let is_map = schema["x-kubernetes-list-type"] == "map";
+        node(&schema["items"], &format!("{path}[]"), within(!is_map, schema["maxItems"].as_u64()), total, problems);
+    }
+    if schema["additionalProperties"].is_object() {
+        let times = schema["maxProperties"].as_u64();
+        node(&schema["additionalProperties"], &format!("{path}{{}}"), within(false, times), total, problems);
+    }
+}
+
+/// Checks one rule: what is wrong, and what to write.
+fn one(rule: &Value, own: &Type, schema: &Value, place: Place, total: &mut u64, found: &mut Vec<(String, String)>) {
+    let source = rule["rule"].as_str().unwrap_or_default();
+    let is_optional = rule["optionalOldSelf"] == true;
+    let Some(expression) = parse(source, found) else { return };
+    let inferred = infer::infer(&expression, own, is_optional);
+    report(&inferred, "bool", "a rule", found);
+    if inferred.uses_old && place.forbids_old {
+        let what = "`oldSelf` is used where old and new items of a list cannot be told apart";
+        found.push((what.into(), "write `#[kctl(list = map(\"…\"))]` on the list, or the rule above the list".into()));
+    }
+    if !inferred.uses_old && !rule["optionalOldSelf"].is_null() {
+        found.push(("`optional_old_self`, but `oldSelf` is not used".into(), "leave it out".into()));
+    }
+    let mut costs = vec![cost::estimate(&expression, schema)];
+    if let Some(source) = rule["messageExpression"].as_str().filter(|text| !text.trim().is_empty()) {
+        let mut inner = Vec::new();
+        if let Some(expression) = parse(source, &mut inner) {
+            let inferred = infer::infer(&expression, own, is_optional);
+            report(&inferred, "string", "a message", &mut inner);
+            costs.push(cost::estimate(&expression, schema));
+        }
+        found
+            .extend(inner.into_iter().map(|(what, help)| (format!("its message expression `{source}`: {what}"), help)));
+    }
+    if !found.is_empty() {
+        return;
+    }
+    let cardinality = place.cardinality.unwrap_or_else(|| types::max_in_request(schema));
+    for (index, cost) in costs.into_iter().enumerate() {
+        // Messages are made once, for what failed.
+        let times = if index > 0 { 1 } else { cardinality };
+        let all = cost.saturating_mul(times);
+        if all > cost::RULE_MAX {
+            let what = format!("it costs {:.1} times what a rule may", cost::factor(all, cost::RULE_MAX));
+            found.push((what, cost::HELP.into()));
+        }
+        *total = total.saturating_add(all);
+    }
+}
+
+fn parse(source: &str, found: &mut Vec<(String, String)>) -> Option<IdedExpr> {
+    match Parser::default().enable_optional_syntax(true).parse(source) {
+        Ok(expression) => Some(expression),
+        Err(errors) => {
+            let text = errors.to_string();
+            let first = text.lines().next().unwrap_or_default().trim_start_matches("ERROR: <input>:").trim();
+            found.push((format!("it is no CEL: {first}"), "write for example `self.min <= self.max`".into()));
+            None
+        }
+    }
+}
+
+fn report(inferred: &Inferred, wanted: &str, what: &str, found: &mut Vec<(String, String)>) {
+    found.extend(inferred.errors.iter().cloned());
+    if inferred.errors.is_empty() && !inferred.result.is(wanted) {
+        found.push((
+            format!("{what} is of type {wanted}, and this is of type {}", inferred.result),
+            "compare something".into(),
+        ));
+    }
+}

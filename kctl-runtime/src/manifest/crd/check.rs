@@ -1,0 +1,63 @@
+//! What an API server would say of a definition, without one: the same verdict, in words about types and fields.
+
+use serde_json::Value;
+
+use super::{Problem, bounds, names, paths, structural};
+
+/// What was found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Why an API server refuses the definition.
+    pub refused: Vec<Problem>,
+    /// What it takes although no object, or no value of a field, could be stored.
+    pub useless: Vec<Problem>,
+}
+
+impl Checked {
+    /// Nothing was found.
+    pub fn is_fine(&self) -> bool {
+        self.refused.is_empty() && self.useless.is_empty()
+    }
+}
+
+/// Checks a `CustomResourceDefinition`.
+///
+/// ```
+/// # use kctl_runtime::manifest::check;
+/// let crd = serde_json::json!({
+///     "metadata": { "name": "webs.example.com" },
+///     "spec": {
+///         "group": "example.com", "scope": "Namespaced", "names": { "plural": "webs", "kind": "Web" },
+///         "versions": [{
+///             "name": "v1", "served": true, "storage": true,
+///             "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": {} } } },
+///         }],
+///     },
+/// });
+/// let found = check(&crd);
+/// assert_eq!(found.refused[0].place, "spec");
+/// ```
+pub fn check(crd: &Value) -> Checked {
+    let mut found = Checked::default();
+    names::check(crd, &mut found.refused);
+    let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for version in versions {
+        let before = (found.refused.len(), found.useless.len());
+        let schema = &version["schema"]["openAPIV3Schema"];
+        if schema.is_object() {
+            structural::check(schema, &mut found.refused);
+            #[cfg(feature = "rules")]
+            if found.refused.len() == before.0 {
+                super::cel::check(schema, &mut found.refused);
+            }
+            bounds::check(schema, "", &mut found.useless);
+        } else {
+            found.refused.push(Problem::new("schema", "there is no schema", "derive it"));
+        }
+        paths::check(version, schema, &mut found.refused, &mut found.useless);
+        let name = version["name"].as_str().unwrap_or_default();
+        let new = found.refused[before.0..].iter_mut().chain(&mut found.useless[before.1..]);
+        new.for_each(|problem| name.clone_into(&mut problem.version));
+    }
+    found
+}

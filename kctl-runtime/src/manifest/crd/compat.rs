@@ -1,0 +1,362 @@
+//! What a new definition does to objects that are stored: which of them would be refused, lose fields, or be out of reach.
+
+use std::fmt::{self, Display};
+
+use serde_json::{Map, Value};
+
+/// A difference that breaks objects or clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The version, where it is about one.
+    pub version: String,
+    /// The place as in an object.
+    pub place: String,
+    /// What is different.
+    pub what: String,
+    /// Which objects no longer work.
+    pub breaks: String,
+    /// How to get there without that.
+    pub migrate: String,
+}
+
+impl Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = if self.version.is_empty() { String::new() } else { format!("{} ", self.version) };
+        write!(f, "{version}{}: {}; {}; {}", self.place, self.what, self.breaks, self.migrate)
+    }
+}
+
+/// What breaks when the definition `old` is replaced by `new`. Both are of the same name.
+pub fn breaking(old: &Value, new: &Value) -> Vec<Change> {
+    let mut changes = Vec::new();
+    of_definition(old, new, &mut changes);
+    for before in versions(old) {
+        let name = before["name"].as_str().unwrap_or_default();
+        let first = changes.len();
+        let Some(after) = versions(new).find(|after| after["name"] == before["name"]) else {
+            let breaks = if before["storage"] == true {
+                "all stored objects are of this version"
+            } else {
+                "its clients, and objects that were stored in it"
+            };
+            let migrate = "keep it with `served = false` until `status.storedVersions` no longer names it";
+            changes.push(change("", &format!("the version {name}"), "is gone", breaks, migrate));
+            continue;
+        };
+        of_version(before, after, &mut changes);
+        changes[first..].iter_mut().for_each(|change| name.clone_into(&mut change.version));
+    }
+    changes
+}
+
+fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
+    crd["spec"]["versions"].as_array().into_iter().flatten()
+}
+
+fn change(version: &str, place: &str, what: impl Into<String>, breaks: &str, migrate: &str) -> Change {
+    let [version, place, breaks, migrate] = [version, place, breaks, migrate].map(ToOwned::to_owned);
+    Change { version, place, what: what.into(), breaks, migrate }
+}
+
+fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
+    for (pointer, place) in
+        [("/spec/scope", "the scope"), ("/spec/group", "the group"), ("/spec/names/kind", "the kind")]
+    {
+        let (before, after) = (old.pointer(pointer), new.pointer(pointer));
+        if before != after {
+            let [before, after] =
+                [before, after].map(|value| value.and_then(Value::as_str).unwrap_or_default().to_owned());
+            let breaks = "API servers refuse it, and every object would have to be made anew";
+            let migrate = "make a new kind, copy the objects, then remove the old definition";
+            changes.push(change("", place, format!("was {before} and is {after}"), breaks, migrate));
+        }
+    }
+    let stored =
+        |crd: &Value| versions(crd).find(|version| version["storage"] == true).map(|version| version["name"].clone());
+    let (before, after) = (stored(old), stored(new));
+    let is_converted = new["spec"]["conversion"]["strategy"] == "Webhook";
+    if let (Some(before), Some(after)) = (before, after)
+        && before != after
+        && !is_converted
+        && !same_schema(old, &before, new, &after)
+    {
+        let what = format!("was {} and is {}", before.as_str().unwrap_or_default(), after.as_str().unwrap_or_default());
+        let breaks = "objects that are stored in the old one are read with its fields, of which those that the new one does not have are dropped";
+        changes.push(change(
+            "",
+            "the storage version",
+            what,
+            breaks,
+            "add a conversion: `conversion(service = \"…\", namespace = \"…\")`",
+        ));
+    }
+    if old["spec"]["conversion"]["strategy"] == "Webhook" && !is_converted && versions(new).count() > 1 {
+        let breaks = "objects of other versions than the one that they are read in lose their fields";
+        changes.push(change("", "the conversion", "is gone", breaks, "remove the other versions first"));
+    }
+}
+
+/// Whether a version that was there has the schema that the new one has.
+fn same_schema(old: &Value, before: &Value, new: &Value, after: &Value) -> bool {
+    let find = |crd: &Value, name: &Value| {
+        versions(crd).find(|version| version["name"] == *name).map(|version| version["schema"].clone())
+    };
+    find(old, before) == find(new, after)
+}
+
+fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
+    if old["served"] == true && new["served"] == false {
+        changes.push(change(
+            "",
+            "the version",
+            "is no longer served",
+            "its clients get 404",
+            "say `deprecated = \"use …\"` for a release first",
+        ));
+    }
+    for name in ["status", "scale"] {
+        let (before, after) = (&old["subresources"][name], &new["subresources"][name]);
+        if before.is_object() && !after.is_object() {
+            changes.push(change(
+                "",
+                &format!("the subresource {name}"),
+                "is gone",
+                "clients that write it get 404",
+                "keep it",
+            ));
+        }
+    }
+    if !old["subresources"]["status"].is_object() && new["subresources"]["status"].is_object() {
+        let breaks = "what clients write into `status` of the object itself is ignored from now on";
+        changes.push(change("", "the subresource status", "is new", breaks, "let clients write `/status` first"));
+    }
+    let fields = |version: &Value| -> Vec<String> {
+        let all = version["selectableFields"].as_array().into_iter().flatten();
+        all.filter_map(|field| field["jsonPath"].as_str()).map(str::to_owned).collect()
+    };
+    let known = fields(new);
+    for path in fields(old).into_iter().filter(|path| !known.contains(path)) {
+        changes.push(change(
+            "",
+            &path,
+            "is no longer selectable",
+            "clients that select by it get 400",
+            "keep it selectable",
+        ));
+    }
+    schema(&old["schema"]["openAPIV3Schema"], &new["schema"]["openAPIV3Schema"], "", changes);
+}
+
+fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
+    let place = if path.is_empty() { "the object" } else { path };
+    if kind_of(old) != kind_of(new) && !accepts_any(new) {
+        let is_wider = kind_of(old) == "integer" && ["number", "an integer or a text"].contains(&kind_of(new))
+            || kind_of(old) == "string" && kind_of(new) == "an integer or a text";
+        if !is_wider {
+            let what = format!("was of type {} and is of type {}", kind_of(old), kind_of(new));
+            let breaks = format!("objects that have {place} are refused when they are written again");
+            changes.push(change(
+                "",
+                place,
+                what,
+                &breaks,
+                "add a field of the new type beside it, copy the values, then stop reading the old one",
+            ));
+            return;
+        }
+    }
+    pruning(old, new, place, changes);
+    bounds(old, new, place, changes);
+    words(old, new, place, changes);
+    fields(old, new, path, changes);
+    for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
+        if old[key].is_object() && new[key].is_object() {
+            schema(&old[key], &new[key], &format!("{path}{end}"), changes);
+        } else if old[key].is_object() && key == "additionalProperties" && !accepts_any(new) && new[key].is_null() {
+            let breaks = format!("what objects have in {place} is dropped when they are written again");
+            changes.push(change("", place, "was a map and is none", &breaks, "keep the map and add a field"));
+        }
+    }
+}
+
+fn kind_of(schema: &Value) -> &str {
+    if schema["x-kubernetes-int-or-string"] == true {
+        return "an integer or a text";
+    }
+    schema["type"].as_str().unwrap_or("any")
+}
+
+fn accepts_any(schema: &Value) -> bool {
+    schema["x-kubernetes-preserve-unknown-fields"] == true
+        && (kind_of(schema) == "any" || schema["properties"].is_null())
+}
+
+/// What is kept although no field says so, and how lists and maps are merged.
+fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
+    let preserves = "x-kubernetes-preserve-unknown-fields";
+    if old[preserves] == true && new[preserves] != true {
+        let breaks =
+            format!("fields of {place} that the schema does not name are dropped when objects are written again");
+        changes.push(change(
+            "",
+            place,
+            "no longer keeps unknown fields",
+            &breaks,
+            "give each field that is in use a place in the type first",
+        ));
+    }
+    if old["x-kubernetes-embedded-resource"] == true
+        && new["x-kubernetes-embedded-resource"] != true
+        && new[preserves] != true
+    {
+        let breaks = "`apiVersion`, `kind` and `metadata` in it are dropped";
+        changes.push(change("", place, "is no longer an embedded object", breaks, "keep `#[kctl(embedded)]`"));
+    }
+    if old["nullable"] == true && new["nullable"] != true {
+        let breaks = format!("objects with null in {place} are refused, or get its default");
+        changes.push(change("", place, "can no longer be null", &breaks, "keep it an `Option`"));
+    }
+    for (key, default) in [("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")] {
+        let of = |schema: &Value| schema[key].as_str().unwrap_or(default).to_owned();
+        let (before, after) = (of(old), of(new));
+        if before == after {
+            continue;
+        }
+        let is_stricter = ["set", "map"].contains(&after.as_str());
+        let breaks = if is_stricter {
+            format!("objects with two equal items in {place} are refused, and what appliers own of it changes")
+        } else {
+            format!("appliers that own single items of {place} own all of it from now on")
+        };
+        changes.push(change("", place, format!("was {before} and is {after}"), &breaks, "keep it, or add a new field"));
+    }
+    let keys = "x-kubernetes-list-map-keys";
+    if old[keys].is_array() && new[keys].is_array() && old[keys] != new[keys] {
+        let breaks = "items that differ only in a key that is gone are refused, and what appliers own of it changes";
+        changes.push(change(
+            "",
+            place,
+            format!("had the keys {} and has {}", old[keys], new[keys]),
+            breaks,
+            "keep the keys",
+        ));
+    }
+}
+
+fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
+    let mut tighter = |what: String, values: &str| {
+        let breaks = format!("objects whose {place} is {values} are refused when they are written again");
+        changes.push(change("", place, what, &breaks, "keep the old bound, or change the objects first"));
+    };
+    for (key, is_lower, values) in [
+        ("minimum", true, "lower"),
+        ("maximum", false, "higher"),
+        ("minLength", true, "shorter"),
+        ("maxLength", false, "longer"),
+        ("minItems", true, "shorter"),
+        ("maxItems", false, "longer"),
+        ("minProperties", true, "smaller"),
+        ("maxProperties", false, "larger"),
+    ] {
+        let Some(after) = new[key].as_f64() else { continue };
+        match old[key].as_f64() {
+            None if is_lower && after <= 0.0 && key != "minimum" => {}
+            None => tighter(format!("has {key} {after}, and had none"), values),
+            Some(before) if (is_lower && after > before) || (!is_lower && after < before) => {
+                tighter(format!("had {key} {before} and has {after}"), values);
+            }
+            Some(_) => {}
+        }
+    }
+    for key in ["exclusiveMinimum", "exclusiveMaximum"] {
+        if old[key] != true && new[key] == true {
+            tighter(format!("has {key}"), "at the bound");
+        }
+    }
+    for key in ["multipleOf", "pattern", "format", "not", "oneOf", "anyOf", "allOf"] {
+        let is_open = key == "format"
+            && ["int32", "int64", "float", "double", "uint", "uint8", "uint16", "uint32", "uint64"]
+                .iter()
+                .any(|name| new[key] == **name);
+        if !new[key].is_null() && new[key] != old[key] && !is_open {
+            let what = if old[key].is_null() {
+                format!("has {key} {}, and had none", new[key])
+            } else {
+                format!("had {key} {} and has {}", old[key], new[key])
+            };
+            tighter(what, "another one");
+        }
+    }
+}
+
+/// Allowed values, rules and defaults.
+fn words(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
+    if let Some(after) = new["enum"].as_array() {
+        let gone: Vec<String> = match old["enum"].as_array() {
+            Some(before) => before.iter().filter(|value| !after.contains(value)).map(ToString::to_string).collect(),
+            None => vec!["any other value".to_owned()],
+        };
+        if !gone.is_empty() {
+            let values = gone.join(", ");
+            let breaks = format!("objects with {values} in {place} are refused when they are written again");
+            changes.push(change(
+                "",
+                place,
+                format!("no longer allows {values}"),
+                &breaks,
+                "keep the values, or change the objects first",
+            ));
+        }
+    }
+    let rules = |schema: &Value| schema["x-kubernetes-validations"].as_array().cloned().unwrap_or_default();
+    let known = rules(old);
+    for rule in rules(new) {
+        if !known.iter().any(|known| known["rule"] == rule["rule"]) {
+            let what = format!("has a new rule: `{}`", rule["rule"].as_str().unwrap_or_default());
+            let breaks = "objects for which it does not hold are refused when that part of them is changed";
+            changes.push(change("", place, what, breaks, "look for such objects first"));
+        }
+    }
+    if old["default"] != new["default"] && !(old["default"].is_null() && !place.is_empty() && new["default"].is_null())
+    {
+        let told = |value: &Value| if value.is_null() { "none".to_owned() } else { value.to_string() };
+        let what = format!("had the default {} and has {}", told(&old["default"]), told(&new["default"]));
+        let breaks = format!("objects that were stored without {place} mean something else when they are read");
+        changes.push(change("", place, what, &breaks, "keep the default, or write the value into all objects first"));
+    }
+}
+
+fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
+    let empty = Map::new();
+    let of = |schema: &'_ Value| schema["properties"].as_object().cloned().unwrap_or_default();
+    let (before, after) = (of(old), of(new));
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    for (name, field) in &before {
+        let place = below(name);
+        if let Some(now) = after.get(name) {
+            schema(field, now, &place, changes);
+        } else if new["x-kubernetes-preserve-unknown-fields"] != true && !new["additionalProperties"].is_object() {
+            let breaks = format!("what objects have in {place} is dropped when they are written again");
+            changes.push(change(
+                "",
+                &place,
+                "is gone",
+                &breaks,
+                "keep the field and stop reading it, or add a version and convert",
+            ));
+        }
+    }
+    let is_required = |schema: &Value, name: &str| {
+        schema["required"].as_array().is_some_and(|all| all.iter().any(|known| known == name))
+    };
+    for name in new["required"].as_array().unwrap_or(&Vec::new()).iter().filter_map(Value::as_str) {
+        let has_default = after.get(name).is_some_and(|field| !field["default"].is_null());
+        // A new type is not stored yet.
+        let is_new = old.as_object().unwrap_or(&empty).is_empty();
+        if !is_required(old, name) && !has_default && !is_new {
+            let place = below(name);
+            let breaks = format!("objects without {place} are refused when they are written again");
+            changes.push(change("", &place, "is required", &breaks, "give it a default, or make it an `Option`"));
+        }
+    }
+}

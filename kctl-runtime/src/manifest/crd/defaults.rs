@@ -1,0 +1,217 @@
+//! Defaults: what a schema fills in must be what it lets through.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use k8s_openapi::jiff::{Timestamp, civil::Date};
+use serde_json::Value;
+
+use super::Problem;
+
+/// How often Go's regexp repeats.
+#[cfg(feature = "rules")]
+const REPEAT_MAX: u64 = 1000;
+
+/// What keeps API servers from taking the default of a schema.
+pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
+    let default = &schema["default"];
+    let mut found = Vec::new();
+    value(schema, default, path, Place::Type, &mut found);
+    #[cfg(feature = "rules")]
+    if found.is_empty() {
+        let failed = kube_cel::Validator::new().validate(schema, default, None);
+        let first = failed.err().and_then(|errors| errors.as_slice().first().map(|error| error.message.clone()));
+        found.extend(first.map(|message| (path.to_owned(), message)));
+    }
+    if is_root {
+        for name in ["apiVersion", "kind"].into_iter().filter(|name| default.get(name).is_none()) {
+            found.push((path.to_owned(), format!("`{name}` is missing")));
+        }
+    }
+    let problem = |(place, what): (String, String)| {
+        let place = if place.is_empty() { "the object" } else { &place };
+        Problem::new(
+            place,
+            format!("the default {default} is not a value of its field: {what}"),
+            "write another default",
+        )
+    };
+    found.into_iter().map(problem).collect()
+}
+
+fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(String, String)>) {
+    if given.is_null() {
+        if schema["nullable"] != true && at == Place::Type {
+            found.push((path.to_owned(), "it is null".to_owned()));
+        }
+        return;
+    }
+    if let Some(what) = wrong_type(schema, given) {
+        found.push((path.to_owned(), what));
+        return;
+    }
+    let mut push = |what: String| found.push((path.to_owned(), what));
+    if let Some(allowed) = schema["enum"].as_array()
+        && !allowed.contains(given)
+    {
+        push("it is none of the allowed values".to_owned());
+    }
+    size(schema, given, &mut push);
+    if let Some(format) = given.as_str().and_then(|text| wrong_format(schema, text)) {
+        push(format!("it is no {format}"));
+    }
+    if let Some(what) = wrong_alternative(schema, given) {
+        push(what.to_owned());
+    }
+    match given {
+        Value::Object(fields) => {
+            for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                // The defaults below it are not filled in yet.
+                if !fields.contains_key(name) {
+                    push(format!("`{name}` is missing"));
+                }
+            }
+            for (name, below) in fields {
+                let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                if let Some(field) = schema["properties"].get(name) {
+                    value(field, below, &place, at, found);
+                } else if schema["additionalProperties"].is_object() {
+                    value(&schema["additionalProperties"], below, &format!("{path}{{}}"), at, found);
+                } else if at == Place::Type
+                    && schema["x-kubernetes-preserve-unknown-fields"] != true
+                    && schema["additionalProperties"] != true
+                    && !(schema["x-kubernetes-embedded-resource"] == true && is_type_meta(name))
+                {
+                    found.push((place, "there is no such field".to_owned()));
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                value(&schema["items"], item, &format!("{path}[]"), at, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What says how a value is: a type says all, an alternative restricts what it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Type,
+    Alternative,
+}
+
+fn wrong_alternative(schema: &Value, given: &Value) -> Option<&'static str> {
+    let fits = |one: &Value| {
+        let mut found = Vec::new();
+        value(one, given, "", Place::Alternative, &mut found);
+        found.is_empty()
+    };
+    let n_fit = |key: &str| schema[key].as_array().map(|all| (all.iter().filter(|one| fits(one)).count(), all.len()));
+    let is_either = schema["x-kubernetes-int-or-string"] == true;
+    if !is_either && n_fit("anyOf").is_some_and(|(n, _)| n == 0) {
+        return Some("none of its alternatives fits");
+    }
+    if n_fit("oneOf").is_some_and(|(n, _)| n != 1) {
+        return Some("not exactly one of its alternatives fits");
+    }
+    if !is_either && n_fit("allOf").is_some_and(|(n, all)| n != all) {
+        return Some("not all of its parts fit");
+    }
+    (schema["not"].is_object() && fits(&schema["not"])).then_some("it is what it must not be")
+}
+
+/// The format that a text does not have, of those that are easily told.
+fn wrong_format<'a>(schema: &'a Value, text: &str) -> Option<&'a str> {
+    let format = schema["format"].as_str()?;
+    let fits = match format {
+        "date-time" => text.parse::<Timestamp>().is_ok(),
+        "date" => text.parse::<Date>().is_ok(),
+        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
+        _ => true,
+    };
+    (!fits).then_some(format)
+}
+
+fn is_type_meta(name: &str) -> bool {
+    ["apiVersion", "kind", "metadata"].contains(&name)
+}
+
+fn wrong_type(schema: &Value, given: &Value) -> Option<String> {
+    if schema["x-kubernetes-int-or-string"] == true {
+        // API servers do not look: `bounds` does.
+        return None;
+    }
+    let name = schema["type"].as_str().unwrap_or_default();
+    let fits = match name {
+        "array" => given.is_array(),
+        "boolean" => given.is_boolean(),
+        "integer" => given.is_i64() || given.is_u64() || given.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "number" => given.is_number(),
+        "object" => given.is_object(),
+        "string" => given.is_string(),
+        _ => true,
+    };
+    (!fits).then(|| format!("it is not of type {name}"))
+}
+
+fn size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
+    let bound = |key: &str| schema[key].as_f64();
+    if let Some(number) = given.as_f64() {
+        let is_low = |low: f64| number < low || (schema["exclusiveMinimum"] == true && number <= low);
+        let is_high = |high: f64| number > high || (schema["exclusiveMaximum"] == true && number >= high);
+        if bound("minimum").is_some_and(is_low) || bound("maximum").is_some_and(is_high) {
+            push("it is out of bounds".to_owned());
+        }
+        if bound("multipleOf").is_some_and(|factor| factor > 0.0 && (number / factor).fract().abs() > f64::EPSILON) {
+            push("it is no multiple".to_owned());
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "lengths are far below 2^52")]
+    let length = match given {
+        Value::String(text) => Some((text.chars().count() as f64, "Length")),
+        Value::Array(items) => Some((items.len() as f64, "Items")),
+        Value::Object(fields) => Some((fields.len() as f64, "Properties")),
+        _ => None,
+    };
+    if let Some((length, what)) = length {
+        let is_short = bound(&format!("min{what}")).is_some_and(|low| length < low);
+        if is_short || bound(&format!("max{what}")).is_some_and(|high| length > high) {
+            push("it is too short or too long".to_owned());
+        }
+    }
+    #[cfg(feature = "rules")]
+    if let (Value::String(text), Some(pattern)) = (given, schema["pattern"].as_str())
+        && self::pattern(pattern).is_ok_and(|pattern| !pattern.is_match(text))
+    {
+        push(format!("it does not match `{pattern}`"));
+    }
+}
+
+/// A pattern as Go reads it: RE2, of which the crate `regex` takes a little more.
+#[cfg(feature = "rules")]
+pub(super) fn pattern(text: &str) -> Result<regex::Regex, String> {
+    // Go has no `\<`, `\b{start}`, set operations or the flags `x` and `R`.
+    for (only_here, name) in
+        [("(?x", "the flag `x`"), ("&&[", "`&&` in a class"), ("\\b{", "`\\b{…}`"), ("\\<", "`\\<`"), ("\\>", "`\\>`")]
+    {
+        if text.contains(only_here) {
+            return Err(format!("Go's regexp knows no {name}"));
+        }
+    }
+    let mut repeats = text.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    let times = |bound: &str| bound.parse::<u64>().is_ok_and(|times| times > REPEAT_MAX);
+    if let Some((bounds, _)) = repeats.find(|(bounds, _)| bounds.split(',').any(times)) {
+        return Err(format!("`{{{bounds}}}` repeats more than {REPEAT_MAX} times"));
+    }
+    let written = text.replace("\\Q", "").replace("\\E", "").replace("\\C", ".");
+    match regex::Regex::new(&written) {
+        Ok(pattern) => Ok(pattern),
+        Err(error) => {
+            let text = error.to_string();
+            let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            Err(last.trim_start_matches("error: ").to_owned())
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Versions of one kind → one definition.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use super::{DefinitionError, Version};
+
+/// Groups versions by the name of their definition, in its order.
+pub(super) fn by_name(versions: Vec<Version>) -> Vec<Vec<Version>> {
+    let mut named: BTreeMap<String, Vec<Version>> = BTreeMap::new();
+    for version in versions {
+        named.entry(version.crd.metadata.name.clone().unwrap_or_default()).or_default().push(version);
+    }
+    named.into_values().collect()
+}
+
+/// One definition of all versions: that of the stored one with the rest added, the most recent first.
+pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, DefinitionError> {
+    let name = versions.first().and_then(|version| version.crd.metadata.name.clone()).unwrap_or_default();
+    let error = |what: String, help: &str| DefinitionError::Versions { name: name.clone(), what, help: help.into() };
+    let is_stored = |version: &&Version| version.crd.spec.versions.iter().any(|version| version.storage);
+    let stored: Vec<&Version> = versions.iter().filter(is_stored).collect();
+    let named = |versions: &[&Version]| {
+        versions
+            .iter()
+            .map(|version| format!("{} ({})", version.name(), version.location))
+            .collect::<Vec<_>>()
+            .join(" and ")
+    };
+    let root = match stored.as_slice() {
+        [root] => *root,
+        [] => {
+            let all: Vec<&Version> = versions.iter().collect();
+            return Err(error(
+                format!("none of {} is the one that is stored", named(&all)),
+                "leave out `storage = false` in one of them",
+            ));
+        }
+        several => {
+            return Err(error(
+                format!("{} are both the one that is stored", named(several)),
+                "write `storage = false` in all of them but one",
+            ));
+        }
+    };
+    let mut crd = root.crd.clone();
+    for version in versions {
+        let (one, other) = (&root.crd.spec, &version.crd.spec);
+        for (what, differs) in [
+            ("scope", one.scope != other.scope),
+            ("kind", one.names.kind != other.names.kind),
+            ("singular", one.names.singular != other.names.singular),
+        ] {
+            if differs {
+                let what = format!("{} have not the same {what}", named(&[root, version]));
+                return Err(error(what, "write the same in both"));
+            }
+        }
+        if version.name() != root.name() {
+            crd.spec.versions.extend(version.crd.spec.versions.iter().cloned());
+        }
+        if crd.spec.conversion.is_none() {
+            crd.spec.conversion.clone_from(&version.crd.spec.conversion);
+        }
+    }
+    crd.spec.versions.sort_by_key(|version| std::cmp::Reverse(priority(&version.name)));
+    Ok(crd)
+}
+
+/// The order in which API servers prefer versions (`CompareKubeAwareVersionStrings` of apimachinery): v2, v1, v1beta1, others.
+fn priority(name: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
+    let other = (0, 0, 0, std::cmp::Reverse(name.to_owned()));
+    let Some(rest) = name.strip_prefix('v') else { return other };
+    let digits = rest.len() - rest.trim_start_matches(|char: char| char.is_ascii_digit()).len();
+    let (major, rest) = rest.split_at(digits);
+    let Ok(major) = major.parse() else { return other };
+    let same = std::cmp::Reverse(String::new());
+    if rest.is_empty() {
+        return (3, major, 0, same);
+    }
+    for (word, level) in [("beta", 2), ("alpha", 1)] {
+        if let Some(Ok(minor)) = rest.strip_prefix(word).map(str::parse) {
+            return (level, major, minor, same);
+        }
+    }
+    other
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_in_the_order_of_api_servers() {
+        let mut names = ["v1alpha1", "v1", "foo", "v2beta1", "v10", "v1beta2", "v2", "v1beta1"];
+        names.sort_by_key(|name| std::cmp::Reverse(priority(name)));
+        assert_eq!(names, ["v10", "v2", "v1", "v2beta1", "v1beta2", "v1beta1", "v1alpha1", "foo"]);
+    }
+}

@@ -1,0 +1,200 @@
+//! Declarations → definitions: what kube's derive made, completed by the marks of the kind, its versions joined, and checked.
+
+mod bounds;
+#[cfg(feature = "rules")]
+mod cel;
+mod check;
+mod compat;
+mod defaults;
+mod join;
+mod names;
+mod owner;
+mod paths;
+mod problem;
+mod structural;
+mod variants;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+
+pub use check::{Checked, check};
+pub use compat::{Change, breaking};
+pub use problem::{DefinitionError, Problem};
+
+use super::{Descriptions, Manifest, descriptions};
+use crate::{
+    marks::{ROOT, rules_of},
+    spec::ControllerSpec,
+    worker::panic_text,
+};
+
+/// What client-side apply can keep in its annotation, in bytes (`TotalAnnotationSizeLimitB` of apimachinery).
+pub const APPLY_BYTES_MAX: usize = 262_144;
+
+/// A kind, or one version of it, from which a definition is made.
+#[derive(Clone)]
+pub struct KindSpec {
+    /// Where it is declared, for messages.
+    pub location: String,
+    /// What kube's derive makes.
+    pub crd: fn() -> CustomResourceDefinition,
+    /// The JSON schema with references, where there is one: it knows the user's types by name.
+    pub schema: Option<fn() -> Value>,
+}
+
+impl KindSpec {
+    /// The kind that a controller reconciles, where it is a custom resource.
+    pub fn of(spec: &ControllerSpec) -> Option<Self> {
+        Some(Self { location: spec.location.clone(), crd: spec.crd?, schema: spec.schema })
+    }
+
+    /// A kind by its type.
+    pub fn of_type<K: CustomResourceExt + JsonSchema>() -> Self {
+        Self { location: std::any::type_name::<K>().into(), crd: K::crd, schema: Some(schema_of::<K>) }
+    }
+}
+
+/// Not inlined, so that types keep their names.
+pub(crate) fn schema_of<K: JsonSchema>() -> Value {
+    schemars::SchemaGenerator::default().into_root_schema_for::<K>().to_value()
+}
+
+/// One version of a kind, as the derive and the marks say it.
+pub(super) struct Version {
+    pub(super) location: String,
+    pub(super) crd: CustomResourceDefinition,
+    /// With references; null without one.
+    pub(super) schema: Value,
+}
+
+impl Version {
+    /// The name of the version.
+    pub(super) fn name(&self) -> &str {
+        self.crd.spec.versions.first().map_or("", |version| &version.name)
+    }
+}
+
+/// The definitions of all custom resources that the controllers reconcile, by name.
+///
+/// # Errors
+/// When an API server would refuse a definition, or nothing could be stored with it.
+pub fn crds(
+    specs: &[ControllerSpec],
+    descriptions: Descriptions,
+) -> Result<Vec<CustomResourceDefinition>, DefinitionError> {
+    definitions(&specs.iter().filter_map(KindSpec::of).collect::<Vec<_>>(), descriptions)
+}
+
+/// The definitions of kinds, by name. Kinds of one name are versions of one definition.
+///
+/// # Errors
+/// As [`crds`].
+pub fn definitions(
+    kinds: &[KindSpec],
+    descriptions: Descriptions,
+) -> Result<Vec<CustomResourceDefinition>, DefinitionError> {
+    let mut versions: Vec<Version> = Vec::new();
+    for kind in kinds {
+        let version = version(kind, descriptions)?;
+        let is_known = versions
+            .iter()
+            .any(|known| known.crd.metadata.name == version.crd.metadata.name && known.name() == version.name());
+        if !is_known {
+            versions.push(version);
+        }
+    }
+    let mut crds = Vec::new();
+    for versions in join::by_name(versions) {
+        let crd = join::join(&versions)?;
+        let checked = check(&json!(crd));
+        if !checked.is_fine() {
+            return Err(problem::of_definition(&versions, checked));
+        }
+        crds.push(crd);
+    }
+    Ok(crds)
+}
+
+fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, DefinitionError> {
+    let schema = kind.schema.map_or(Value::Null, |schema| schema());
+    let problems = variants::check(&schema);
+    if !problems.is_empty() {
+        let title = schema["title"].as_str().unwrap_or_default();
+        return Err(DefinitionError::Refused { kind: title.into(), location: kind.location.clone(), problems });
+    }
+    // kube panics where a schema is not one of Kubernetes; what is known of that was found above.
+    let made = std::panic::catch_unwind(kind.crd);
+    let mut crd =
+        made.map_err(|panic| DefinitionError::Derive { location: kind.location.clone(), cause: panic_text(&*panic) })?;
+    if descriptions == Descriptions::Own {
+        descriptions::strip_built_in(&mut crd, &schema);
+        strip_generated(&mut crd);
+    }
+    let mut version = Version { location: kind.location.clone(), crd, schema };
+    root_marks(&mut version);
+    Ok(version)
+}
+
+/// Removes what the derive says of the object as a whole: that it was derived, and the name of its kind.
+fn strip_generated(crd: &mut CustomResourceDefinition) {
+    let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
+        schema.description.take_if(|text| text.trim_start().starts_with("Auto-generated derived type for"));
+        schema.title.take_if(|title| *title == crd.spec.names.kind);
+    }
+}
+
+/// Puts what `#[resource(…)]` says of the whole object where it belongs.
+fn root_marks(version: &mut Version) {
+    let spec = owner::resolve(&version.schema, &version.schema["properties"]["spec"]);
+    let marks = spec.get(ROOT).or_else(|| version.schema.get(ROOT)).cloned().unwrap_or_default();
+    let Value::Object(marks) = marks else { return };
+    let spec = &mut version.crd.spec;
+    if let Some(conversion) = marks.get("conversion") {
+        // Its fields are those of the API.
+        spec.conversion = serde_json::from_value(conversion_of(conversion)).ok();
+    }
+    let Some(version) = spec.versions.first_mut() else { return };
+    if marks.get("status_subresource") == Some(&Value::Bool(false))
+        && let Some(subresources) = &mut version.subresources
+    {
+        subresources.status = None;
+        if subresources.scale.is_none() {
+            version.subresources = None;
+        }
+    }
+    let rules = rules_of(&marks);
+    if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+        let more = rules.into_iter().filter_map(|rule| serde_json::from_value(rule).ok());
+        let rules: Vec<_> = schema.x_kubernetes_validations.take().into_iter().flatten().chain(more).collect();
+        schema.x_kubernetes_validations = (!rules.is_empty()).then_some(rules);
+    }
+}
+
+fn conversion_of(marks: &Value) -> Value {
+    let client = if let Some(url) = marks.get("url") {
+        json!({ "url": url })
+    } else {
+        let mut service = json!({ "name": marks["service"], "namespace": marks["namespace"], "path": marks["path"] });
+        if let Some(port) = marks.get("port") {
+            service["port"] = port.clone();
+        }
+        json!({ "service": service })
+    };
+    json!({ "strategy": "Webhook", "webhook": { "clientConfig": client, "conversionReviewVersions": ["v1"] } })
+}
+
+/// The definitions as files.
+///
+/// # Errors
+/// When a definition cannot be made, or cannot be written as YAML.
+pub fn crd_manifests(
+    kinds: &[KindSpec],
+    descriptions: Descriptions,
+) -> Result<Vec<Manifest>, Box<dyn std::error::Error + Send + Sync>> {
+    let file = |crd: &CustomResourceDefinition| format!("crds/{}.{}.yaml", crd.spec.names.plural, crd.spec.group);
+    let crds = definitions(kinds, descriptions)?;
+    crds.iter().map(|crd| Ok(Manifest::new(file(crd), serde_json::to_value(crd)?)?)).collect()
+}

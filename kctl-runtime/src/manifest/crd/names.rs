@@ -1,0 +1,233 @@
+//! Names in a definition: DNS labels and domains, and what must agree with what.
+
+use serde_json::Value;
+
+use super::Problem;
+
+/// A label of DNS (RFC 1123).
+const LABEL_MAX: usize = 63;
+/// A domain of DNS.
+const DOMAIN_MAX: usize = 253;
+/// What groups of Kubernetes itself need.
+const APPROVAL: &str = "api-approved.kubernetes.io";
+
+/// Checks all that is not below a version's schema.
+pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
+    let spec = &crd["spec"];
+    let text = |value: &'_ Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let (group, plural) = (text(spec, "group"), text(&spec["names"], "plural"));
+    let name = text(&crd["metadata"], "name");
+    if name != format!("{plural}.{group}") {
+        problems.push(Problem::new("metadata.name", format!("`{name}` is not `{plural}.{group}`"), ""));
+    }
+    if let Some(what) = domain(&name) {
+        problems.push(Problem::new("metadata.name", what, "write a shorter `plural` or `group`"));
+    }
+    if let Some(what) = domain(&group) {
+        problems.push(Problem::new("group", what, "write for example `group = \"apps.example.com\"`"));
+    } else if !group.contains('.') {
+        let what = format!("`{group}` is no domain");
+        problems.push(Problem::new("group", what, format!("write for example `group = \"{group}.example.com\"`")));
+    }
+    approval(crd, &group, problems);
+    if !["Cluster", "Namespaced"].contains(&spec["scope"].as_str().unwrap_or_default()) {
+        problems.push(Problem::new(
+            "scope",
+            "it is neither Cluster nor Namespaced",
+            "write `namespaced` or leave it out",
+        ));
+    }
+    resource(&spec["names"], problems);
+    versions(spec, problems);
+    conversion(&spec["conversion"], problems);
+    if spec["preserveUnknownFields"] == true {
+        problems.push(Problem::new(
+            "preserveUnknownFields",
+            "it can't be true",
+            "write `#[kctl(preserve_unknown)]` on a type",
+        ));
+    }
+}
+
+fn approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
+    let is_protected = ["k8s.io", "kubernetes.io"]
+        .into_iter()
+        .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    let value = crd["metadata"]["annotations"][APPROVAL].as_str().unwrap_or_default();
+    // Upstream takes what Go can read as a URL with a scheme and a host.
+    let is_url = value.split_once("://").is_some_and(|(scheme, host)| {
+        !host.is_empty()
+            && !host.starts_with('/')
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric())
+            && !scheme.is_empty()
+    });
+    if is_protected && !value.starts_with("unapproved") && !is_url {
+        let what = format!("`{group}` belongs to Kubernetes");
+        problems.push(Problem::new("group", what, "use a domain of your own"));
+    }
+}
+
+fn resource(names: &Value, problems: &mut Vec<Problem>) {
+    let text = |key: &str| names[key].as_str().unwrap_or_default();
+    let kind = text("kind");
+    let list = if text("listKind").is_empty() { format!("{kind}List") } else { text("listKind").to_owned() };
+    let singular = if text("singular").is_empty() { kind.to_lowercase() } else { text("singular").to_owned() };
+    for (key, value) in [("plural", text("plural").to_owned()), ("singular", singular)] {
+        if let Some(what) = label(&value) {
+            problems.push(Problem::new(
+                &format!("names.{key}"),
+                what,
+                format!("write a shorter or simpler `{key} = \"…\"`"),
+            ));
+        }
+    }
+    for (key, value) in [("kind", kind), ("listKind", list.as_str())] {
+        if let Some(what) = label(&value.to_lowercase()) {
+            problems.push(Problem::new(&format!("names.{key}"), what, "write a shorter or simpler `kind = \"…\"`"));
+        }
+    }
+    if kind == list {
+        problems.push(Problem::new("names.listKind", "it is the same as the kind", "write another one"));
+    }
+    for (key, option) in [("shortNames", "shortname"), ("categories", "category")] {
+        for value in names[key].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if let Some(what) = label(value) {
+                problems.push(Problem::new(
+                    &format!("names.{key}"),
+                    what,
+                    format!("write a simpler `{option} = \"…\"`"),
+                ));
+            }
+        }
+    }
+}
+
+fn versions(spec: &Value, problems: &mut Vec<Problem>) {
+    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<&str> = versions.iter().map(|version| version["name"].as_str().unwrap_or_default()).collect();
+    for (index, (name, version)) in names.iter().zip(versions).enumerate() {
+        if let Some(what) = label(name) {
+            problems.push(Problem::new("versions", what, "write for example `version = \"v1\"`"));
+        }
+        if names[..index].contains(name) {
+            problems.push(Problem::new(
+                "versions",
+                format!("`{name}` is there twice"),
+                "give each version its own name",
+            ));
+        }
+        if let Some(warning) = version["deprecationWarning"].as_str() {
+            let what = if version["deprecated"] != true {
+                "a warning, but the version is not deprecated"
+            } else if warning.is_empty() {
+                "the warning is empty"
+            } else if warning.len() > 256 {
+                "the warning is longer than 256 bytes"
+            } else if warning.chars().any(char::is_control) {
+                "the warning has characters that can't be printed"
+            } else {
+                continue;
+            };
+            problems.push(Problem::new(&format!("versions.{name}"), what, "write `deprecated = \"use v2\"`"));
+        }
+    }
+    let n_stored = versions.iter().filter(|version| version["storage"] == true).count();
+    if n_stored != 1 {
+        let what = format!("{n_stored} versions are the one that is stored");
+        problems.push(Problem::new("versions", what, "write `storage = false` in all but one"));
+    }
+}
+
+fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
+    let present = |value: &Value| !value.is_null();
+    let webhook = &conversion["webhook"];
+    match conversion["strategy"].as_str() {
+        Some("Webhook") => {
+            if present(&webhook["clientConfig"]) {
+                client(&webhook["clientConfig"], problems);
+            } else {
+                let help = "write `conversion(service = \"…\", namespace = \"…\")`";
+                problems.push(Problem::new("conversion", "nobody is named who converts", help));
+            }
+            let reviews = webhook["conversionReviewVersions"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let names: Vec<&str> = reviews.iter().filter_map(Value::as_str).collect();
+            let is_known = names.iter().any(|name| ["v1", "v1beta1"].contains(name));
+            if !is_known || names.iter().enumerate().any(|(i, name)| label(name).is_some() || names[..i].contains(name))
+            {
+                problems.push(Problem::new("conversion", "no version of reviews that API servers know", "write `v1`"));
+            }
+        }
+        Some("None") | None => {
+            if present(&webhook["clientConfig"]) || present(&webhook["conversionReviewVersions"]) {
+                problems.push(Problem::new(
+                    "conversion",
+                    "a webhook, but the strategy is None",
+                    "write the strategy Webhook",
+                ));
+            }
+        }
+        Some(other) => {
+            problems.push(Problem::new(
+                "conversion",
+                format!("there is no strategy `{other}`"),
+                "write None or Webhook",
+            ));
+        }
+    }
+}
+
+fn client(config: &Value, problems: &mut Vec<Problem>) {
+    let mut push = |what: &str, help: &str| problems.push(Problem::new("conversion", what, help));
+    match (config["url"].as_str(), config["service"].is_object()) {
+        (Some(_), true) | (None, false) => push("either a service or a url is needed", "write one of them"),
+        (Some(url), false) => {
+            let host = url.strip_prefix("https://").unwrap_or_default().split('/').next().unwrap_or_default();
+            if host.is_empty() || host.contains('@') || url.contains(['?', '#']) {
+                push(
+                    "the url is not `https://host/path`",
+                    "write for example `url = \"https://webs.example.com/convert\"`",
+                );
+            }
+        }
+        (None, true) => {
+            let service = &config["service"];
+            for key in ["name", "namespace"] {
+                if service[key].as_str().unwrap_or_default().is_empty() {
+                    push(&format!("the {key} of the service is missing"), "write it");
+                }
+            }
+            if !(1..=65535).contains(&service["port"].as_i64().unwrap_or(443)) {
+                push("the port is not between 1 and 65535", "write for example `port = 443`");
+            }
+            let path = service["path"].as_str().unwrap_or("/");
+            let parts: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
+            let is_bad = |part: &&str| part.is_empty() || domain(part).is_some();
+            if !path.starts_with('/') || parts.iter().any(is_bad) {
+                push("the path is not one", "write for example `path = \"/convert\"`");
+            }
+        }
+    }
+}
+
+/// What keeps a text from being a label of DNS that starts with a letter (RFC 1035).
+pub(super) fn label(text: &str) -> Option<String> {
+    if text.len() > LABEL_MAX {
+        return Some(format!("`{text}` is longer than {LABEL_MAX} characters"));
+    }
+    let is_fine = text.starts_with(|char: char| char.is_ascii_lowercase())
+        && !text.ends_with('-')
+        && text.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-');
+    (!is_fine).then(|| format!("`{text}` is not made of lower case letters, digits and `-`, with a letter first"))
+}
+
+/// What keeps a text from being a domain (RFC 1123).
+fn domain(text: &str) -> Option<String> {
+    if text.len() > DOMAIN_MAX {
+        return Some(format!("`{text}` is longer than {DOMAIN_MAX} characters"));
+    }
+    let is_part = |part: &str| {
+        let fits = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit();
+        part.starts_with(fits) && part.ends_with(fits) && part.chars().all(|char| fits(char) || char == '-')
+    };
+    (!text.split('.').all(is_part)).then(|| format!("`{text}` is no domain in lower case"))
+}

@@ -1,0 +1,99 @@
+//! Which type and field a place in an object comes from: `spec.template.name` → `Template.name`.
+
+use serde_json::Value;
+
+/// Follows references and the value of an `Option`.
+pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    named(root, schema).1
+}
+
+/// The same, with the name of the type where it has one. A chain of references has an end: each definition is left once.
+fn named<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>, &'a Value) {
+    let (mut name, mut schema) = (None, schema);
+    let mut steps = root["$defs"].as_object().map_or(0, serde_json::Map::len) + 1;
+    loop {
+        let value = schema["anyOf"].as_array().and_then(|all| match all.as_slice() {
+            [value, null] if null["type"] == "null" => Some(value),
+            _ => None,
+        });
+        if let Some(value) = value {
+            schema = value;
+        }
+        let Some(target) = schema["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/")) else {
+            return (name, schema);
+        };
+        if steps == 0 {
+            return (name, schema);
+        }
+        steps -= 1;
+        name = Some(target);
+        schema = &root["$defs"][target];
+    }
+}
+
+/// The type and the field of a place, such as `spec.hosts[].name` or `spec.labels{}`.
+pub(super) fn field(root: &Value, place: &str) -> Option<String> {
+    let mut schema = root;
+    let mut at = root["title"].as_str().unwrap_or_default().to_owned();
+    let mut last = None;
+    for segment in place.split('.') {
+        let name = segment.trim_end_matches(['[', ']', '{', '}']);
+        if !name.is_empty() {
+            let next = find(root, schema, name)?;
+            last = Some(format!("{at}.{name}"));
+            let (of, below) = named(root, next);
+            at = of.map_or_else(|| at.clone(), ToOwned::to_owned);
+            schema = below;
+        }
+        for _ in 0..segment.matches("[]").count() + segment.matches("{}").count() {
+            let below = if schema["items"].is_object() { &schema["items"] } else { &schema["additionalProperties"] };
+            let (of, below) = named(root, below);
+            at = of.map_or_else(|| at.clone(), ToOwned::to_owned);
+            schema = below;
+        }
+    }
+    last
+}
+
+/// A field of a type, or of one of its variants.
+fn find<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Value> {
+    if let Some(field) = schema["properties"].get(name) {
+        return Some(field);
+    }
+    let variants = ["oneOf", "anyOf", "allOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    variants.into_iter().find_map(|variant| resolve(root, variant)["properties"].get(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn places_are_told_by_type_and_field() {
+        let root = json!({
+            "title": "Web",
+            "properties": { "spec": { "$ref": "#/$defs/WebSpec" } },
+            "$defs": {
+                "WebSpec": {
+                    "properties": {
+                        "hosts": { "type": "array", "items": { "$ref": "#/$defs/Host" } },
+                        "main": { "anyOf": [{ "$ref": "#/$defs/Host" }, { "type": "null" }] },
+                    },
+                },
+                "Host": { "properties": { "name": {}, "ports": { "additionalProperties": { "type": "integer" } } } },
+            },
+        });
+        for (place, wanted) in [
+            ("spec", Some("Web.spec")),
+            ("spec.hosts", Some("WebSpec.hosts")),
+            ("spec.hosts[].name", Some("Host.name")),
+            ("spec.main.ports{}", Some("Host.ports")),
+            ("spec.nothing", None),
+            ("names.plural", None),
+        ] {
+            assert_eq!(field(&root, place).as_deref(), wanted, "{place}");
+        }
+    }
+}

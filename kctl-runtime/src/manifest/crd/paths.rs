@@ -1,0 +1,154 @@
+//! JSON paths in a definition: columns, the scale subresource, selectable fields, and what a rule is about.
+
+use serde_json::Value;
+
+use super::Problem;
+
+/// Selectable fields of a version (`MaxSelectableFields` of apiextensions-apiserver).
+const SELECTABLE_MAX: usize = 8;
+const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+
+/// Checks the paths of a version: what API servers refuse, and what they take although it leads nowhere.
+pub(super) fn check(version: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
+    for column in version["additionalPrinterColumns"].as_array().into_iter().flatten() {
+        column_of(column, schema, refused, useless);
+    }
+    scale(&version["subresources"]["scale"], schema, refused, useless);
+    let mut seen = Vec::new();
+    for field in version["selectableFields"].as_array().into_iter().flatten() {
+        selectable(field["jsonPath"].as_str().unwrap_or_default(), schema, &mut seen, refused);
+    }
+    if seen.len() > SELECTABLE_MAX {
+        let what = format!("{} fields are selectable, and {SELECTABLE_MAX} can be", seen.len());
+        refused.push(Problem::new("selectable", what, "leave some of them out"));
+    }
+}
+
+fn column_of(column: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
+    let text = |key: &str| column[key].as_str().unwrap_or_default();
+    let problem = |what: String, help: &str| Problem::new(&format!("printcolumn `{}`", text("name")), what, help);
+    if text("name").is_empty() {
+        refused.push(problem("it has no name".into(), "write `name = \"…\"`"));
+    }
+    if !TYPES.contains(&text("type")) {
+        let help = format!("write one of {}", TYPES.join(", "));
+        refused.push(problem(format!("there is no type `{}` of columns", text("type")), &help));
+    }
+    if !text("format").is_empty() && !FORMATS.contains(&text("format")) {
+        let help = format!("write one of {}", FORMATS.join(", "));
+        refused.push(problem(format!("there is no format `{}` of columns", text("format")), &help));
+    }
+    let path = text("jsonPath");
+    if !path.starts_with('.') {
+        let what = format!("the path `{path}` does not start with a dot");
+        refused.push(problem(what, &format!("write `json_path = \".{path}\"`")));
+    } else if let Some(what) = leads_nowhere(path, schema) {
+        useless.push(problem(what, "write it from the object, as `.spec.name`, with the names of JSON"));
+    }
+}
+
+/// What keeps a path from being read, or from leading to a field. Only paths of names are followed.
+fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
+    let count = |chars: &[char]| path.matches(chars).count();
+    if count(&['[', '(', '{']) != count(&[']', ')', '}']) || count(&['\'', '"']) % 2 != 0 || path.contains("[]") {
+        return Some(format!("the path `{path}` is not closed"));
+    }
+    let mut schema = schema;
+    let mut known = String::new();
+    for name in path.trim_start_matches('.').split('.') {
+        let is_open = schema["x-kubernetes-preserve-unknown-fields"] == true
+            || schema["x-kubernetes-embedded-resource"] == true
+            || schema["additionalProperties"] == true;
+        let is_meta = known.is_empty() && ["metadata", "apiVersion", "kind"].contains(&name);
+        if is_open || is_meta || name.is_empty() || name.contains(['[', ']', '\\', '?', '*', '(', '@']) {
+            return None;
+        }
+        schema = match schema["properties"].get(name) {
+            Some(field) => field,
+            None if schema["additionalProperties"].is_object() => &schema["additionalProperties"],
+            None => {
+                return Some(format!(
+                    "the path `{path}` leads to no field: there is no `{name}` in `{}`",
+                    if known.is_empty() { "." } else { &known }
+                ));
+            }
+        };
+        known = format!("{known}.{name}");
+    }
+    None
+}
+
+fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
+    if !scale.is_object() {
+        return;
+    }
+    for (key, option, roots) in [
+        ("specReplicasPath", "spec_replicas_path", [".spec."].as_slice()),
+        ("statusReplicasPath", "status_replicas_path", &[".status."]),
+        ("labelSelectorPath", "label_selector_path", &[".spec.", ".status."]),
+    ] {
+        let path = scale[key].as_str().unwrap_or_default();
+        if path.is_empty() && key == "labelSelectorPath" {
+            continue;
+        }
+        let place = format!("scale, {option}");
+        let help = format!("write for example `{}replicas`", roots[0]);
+        if !roots.iter().any(|root| path.starts_with(root)) {
+            let what = format!("`{path}` is no path below {}", roots.join(" or ").trim_end_matches('.'));
+            refused.push(Problem::new(&place, what, help));
+        } else if let Some(what) = leads_nowhere(path, schema) {
+            useless.push(Problem::new(&place, what, help));
+        } else if path.contains(['[', '(', '{']) || path.contains("..") || path.ends_with('.') {
+            useless.push(Problem::new(&place, format!("`{path}` is not made of names"), help));
+        }
+    }
+}
+
+fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut Vec<Problem>) {
+    let mut push = |what: String, help: &str| problems.push(Problem::new("selectable", what, help));
+    let Some(field) = of_rule(schema, path).filter(|_| !path.contains('[')) else {
+        push(format!("`{path}` is no field"), "write it from the object, as `.spec.name`, with the names of JSON");
+        return;
+    };
+    if path.starts_with(".metadata") {
+        push(format!("`{path}` can't be selectable"), "`metadata.name` and `metadata.namespace` always are");
+    }
+    let is_plain = ["string", "boolean", "integer"].contains(&field["type"].as_str().unwrap_or_default());
+    if !is_plain {
+        push(format!("`{path}` is no text, number or truth value"), "select by a field that is one");
+    }
+    if seen.iter().any(|known| known == path) {
+        push(format!("`{path}` is there twice"), "write it once");
+    } else {
+        seen.push(path.to_owned());
+    }
+}
+
+/// The schema that a path like `.spec.hosts['a'].name` leads to. Items of lists have no path.
+pub(super) fn of_rule<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
+    let (mut schema, mut rest) = (schema, path);
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let (name, after) = if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            (&after[..end], &after[end..])
+        } else {
+            let quoted = rest.strip_prefix("['")?;
+            let end = quoted.find("']")?;
+            (&quoted[..end], &quoted[end + 2..])
+        };
+        if name.is_empty() {
+            return None;
+        }
+        schema = match schema["properties"].get(name) {
+            Some(field) => field,
+            None if schema["additionalProperties"].is_object() => &schema["additionalProperties"],
+            None => return None,
+        };
+        rest = after;
+    }
+    Some(schema)
+}

@@ -1,0 +1,371 @@
+//! What a schema must be to be stored: structural, of keywords that are supported, and with defaults that are valid.
+
+use serde_json::{Map, Value, json};
+
+use super::{Problem, defaults};
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+const UNSUPPORTED: [&str; 8] =
+    ["$ref", "$schema", "additionalItems", "definitions", "dependencies", "id", "patternProperties", "uniqueItems"];
+const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/// Where a schema stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    /// The metadata of the root.
+    Metadata,
+    Below,
+}
+
+/// Checks the schema of a version.
+pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
+    if schema["nullable"] == true {
+        problems.push(Problem::new("the object", "it can't be null", "leave `nullable` out"));
+    }
+    if !schema["additionalProperties"].is_null() {
+        problems.push(Problem::new("the object", "it can't be a map", "give it fields"));
+    }
+    node(schema, "", Place::Root, problems);
+}
+
+fn name_of(place: &str) -> &str {
+    if place.is_empty() { "the object" } else { place }
+}
+
+fn below(place: &str, field: &str) -> String {
+    if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
+}
+
+fn node(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
+    keywords(schema, path, problems);
+    value_type(schema, path, place, problems);
+    extensions(schema, path, problems);
+    embedded(schema, path, place, problems);
+    lists(schema, path, problems);
+    rules(schema, path, problems);
+    if !schema["default"].is_null() {
+        if place == Place::Metadata {
+            problems.push(Problem::new(name_of(path), "metadata has no default", "leave it out"));
+        } else {
+            problems.extend(defaults::check(schema, path, place == Place::Root));
+        }
+    }
+    alternatives(schema, path, place == Place::Root, problems);
+    for (name, field) in fields_of(schema) {
+        let is_metadata = place == Place::Root && name == "metadata";
+        let is_known = place == Place::Root && ["apiVersion", "kind"].contains(&name.as_str());
+        if is_known && !field["default"].is_null() {
+            problems.push(Problem::new(name, "it has no default", "leave it out"));
+        }
+        node(field, &below(path, name), if is_metadata { Place::Metadata } else { Place::Below }, problems);
+    }
+    for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
+        if schema[key].is_object() {
+            node(&schema[key], &format!("{path}{end}"), Place::Below, problems);
+        }
+    }
+}
+
+fn fields_of(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema["properties"].as_object().into_iter().flatten()
+}
+
+fn has_fields(schema: &Value) -> bool {
+    schema["properties"].as_object().is_some_and(|fields| !fields.is_empty())
+}
+
+fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+    let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
+    for key in UNSUPPORTED {
+        let is_set = schema.get(key).is_some_and(|value| !value.is_null() && value != false);
+        if is_set {
+            let help = match key {
+                "$ref" => "write `#[kctl(schemaless)]` on a field of a type that contains itself",
+                "uniqueItems" => "write `#[kctl(list = set)]`",
+                "patternProperties" => "write `#[kctl(schemaless)]`",
+                _ => "leave it out",
+            };
+            push(format!("`{key}` is not supported"), help);
+        }
+    }
+    if has_fields(schema) && (schema["additionalProperties"].is_object() || schema["additionalProperties"] == false) {
+        push("a type has fields or is a map, not both".into(), "put the map into a field of its own");
+    }
+    if schema["items"].is_array() {
+        push("items of a list have one type".into(), "use a struct instead of a tuple");
+    }
+    #[cfg(feature = "rules")]
+    if let Some(text) = schema["pattern"].as_str()
+        && let Err(error) = defaults::pattern(text)
+    {
+        push(format!("`{text}` is no regular expression: {error}"), "write one that Go's regexp reads");
+    }
+}
+
+fn value_type(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
+    let is_free =
+        schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
+    let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
+    let Some(name) = schema["type"].as_str().filter(|name| !name.is_empty()) else {
+        if schema["type"].is_array() {
+            push("a value has one type".into(), "use one type, or `#[kctl(schemaless)]`");
+        } else if !is_free && schema["x-kubernetes-embedded-resource"] != true && schema.get("$ref").is_none() {
+            let help = if schema["anyOf"].is_array() || schema["oneOf"].is_array() {
+                "its variants have no common type: write `#[kctl(int_or_string)]` where they are a number and a text, or \
+                 `#[kctl(schemaless)]`"
+            } else {
+                "write `#[kctl(schemaless)]` where any value goes, or `#[kctl(type_ = \"…\")]`"
+            };
+            push("the value has no type".into(), help);
+        }
+        return;
+    };
+    if place == Place::Root && name != "object" {
+        push(format!("it is of type {name}"), "a kind is an object");
+    }
+    if place == Place::Metadata && name != "object" {
+        push(format!("it is of type {name}"), "metadata is an object");
+    }
+    if !TYPES.contains(&name) {
+        push(format!("there is no type `{name}`"), &format!("the types are {}", TYPES.join(", ")));
+    }
+    if name == "array" && schema["items"].is_null() {
+        push("nothing is said about its items".into(), "write the type of the items");
+    }
+}
+
+fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+    let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
+    let is = |key: &str| schema[key] == true;
+    let (preserves, embeds) = ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource");
+    if schema[preserves] == false {
+        push(format!("`{preserves}` can't be false"), "leave it out");
+    }
+    if is("x-kubernetes-int-or-string") {
+        for other in [preserves, embeds] {
+            if is(other) {
+                push(format!("a number or a text has no `{other}`"), "leave out `int_or_string` or the other");
+            }
+        }
+    }
+    for (key, expected, values) in [
+        ("x-kubernetes-list-type", "array", ["atomic", "set", "map"].as_slice()),
+        ("x-kubernetes-map-type", "object", ["atomic", "granular"].as_slice()),
+    ] {
+        let Some(text) = schema[key].as_str() else { continue };
+        if schema["type"] != expected {
+            let what = format!("`{key}` is about a value of type {expected}");
+            push(what, "leave the mark out, or change the type of the field");
+        }
+        if !values.contains(&text) {
+            push(format!("`{key}` is not one of {}", values.join(", ")), "write one of them");
+        }
+    }
+}
+
+/// Checks an object inside of an object, and what both say about metadata.
+fn embedded(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
+    let mut push = |what: &str, help: &str| problems.push(Problem::new(name_of(path), what, help));
+    let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
+    if is_embedded {
+        if schema["type"] != "object" {
+            push("an embedded object is of type object", "write `#[kctl(embedded)]` on a field with an object");
+        }
+        if !has_fields(schema) && schema["x-kubernetes-preserve-unknown-fields"] != true {
+            push("all of the embedded object would be dropped", "write `#[kctl(embedded, preserve_unknown)]`");
+        }
+        if !schema["additionalProperties"].is_null() {
+            push("an embedded object is no map", "write `#[kctl(embedded, preserve_unknown)]` on a `Json` field");
+        }
+    }
+    if !is_embedded && place != Place::Root {
+        return;
+    }
+    for (name, expected) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
+        let Some(field) = schema["properties"].get(name) else { continue };
+        if field["type"] != expected {
+            push(&format!("`{name}` must be of type {expected}"), "rename the field");
+        }
+    }
+    let Some(metadata) = schema["properties"]["metadata"].as_object().filter(|_| place == Place::Root) else { return };
+    let names = metadata.get("properties").and_then(Value::as_object);
+    let is_named = names.into_iter().flat_map(Map::keys).all(|name| ["name", "generateName"].contains(&name.as_str()));
+    let allowed = ["type", "properties", "default"];
+    if !is_named || metadata.keys().any(|key| !allowed.contains(&key.as_str())) {
+        push("of metadata only the name can be restricted", "leave the rest out: API servers know it");
+    }
+}
+
+/// Checks the items of sets and maps, and the keys of maps.
+fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+    let list_type = schema["x-kubernetes-list-type"].as_str().unwrap_or_default();
+    let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let items = &schema["items"];
+    let mut push = |what: String, help: String| problems.push(Problem::new(name_of(path), what, help));
+    if !keys.is_empty() && list_type != "map" {
+        push("it has keys but is no map".into(), "write `#[kctl(list = map(\"name\"))]`".into());
+    }
+    if list_type == "map" && keys.is_empty() {
+        push("a list that is a map needs keys".into(), "write `#[kctl(list = map(\"name\"))]`".into());
+    }
+    if !items.is_object() || !["set", "map"].contains(&list_type) || schema["type"] != "array" {
+        return;
+    }
+    if items["nullable"] == true {
+        push(format!("items of a {list_type} can't be null"), "use items that are no `Option`".into());
+    }
+    if list_type == "set" {
+        let is_split = match items["type"].as_str() {
+            Some("object") => items["x-kubernetes-map-type"] != "atomic",
+            Some("array") => !["atomic"].contains(&items["x-kubernetes-list-type"].as_str().unwrap_or("atomic")),
+            _ => false,
+        };
+        if is_split {
+            let help = "write `#[kctl(map = atomic)]` on the type of the items, or `list = map(\"…\")` on the list";
+            push("items of a set are compared as a whole".into(), help.into());
+        }
+        return;
+    }
+    if items["type"] != "object" {
+        push("items of a map are objects".into(), "write `#[kctl(list = set)]`".into());
+        return;
+    }
+    for (index, key) in keys.iter().filter_map(Value::as_str).enumerate() {
+        if keys[..index].iter().any(|known| known == key) {
+            push(format!("the key `{key}` is there twice"), "write it once".into());
+        }
+        let Some(field) = items["properties"].get(key) else {
+            push(format!("its items have no field `{key}`"), "write the name as in JSON".into());
+            continue;
+        };
+        if ["object", "array"].contains(&field["type"].as_str().unwrap_or_default()) {
+            push(format!("the key `{key}` is no single value"), "use a field with a text or a number".into());
+        }
+        if field["nullable"] == true {
+            push(
+                format!("the key `{key}` can be null"),
+                format!("make `{key}` no `Option`, or write `#[kctl(nullable = false)]` on it"),
+            );
+        }
+        let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|name| name == key));
+        if !is_required && field["default"].is_null() {
+            push(
+                format!("the key `{key}` can be missing"),
+                format!("make `{key}` no `Option`, or write `#[kctl(default = …)]` on it"),
+            );
+        }
+    }
+}
+
+/// Checks all of a rule but its expression.
+fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+    let all = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for rule in all {
+        let text = |key: &str| rule[key].as_str();
+        let source = text("rule").unwrap_or_default();
+        let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
+        let blank = |key: &str| text(key).is_some_and(|text| !text.is_empty() && text.trim().is_empty());
+        let breaks = |text: &str| text.trim().contains(['\n', '\r']);
+        if source.trim().is_empty() {
+            push("a rule without an expression".into(), "write what must hold");
+        } else if breaks(source) && text("message").is_none_or(|text| text.trim().is_empty()) {
+            push(format!("the rule `{source}` has several lines and no message"), "write `message = \"…\"`");
+        }
+        for key in ["message", "messageExpression", "fieldPath"] {
+            if blank(key) {
+                push(format!("the {key} of the rule `{source}` is blank"), "write one, or leave it out");
+            }
+        }
+        for key in ["message", "fieldPath"] {
+            if text(key).is_some_and(breaks) {
+                push(format!("the {key} of the rule `{source}` has several lines"), "write one line");
+            }
+        }
+        if let Some(reason) = text("reason").filter(|reason| !REASONS.contains(reason)) {
+            push(format!("there is no reason `{reason}`"), &format!("write one of {}", REASONS.join(", ")));
+        }
+        let field = text("fieldPath").unwrap_or_default();
+        if !field.trim().is_empty() && super::paths::of_rule(schema, field).is_none() {
+            let help = "write it from the type of the rule, as `.name`";
+            push(format!("the rule `{source}` is about `{field}`, which is no field"), help);
+        }
+    }
+}
+
+/// `anyOf`, `oneOf`, `allOf` and `not` only restrict what stands beside them.
+fn alternatives(schema: &Value, path: &str, is_root: bool, problems: &mut Vec<Problem>) {
+    let types = json!([{ "type": "integer" }, { "type": "string" }]);
+    let is_either = schema["anyOf"] == types;
+    let is_first_either = schema["allOf"][0]["anyOf"] == types;
+    let n_any = schema["anyOf"].as_array().map_or(0, Vec::len) + schema["oneOf"].as_array().map_or(0, Vec::len);
+    for (index, (key, one)) in all_of(schema).enumerate() {
+        if key == "anyOf" && is_either {
+            continue;
+        }
+        let is_first_all = key == "allOf" && is_first_either && index == n_any;
+        // API servers compare only the root with its alternatives.
+        nested(one, is_root.then_some(schema), path, is_first_all, problems);
+    }
+}
+
+fn all_of(schema: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
+    let lists = ["anyOf", "oneOf", "allOf"].into_iter();
+    let lists = lists.flat_map(|key| schema[key].as_array().into_iter().flatten().map(move |one| (key, one)));
+    lists.chain(schema.get("not").filter(|not| not.is_object()).map(|not| ("not", not)))
+}
+
+/// `base` is what the schema that is restricted says itself, where that must name all fields.
+fn nested(schema: &Value, base: Option<&Value>, path: &str, may_be_either: bool, problems: &mut Vec<Problem>) {
+    let forbidden = [
+        "type",
+        "title",
+        "description",
+        "default",
+        "nullable",
+        "additionalProperties",
+        "x-kubernetes-validations",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-map-type",
+    ];
+    for key in forbidden {
+        let is_set = schema.get(key).is_some_and(|value| !value.is_null() && value != false && value != "");
+        if is_set {
+            let help =
+                "its variants must be objects with fields of their own, or write `#[kctl(schemaless)]` on the field";
+            problems.push(Problem::new(name_of(path), format!("`{key}` can't depend on the variant"), help));
+        }
+    }
+    #[cfg(feature = "rules")]
+    if let Some(text) = schema["pattern"].as_str()
+        && let Err(error) = defaults::pattern(text)
+    {
+        let what = format!("`{text}` is no regular expression: {error}");
+        problems.push(Problem::new(name_of(path), what, "write one that Go's regexp reads"));
+    }
+    for (name, field) in fields_of(schema) {
+        if name == "metadata" {
+            problems.push(Problem::new(name_of(path), "metadata can't depend on the variant", "rename the field"));
+        }
+        let known = base.map(|base| base["properties"].get(name));
+        if known == Some(None) {
+            let what = format!("`{name}` is only in a variant");
+            problems.push(Problem::new(name_of(path), what, "it must be a field of the type too"));
+        }
+        nested(field, known.flatten(), &below(path, name), false, problems);
+    }
+    if schema["items"].is_object() {
+        nested(&schema["items"], None, &format!("{path}[]"), false, problems);
+    }
+    let types = json!([{ "type": "integer" }, { "type": "string" }]);
+    for (key, one) in all_of(schema) {
+        if may_be_either && key == "anyOf" && schema["anyOf"] == types {
+            continue;
+        }
+        nested(one, base, path, false, problems);
+    }
+}

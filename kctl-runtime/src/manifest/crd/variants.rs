@@ -1,0 +1,172 @@
+//! What kube's derive panics about, found before it is asked: enums whose variants do not go together in one structural
+//! schema, types that contain themselves, and keywords that Kubernetes spells in another way.
+
+use serde_json::{Map, Value};
+
+use super::{Problem, owner::resolve};
+
+/// Types that deep are not checked further: they contain themselves, which has been told.
+const DEPTH_MAX: usize = 64;
+
+/// Checks the schema of a kind with its references.
+pub(super) fn check(root: &Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let title = root["title"].as_str().unwrap_or("the kind");
+    walk(root, root, title, "", &mut problems, 0);
+    if let Some(Value::Object(definitions)) = root.get("$defs") {
+        let mut used = Vec::new();
+        references(root, root, &mut used);
+        let own = definitions.iter().filter(|(name, _)| used.contains(&name.as_str()) && !name.starts_with("io.k8s."));
+        for (name, schema) in own {
+            walk(root, schema, name, "", &mut problems, 0);
+            if contains(root, schema, name, &mut Vec::new()) {
+                problems.push(problem(
+                    name,
+                    "",
+                    "the type contains itself, which a definition cannot say",
+                    "write `#[kctl(schemaless)]` on the field that holds it",
+                ));
+            }
+        }
+    }
+    problems
+}
+
+fn problem(name: &str, place: &str, what: impl Into<String>, help: impl Into<String>) -> Problem {
+    let place = if place.is_empty() { name.to_owned() } else { format!("{name}.{place}") };
+    Problem::new(&place, what, help)
+}
+
+/// Checks what belongs to one type, without what it refers to.
+fn walk(root: &Value, schema: &Value, name: &str, place: &str, problems: &mut Vec<Problem>, depth: usize) {
+    if depth > DEPTH_MAX {
+        return;
+    }
+    for (key, mark) in [("exclusiveMinimum", "exclusive_minimum"), ("exclusiveMaximum", "exclusive_maximum")] {
+        if schema[key].is_number() {
+            let what = format!("API servers know no `{key}` that is a number");
+            problems.push(problem(name, place, what, format!("write `#[kctl({mark} = {})]`", schema[key])));
+        }
+    }
+    if schema["prefixItems"].is_array() {
+        problems.push(problem(
+            name,
+            place,
+            "the values of a tuple have no names, which a definition cannot say",
+            "use a struct",
+        ));
+    }
+    for key in ["oneOf", "anyOf"] {
+        let is_either = schema["x-kubernetes-int-or-string"] == true;
+        let Some(variants) = schema[key].as_array().filter(|_| !is_either) else { continue };
+        alternatives(root, variants, key, name, place, problems);
+        for variant in variants {
+            walk(root, variant, name, place, problems, depth + 1);
+        }
+    }
+    for (field, below) in schema["properties"].as_object().into_iter().flatten() {
+        walk(root, below, name, &join(place, field), problems, depth + 1);
+    }
+    for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
+        if schema[key].is_object() {
+            walk(root, &schema[key], name, &format!("{place}{end}"), problems, depth + 1);
+        }
+    }
+}
+
+fn join(place: &str, field: &str) -> String {
+    if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
+}
+
+/// Variants that are one value in Rust must be one type with one set of fields in Kubernetes.
+fn alternatives(root: &Value, variants: &[Value], key: &str, name: &str, place: &str, problems: &mut Vec<Problem>) {
+    let variants: Vec<&Value> =
+        variants.iter().map(|one| resolve(root, one)).filter(|one| one["type"] != "null").collect();
+    if variants.len() < 2 {
+        return;
+    }
+    let untagged = key == "anyOf";
+    let types: Vec<&str> = variants.iter().filter_map(|variant| variant["type"].as_str()).collect();
+    if let Some(other) = types.iter().find(|other| **other != types[0]) {
+        let both = [types[0], other];
+        let help = if both.iter().all(|name| ["integer", "string"].contains(name)) {
+            "write `#[kctl(int_or_string)]` on the field, or use `IntOrString`"
+        } else if untagged {
+            "make a struct with an optional field for each variant, and say `#[kctl(exactly_one_of(…))]` on it; or write \
+             `#[kctl(schemaless)]` on the field"
+        } else {
+            "give the variants without fields empty ones (`Off {}`), so that all of them are objects"
+        };
+        let what = format!("the variants are of types {} and {other}; an API server takes one", types[0]);
+        problems.push(problem(name, place, what, help));
+        return;
+    }
+    let mut fields: Map<String, Value> = Map::new();
+    for variant in &variants {
+        for (field, schema) in variant["properties"].as_object().into_iter().flatten() {
+            match fields.get(field) {
+                Some(known) if known != schema => {
+                    let is_tag = [known, schema]
+                        .iter()
+                        .all(|schema| schema.get("const").is_some() || schema.get("enum").is_some());
+                    let (what, help) = if is_tag {
+                        (
+                            format!("`{field}` tells the variants apart, which a definition cannot say"),
+                            "leave out `#[serde(tag = …)]`: each variant becomes a field of its own".to_owned(),
+                        )
+                    } else {
+                        (
+                            format!("`{field}` has another type in another variant"),
+                            format!("give `{field}` one type in all variants, or rename it in one"),
+                        )
+                    };
+                    problems.push(problem(name, place, what, help));
+                    return;
+                }
+                _ => drop(fields.insert(field.clone(), schema.clone())),
+            }
+        }
+    }
+}
+
+/// The types that a schema leads to.
+fn references<'a>(root: &'a Value, schema: &'a Value, found: &mut Vec<&'a str>) {
+    match schema {
+        Value::Object(fields) => {
+            for (key, value) in fields.iter().filter(|(key, _)| *key != "$defs") {
+                let target = value.as_str().filter(|_| key == "$ref").and_then(|text| text.strip_prefix("#/$defs/"));
+                match target {
+                    Some(target) if !found.contains(&target) => {
+                        found.push(target);
+                        references(root, &root["$defs"][target], found);
+                    }
+                    _ => references(root, value, found),
+                }
+            }
+        }
+        Value::Array(all) => all.iter().for_each(|value| references(root, value, found)),
+        _ => {}
+    }
+}
+
+/// Whether a type holds a value of itself, in whatever depth.
+fn contains<'a>(root: &'a Value, schema: &'a Value, name: &str, seen: &mut Vec<&'a str>) -> bool {
+    match schema {
+        Value::Object(fields) => fields.iter().any(|(key, value)| {
+            if key != "$ref" {
+                return contains(root, value, name, seen);
+            }
+            let Some(target) = value.as_str().and_then(|text| text.strip_prefix("#/$defs/")) else { return false };
+            if target == name {
+                return true;
+            }
+            if seen.contains(&target) {
+                return false;
+            }
+            seen.push(target);
+            contains(root, &root["$defs"][target], name, seen)
+        }),
+        Value::Array(all) => all.iter().any(|value| contains(root, value, name, seen)),
+        _ => false,
+    }
+}

@@ -1,0 +1,269 @@
+//! `#[kctl(…)]` of a field or a type, applied to its schema: reads the marks that the attribute wrote as JSON, and changes the
+//! schema that schemars made.
+
+use schemars::{Schema, transform::Transform};
+use serde_json::{Map, Value, json};
+
+/// Where marks of the object as a whole wait until the definition is made: API servers do not know this key.
+pub(crate) const ROOT: &str = "x-kctl-root";
+
+/// Marks, as `#[schema]` and `#[resource]` write them.
+pub struct Marks(pub &'static str);
+
+impl Transform for Marks {
+    fn transform(&mut self, schema: &mut Schema) {
+        // The attribute wrote it: it is an object.
+        let Ok(Value::Object(marks)) = serde_json::from_str(self.0) else { return };
+        apply(&marks, schema.ensure_object());
+    }
+}
+
+/// Keys that are the same in the schema but for their spelling.
+const PLAIN: [(&str, &str); 17] = [
+    ("allowed", "enum"),
+    ("default", "default"),
+    ("docs", "externalDocs"),
+    ("example", "example"),
+    ("format", "format"),
+    ("map", "x-kubernetes-map-type"),
+    ("max_items", "maxItems"),
+    ("max_length", "maxLength"),
+    ("max_properties", "maxProperties"),
+    ("maximum", "maximum"),
+    ("min_items", "minItems"),
+    ("min_length", "minLength"),
+    ("min_properties", "minProperties"),
+    ("minimum", "minimum"),
+    ("multiple_of", "multipleOf"),
+    ("pattern", "pattern"),
+    ("title", "title"),
+];
+
+fn apply(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
+    if marks.contains_key("schemaless") {
+        schema.retain(|key, _| key == "description");
+    }
+    // What is beside the alternatives of an `Option` would be overwritten when they are joined.
+    let is_option = schema.get("anyOf").and_then(Value::as_array).is_some_and(
+        |all| matches!(all.as_slice(), [Value::Object(value), null] if is_null(null) && !value.contains_key("$ref")),
+    );
+    let value = schema.get_mut("anyOf").filter(|_| is_option).and_then(|all| all.get_mut(0));
+    match value.and_then(Value::as_object_mut) {
+        Some(value) => apply_to_value(marks, value),
+        None => apply_to_value(marks, schema),
+    }
+    match marks.get("nullable").and_then(Value::as_bool) {
+        Some(true) => drop(schema.insert("nullable".into(), true.into())),
+        Some(false) => never_null(schema),
+        None => {}
+    }
+}
+
+fn apply_to_value(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
+    for (name, key) in PLAIN {
+        if let Some(value) = marks.get(name) {
+            schema.insert(key.into(), value.clone());
+        }
+    }
+    for (name, bound, exclusive) in
+        [("exclusive_minimum", "minimum", "exclusiveMinimum"), ("exclusive_maximum", "maximum", "exclusiveMaximum")]
+    {
+        if let Some(value) = marks.get(name) {
+            schema.insert(bound.into(), value.clone());
+            schema.insert(exclusive.into(), true.into());
+        }
+    }
+    shape(marks, schema);
+    rules(marks, schema);
+    for (name, key) in [("items", "items"), ("values", "additionalProperties")] {
+        let inner = marks.get(name).and_then(Value::as_object);
+        let Some(below) = schema.get_mut(key) else { continue };
+        if *below == Value::Bool(true) {
+            // Anything, as schemars says it.
+            *below = Value::Object(Map::new());
+        }
+        if let (Some(inner), Some(below)) = (inner, below.as_object_mut()) {
+            apply(inner, below);
+        }
+    }
+    if let Some(root) = marks.get("root") {
+        schema.insert(ROOT.into(), root.clone());
+    }
+}
+
+fn is_null(schema: &Value) -> bool {
+    schema["type"] == "null" || schema["enum"] == json!([null])
+}
+
+/// What the value is, and how it is merged and pruned.
+fn shape(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
+    if let Some(name) = marks.get("type_") {
+        schema.insert("type".into(), name.clone());
+    }
+    if marks.contains_key("int_or_string") {
+        schema.retain(|key, _| !["type", "format", "properties", "required", "anyOf"].contains(&key.as_str()));
+        schema.insert("x-kubernetes-int-or-string".into(), true.into());
+    }
+    if marks.contains_key("embedded") {
+        schema.insert("type".into(), "object".into());
+        schema.insert("x-kubernetes-embedded-resource".into(), true.into());
+        if schema.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty) {
+            schema.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
+        }
+    }
+    if marks.contains_key("preserve_unknown") || marks.contains_key("schemaless") {
+        schema.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
+        if schema.get("additionalProperties").is_some_and(Value::is_boolean) {
+            schema.remove("additionalProperties");
+        }
+    }
+    match marks.get("list") {
+        Some(keys @ Value::Array(_)) => {
+            schema.insert("x-kubernetes-list-type".into(), "map".into());
+            schema.insert("x-kubernetes-list-map-keys".into(), keys.clone());
+        }
+        Some(name) => {
+            schema.insert("x-kubernetes-list-type".into(), name.clone());
+            schema.remove("uniqueItems");
+        }
+        None => {}
+    }
+}
+
+/// CEL rules go after those that the type has.
+fn rules(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
+    let found = rules_of(marks);
+    if found.is_empty() {
+        return;
+    }
+    let all = schema.entry("x-kubernetes-validations").or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(all) = all {
+        all.extend(found);
+    }
+}
+
+/// The rules that marks stand for.
+pub(crate) fn rules_of(marks: &Map<String, Value>) -> Vec<Value> {
+    let list = |name: &str| marks.get(name).and_then(Value::as_array).into_iter().flatten();
+    let mut found = Vec::new();
+    if marks.contains_key("immutable") {
+        found.push(json!({ "rule": "self == oldSelf", "message": "the value can't be changed" }));
+    }
+    for (name, test, words) in [
+        ("at_most_one_of", "<= 1", "at most one"),
+        ("exactly_one_of", "== 1", "exactly one"),
+        ("at_least_one_of", ">= 1", "at least one"),
+    ] {
+        for fields in list(name) {
+            let names: Vec<&str> = fields.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let has: Vec<String> = names.iter().map(|name| format!("has(self.{})", escape(name))).collect();
+            let rule = format!("[{}].filter(present, present).size() {test}", has.join(", "));
+            found.push(json!({ "rule": rule, "message": format!("{words} of {} must be set", names.join(", ")) }));
+        }
+    }
+    found.extend(list("rule").cloned());
+    found
+}
+
+/// Words of CEL that are fields.
+pub(crate) const RESERVED: [&str; 17] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+];
+
+/// The name of a field in a rule (`celopenapi` of apiserver: what CEL cannot read is written out).
+pub(crate) fn escape(name: &str) -> String {
+    if RESERVED.contains(&name) || ["return", "var", "void", "while"].contains(&name) {
+        return format!("__{name}__");
+    }
+    name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
+}
+
+fn never_null(schema: &mut Map<String, Value>) {
+    schema.remove("nullable");
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [name] = types.as_slice() {
+            let name = name.clone();
+            schema.insert("type".into(), name);
+        }
+    }
+    let Some(Value::Array(all)) = schema.get_mut("anyOf") else { return };
+    all.retain(|one| !is_null(one));
+    if let [Value::Object(value)] = all.as_slice() {
+        let value = value.clone();
+        schema.remove("anyOf");
+        for (key, value) in value {
+            schema.entry(key).or_insert(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_applied_to_the_value_of_an_option() {
+        let marks = |text| serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let option = json!({ "anyOf": [{ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }, { "type": "null" }] });
+        for (schema, text, wanted) in [
+            (json!({ "type": "string" }), r#"{"min_length":1}"#, json!({ "type": "string", "minLength": 1 })),
+            (
+                json!({ "type": ["integer", "null"] }),
+                r#"{"exclusive_minimum":0,"nullable":false}"#,
+                json!({ "type": "integer", "minimum": 0, "exclusiveMinimum": true }),
+            ),
+            (
+                option.clone(),
+                r#"{"rule":[{"rule":"b"}]}"#,
+                json!({
+                    "anyOf": [
+                        { "type": "object", "x-kubernetes-validations": [{ "rule": "a" }, { "rule": "b" }] },
+                        { "type": "null" },
+                    ],
+                }),
+            ),
+            (
+                option,
+                r#"{"nullable":false}"#,
+                json!({ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }),
+            ),
+            (
+                json!({ "type": "array", "items": { "type": "string" } }),
+                r#"{"list":"set","items":{"pattern":"^a"}}"#,
+                json!({
+                    "type": "array", "items": { "type": "string", "pattern": "^a" }, "x-kubernetes-list-type": "set",
+                }),
+            ),
+        ] {
+            let mut schema = schema.as_object().unwrap().clone();
+            apply(&marks(text), &mut schema);
+            assert_eq!(Value::Object(schema), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_that_cel_cannot_read_are_written_out() {
+        for (name, escaped) in
+            [("name", "name"), ("in", "__in__"), ("a-b", "a__dash__b"), ("a__b", "a__underscores__b")]
+        {
+            assert_eq!(escape(name), escaped);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a change of a definition breaks: cases are in `compat/*.yaml`, each with the definition's schema before and after.
+
+use std::{fs, path::PathBuf};
+
+use kctl::{Json, from_yaml, json, manifest::breaking};
+
+fn crd(case: &Json, key: &str) -> Json {
+    let mut crd = json!({
+        "metadata": { "name": "webs.example.com" },
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": { "plural": "webs", "kind": "Web" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": case[key] } } },
+            }],
+        },
+    });
+    if let Some(definition) = case[key].get("definition") {
+        for (name, value) in definition.as_object().unwrap() {
+            crd["spec"][name] = value.clone();
+        }
+    }
+    crd
+}
+
+#[test]
+fn each_change_is_told_with_what_it_breaks() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("compat/changes.yaml");
+    let cases: Vec<Json> = from_yaml(&fs::read_to_string(file).unwrap()).unwrap();
+    assert!(cases.len() > 50, "{}", cases.len());
+    let mut different = Vec::new();
+    for case in &cases {
+        let found: Vec<String> = breaking(&crd(case, "old"), &crd(case, "new"))
+            .iter()
+            .map(|change| {
+                assert!(!change.breaks.is_empty() && !change.migrate.is_empty(), "{change}");
+                format!("{}: {}", change.place, change.what)
+            })
+            .collect();
+        let wanted: Vec<&str> = case["breaks"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
+        if found != wanted {
+            different.push(format!("{}\n  wanted {wanted:?}\n  found {found:?}", case["case"]));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn a_change_says_which_objects_break_and_how_to_migrate() {
+    let before = json!({ "old": { "type": "object", "properties": { "host": { "type": "string" } } } });
+    let after = json!({ "new": { "type": "object" } });
+    let changes = breaking(&crd(&before, "old"), &crd(&after, "new"));
+    assert_eq!(
+        changes[0].to_string(),
+        "v1 spec.host: is gone; what objects have in spec.host is dropped when they are written again; keep the field and stop \
+         reading it, or add a version and convert"
+    );
+}

@@ -1,0 +1,438 @@
+//! Each marker of controller-gen has its way to be said, and what is made of it is in `golden/markers/*.yaml`: `guide/crds.md` has the
+//! table. With `GOLDEN=overwrite` the files are written anew.
+
+#![expect(unreachable_pub, reason = "kinds are public where users declare them")]
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use kctl::{
+    Json,
+    k8s::apimachinery::pkg::util::intstr::IntOrString,
+    manifest::{Descriptions, KindSpec, check, definitions},
+    prelude::*,
+};
+
+/// Names of all kinds, and scope.
+mod names {
+    use super::*;
+
+    #[resource(
+        group = "example.com",
+        version = "v1",
+        kind = "Names",
+        plural = "nameses",
+        singular = "namely",
+        shortname = "nm",
+        category = "all",
+        category = "examples",
+        annotation("example.com/owner", "team"),
+        label("tier", "test")
+    )]
+    pub struct NamesSpec {
+        pub name: String,
+    }
+}
+
+/// Subresources, columns and selectable fields.
+mod served {
+    use super::*;
+
+    #[resource(
+        group = "example.com",
+        version = "v1",
+        kind = "Served",
+        namespaced,
+        status = "ServedStatus",
+        scale(
+            spec_replicas_path = ".spec.replicas",
+            status_replicas_path = ".status.replicas",
+            label_selector_path = ".status.selector"
+        ),
+        printcolumn(
+            json_path = ".spec.host",
+            name = "Host",
+            type_ = "string",
+            description = "where it is",
+            format = "byte",
+            priority = 1
+        ),
+        selectable = ".spec.host"
+    )]
+    pub struct ServedSpec {
+        pub host: String,
+        pub replicas: i32,
+    }
+
+    #[schema]
+    pub struct ServedStatus {
+        pub replicas: i32,
+        pub selector: String,
+    }
+}
+
+/// A status that is written with the object.
+mod unserved_status {
+    use super::*;
+
+    #[resource(
+        group = "example.com",
+        version = "v1",
+        kind = "Plain",
+        namespaced,
+        status = "PlainStatus",
+        status_subresource = false
+    )]
+    pub struct PlainSpec {
+        pub host: String,
+    }
+
+    #[schema]
+    pub struct PlainStatus {
+        pub ready: bool,
+    }
+}
+
+/// Several versions of one kind: stored, deprecated, not served; converted by a webhook.
+mod versions {
+    use super::*;
+
+    #[resource(
+        group = "example.com",
+        version = "v2",
+        kind = "Versioned",
+        namespaced,
+        conversion(service = "versioned-webhook", namespace = "versioned", port = 9443)
+    )]
+    pub struct VersionedSpec {
+        pub hosts: Vec<String>,
+    }
+
+    pub mod v1 {
+        use super::*;
+
+        #[resource(
+            group = "example.com",
+            version = "v1",
+            kind = "Versioned",
+            namespaced,
+            storage = false,
+            deprecated = "use v2"
+        )]
+        pub struct VersionedSpec {
+            pub host: String,
+        }
+    }
+
+    pub mod v1beta1 {
+        use super::*;
+
+        #[resource(
+            group = "example.com",
+            version = "v1beta1",
+            kind = "Versioned",
+            namespaced,
+            storage = false,
+            served = false,
+            deprecated
+        )]
+        pub struct VersionedSpec {
+            pub host: String,
+        }
+    }
+}
+
+/// Bounds of values, of items and of values of maps.
+mod bounds {
+    use super::*;
+
+    #[resource(group = "example.com", version = "v1", kind = "Bounds", namespaced)]
+    #[kctl(min_properties = 1, max_properties = 20)]
+    pub struct BoundsSpec {
+        #[kctl(minimum = 1, maximum = 100, multiple_of = 5)]
+        pub percent: i32,
+        #[kctl(exclusive_minimum = 0, exclusive_maximum = 1.5)]
+        pub ratio: f64,
+        #[kctl(min_length = 1, max_length = 63, pattern = "^[a-z]+$")]
+        pub name: String,
+        #[kctl(format = "uri")]
+        pub url: Option<String>,
+        #[kctl(min_items = 1, max_items = 3, items(min_length = 2, max_length = 9, pattern = "^[a-z.]+$"))]
+        pub hosts: Vec<String>,
+        #[kctl(items(minimum = 1, exclusive_maximum = 65536, multiple_of = 1))]
+        pub ports: Vec<i32>,
+        #[kctl(items(items(allowed("a", "b"))))]
+        pub table: Vec<Vec<String>>,
+        #[kctl(max_properties = 8, values(max_length = 63))]
+        pub labels: BTreeMap<String, String>,
+        #[kctl(allowed("Always", "Never"))]
+        pub policy: String,
+        #[kctl(type_ = "string", format = "date-time")]
+        pub since: Json,
+    }
+}
+
+/// Defaults, what may be null or missing, and words for people.
+mod words {
+    use super::*;
+
+    #[resource(group = "example.com", version = "v1", kind = "Words", namespaced)]
+    #[kctl(title = "Words", docs(url = "https://example.com/words", description = "more"))]
+    pub struct WordsSpec {
+        /// Said by serde: what is missing is filled in by the program as well.
+        #[serde(default = "three")]
+        pub count: i32,
+        #[kctl(default = "web", example = "shop")]
+        pub name: String,
+        #[kctl(default = { "cpu": "1" })]
+        pub limits: BTreeMap<String, String>,
+        #[kctl(title = "Hosts", docs(url = "https://example.com/hosts"))]
+        pub hosts: Option<Vec<String>>,
+        #[kctl(nullable = false)]
+        pub strict: Option<String>,
+        #[schemars(required)]
+        pub present: Option<String>,
+        pub level: Option<Level>,
+    }
+
+    /// How loud.
+    #[schema]
+    pub enum Level {
+        Low,
+        #[serde(rename = "HIGH")]
+        High,
+    }
+
+    fn three() -> i32 {
+        3
+    }
+}
+
+/// What is kept, and values that schemars has no type for.
+mod free {
+    use super::*;
+
+    #[resource(group = "example.com", version = "v1", kind = "Free", namespaced)]
+    pub struct FreeSpec {
+        #[kctl(preserve_unknown)]
+        pub settings: Settings,
+        #[kctl(embedded)]
+        pub object: Json,
+        #[kctl(embedded, preserve_unknown)]
+        pub part: Option<Json>,
+        #[kctl(schemaless)]
+        pub anything: Json,
+        #[kctl(schemaless)]
+        pub tree: Tree,
+        #[kctl(int_or_string)]
+        pub either: Json,
+        pub port: IntOrString,
+        #[kctl(items(int_or_string))]
+        pub ports: Vec<Json>,
+    }
+
+    #[schema]
+    pub struct Settings {
+        pub level: i32,
+    }
+
+    #[schema]
+    pub struct Tree {
+        pub children: Vec<Tree>,
+    }
+}
+
+/// How lists, maps and structs are merged.
+mod topology {
+    use super::*;
+
+    #[resource(group = "example.com", version = "v1", kind = "Topology", namespaced)]
+    pub struct TopologySpec {
+        #[kctl(list = atomic)]
+        pub whole: Vec<String>,
+        #[kctl(list = set)]
+        pub hosts: Vec<String>,
+        #[kctl(list = map("name", "protocol"))]
+        pub ports: Vec<Port>,
+        #[kctl(list = map("name"))]
+        pub more: Option<Vec<Port>>,
+        #[kctl(map = atomic)]
+        pub selector: BTreeMap<String, String>,
+        #[kctl(map = granular)]
+        pub labels: BTreeMap<String, String>,
+        #[kctl(list = set)]
+        pub points: Vec<Point>,
+        #[kctl(map = atomic)]
+        pub target: Option<Port>,
+    }
+
+    #[schema]
+    pub struct Port {
+        pub name: String,
+        #[kctl(default = "TCP")]
+        pub protocol: String,
+    }
+
+    #[schema]
+    #[kctl(map = atomic)]
+    pub struct Point {
+        pub x: i32,
+    }
+}
+
+/// Rules in CEL.
+mod rules {
+    use super::*;
+
+    #[resource(
+        group = "example.com",
+        version = "v1",
+        kind = "Ruled",
+        namespaced,
+        rule("self.metadata.name.size() <= 20", message = "the name is too long")
+    )]
+    #[kctl(rule("self.min <= self.max", message = "min is above max", reason = FieldValueInvalid, field_path = ".min"))]
+    #[kctl(rule("!has(self.limit) || self.limit >= self.max", message_expression = "'the limit is ' + 'low'"))]
+    #[kctl(exactly_one_of("secret", "file"))]
+    #[kctl(at_most_one_of("a", "b"), at_least_one_of("a", "b", "c-d"))]
+    pub struct RuledSpec {
+        pub min: i32,
+        pub max: i32,
+        pub limit: Option<i32>,
+        #[kctl(max_length = 63, immutable)]
+        pub class: String,
+        #[kctl(rule("oldSelf.hasValue() || self > 0", optional_old_self))]
+        pub count: i32,
+        pub secret: Option<String>,
+        pub file: Option<String>,
+        pub a: Option<bool>,
+        pub b: Option<bool>,
+        #[serde(rename = "c-d")]
+        pub cd: Option<bool>,
+        #[kctl(max_items = 10, items(rule("self != ''"), max_length = 10))]
+        pub hosts: Vec<String>,
+        /// The rule of the type stays beside that of the field.
+        #[kctl(rule("self.low > 0"))]
+        pub range: Option<Range>,
+    }
+
+    #[schema]
+    #[kctl(rule("self.low <= self.high"))]
+    pub struct Range {
+        pub low: i32,
+        pub high: i32,
+    }
+}
+
+/// An enum with fields: one of them is set.
+mod variants {
+    use super::*;
+
+    #[resource(group = "example.com", version = "v1", kind = "Variant", namespaced)]
+    pub struct VariantSpec {
+        pub source: Source,
+        pub fallback: Option<Source>,
+    }
+
+    /// Where it comes from.
+    #[schema]
+    #[serde(rename_all = "camelCase")]
+    pub enum Source {
+        /// A Secret.
+        Secret {
+            #[kctl(min_length = 1)]
+            name: String,
+        },
+        /// A file.
+        File {
+            path: String,
+        },
+        Nothing {},
+    }
+}
+
+fn groups() -> Vec<(&'static str, Vec<KindSpec>)> {
+    vec![
+        ("names", vec![KindSpec::of_type::<names::Names>()]),
+        ("served", vec![KindSpec::of_type::<served::Served>()]),
+        ("unserved_status", vec![KindSpec::of_type::<unserved_status::Plain>()]),
+        (
+            "versions",
+            vec![
+                KindSpec::of_type::<versions::v1::Versioned>(),
+                KindSpec::of_type::<versions::v1beta1::Versioned>(),
+                KindSpec::of_type::<versions::Versioned>(),
+            ],
+        ),
+        ("bounds", vec![KindSpec::of_type::<bounds::Bounds>()]),
+        ("words", vec![KindSpec::of_type::<words::Words>()]),
+        ("free", vec![KindSpec::of_type::<free::Free>()]),
+        ("topology", vec![KindSpec::of_type::<topology::Topology>()]),
+        ("rules", vec![KindSpec::of_type::<rules::Ruled>()]),
+        ("variants", vec![KindSpec::of_type::<variants::Variant>()]),
+    ]
+}
+
+#[test]
+fn each_way_of_saying_a_marker_gives_its_golden_definition() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/markers");
+    let mut different = Vec::new();
+    for (name, kinds) in groups() {
+        let crds = definitions(&kinds, Descriptions::Own).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(crds.len(), 1, "{name}");
+        let yaml = serde_saphyr::to_string(&crds[0]).unwrap();
+        let file = folder.join(format!("{name}.yaml"));
+        if std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite") {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&file, &yaml).unwrap();
+        }
+        if fs::read_to_string(&file).unwrap_or_default() != yaml {
+            different.push(name);
+        }
+    }
+    assert!(
+        different.is_empty(),
+        "not as in golden/markers: {different:?}; read the difference after GOLDEN=overwrite"
+    );
+}
+
+#[tokio::test]
+async fn api_servers_take_the_golden_definitions() {
+    let embedded = kube::Client::new(kctl_apiserver::ApiServer::new().service(), "default");
+    let real =
+        if std::env::var_os("KUBECONFIG").is_some() { Some(kube::Client::try_default().await.unwrap()) } else { None };
+    for (name, kinds) in groups() {
+        let crd = serde_json::to_value(&definitions(&kinds, Descriptions::All).unwrap()[0]).unwrap();
+        assert!(check(&crd).is_fine(), "{name}");
+        for client in [Some(&embedded), real.as_ref()].into_iter().flatten() {
+            let answer = crate::schemas::ask(client, &crd).await;
+            assert_eq!(answer, None, "{name}");
+        }
+    }
+}
+
+/// Every row of the table names a mark or an option that one of the structs above has.
+#[test]
+fn the_table_of_the_guide_has_only_what_is_tested_here() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = fs::read_to_string(root.join("../guide/crds.md")).unwrap();
+    let source = fs::read_to_string(root.join("definitions/markers.rs")).unwrap();
+    let rows: Vec<Vec<&str>> = guide
+        .lines()
+        .filter(|line| line.starts_with("| `+") || line.starts_with("| no `+"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect();
+    assert!(rows.len() > 50, "{} rows", rows.len());
+    for row in rows {
+        let [marker, said, test] = row.as_slice() else { panic!("three columns: {row:?}") };
+        let test = test.trim_matches('`');
+        let module = source.split("\nmod ").find(|part| part.starts_with(&format!("{test} {{")));
+        let Some(module) = module else {
+            assert!(test.starts_with('–') || test.starts_with("not"), "{marker}: no module `{test}`");
+            continue;
+        };
+        let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+        for code in said.split('`').skip(1).step_by(2).filter(|code| !code.contains('…')) {
+            assert!(squeezed(module).contains(&squeezed(code)), "{marker}: `{code}` is not in the module `{test}`");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What is said about types that make no working definition: the type, the field, and what to write instead.
+
+#![expect(unreachable_pub, reason = "kinds are public where users declare them")]
+
+use kctl::{
+    Json,
+    manifest::{Descriptions, KindSpec, definitions},
+    prelude::*,
+};
+
+/// Declares a kind in a module of its own.
+macro_rules! kind {
+    ($module:ident: $(options($($option:tt)*))? { $($body:tt)* } $($more:item)*) => {
+        mod $module {
+            #[allow(unused_imports, reason = "not every kind needs all of them")]
+            use super::*;
+
+            #[resource(group = "example.com", version = "v1", kind = "Web", namespaced $(, $($option)*)?)]
+            pub struct WebSpec { $($body)* }
+            $($more)*
+        }
+    };
+}
+
+kind!(tagged: { pub source: Source }
+    #[schema]
+    #[serde(tag = "type")]
+    pub enum Source { Secret { name: String }, File { path: String } }
+);
+kind!(untagged: { pub port: Port }
+    #[schema]
+    #[serde(untagged)]
+    pub enum Port { Number(i32), Name(String) }
+);
+kind!(untagged_objects: { pub port: Port }
+    #[schema]
+    #[serde(untagged)]
+    pub enum Port { Number(i32), Full { name: String } }
+);
+kind!(unit_and_fields: { pub mode: Mode }
+    #[schema]
+    pub enum Mode { Off, On { level: i32 } }
+);
+kind!(conflict: { pub mode: Mode }
+    #[schema]
+    #[serde(untagged)]
+    pub enum Mode { A { level: i32 }, B { level: String } }
+);
+kind!(recursive: { pub tree: Tree }
+    #[schema]
+    pub struct Tree { pub children: Vec<Tree> }
+);
+kind!(anything: { pub value: Json });
+kind!(tuple: { pub pair: (i32, String) });
+kind!(exclusive: {
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub count: i32
+});
+kind!(unknown_field: {
+    #[kctl(rule("self.nam != ''"))]
+    pub port: Port,
+}
+    #[schema]
+    pub struct Port { pub name: String }
+);
+kind!(no_cel: {
+    #[kctl(rule("self >"))]
+    pub count: i32,
+});
+kind!(not_a_truth: {
+    #[kctl(rule("self + 1"))]
+    pub count: i32,
+});
+kind!(too_dear: {
+    #[kctl(rule("self.all(a, self.exists_one(b, a == b))"))]
+    pub hosts: Vec<String>,
+});
+kind!(old_item: {
+    #[kctl(items(immutable))]
+    pub hosts: Vec<String>,
+});
+kind!(column: options(printcolumn(json_path = ".spec.replica", name = "Replicas", type_ = "integer")) { pub replicas: i32 });
+kind!(column_without_dot: options(printcolumn(json_path = "spec.replicas", name = "Replicas", type_ = "integer")) { pub replicas: i32 });
+kind!(scale: options(status = "WebStatus", scale(spec_replicas_path = ".spec.count", status_replicas_path = ".status.replicas")) {
+    pub replicas: i32,
+}
+    #[schema]
+    pub struct WebStatus { pub replicas: i32 }
+);
+kind!(selectable: options(selectable = ".spec.hosts") { pub hosts: Vec<String> });
+kind!(length_of_a_number: {
+    #[kctl(min_length = 1)]
+    pub count: i32,
+});
+kind!(bounds: {
+    #[schemars(range(min = 5, max = 1))]
+    pub count: i32,
+});
+kind!(default_out_of_bounds: {
+    #[kctl(minimum = 1)]
+    #[serde(default)]
+    pub count: i32,
+});
+kind!(pattern: {
+    #[kctl(pattern = "(?=a)")]
+    pub name: String,
+});
+kind!(set_of_objects: {
+    #[kctl(list = set)]
+    pub ports: Vec<Port>,
+}
+    #[schema]
+    pub struct Port { pub name: String }
+);
+kind!(key_that_is_none: {
+    #[kctl(list = map("id"))]
+    pub ports: Vec<Port>,
+}
+    #[schema]
+    pub struct Port { pub name: String }
+);
+kind!(key_that_can_be_missing: {
+    #[kctl(list = map("name"))]
+    pub ports: Vec<Port>,
+}
+    #[schema]
+    pub struct Port { pub name: Option<String> }
+);
+kind!(long_name: options(plural = "websthatareveryveryveryveryveryveryveryveryveryveryverylongindeed") { pub a: i32 });
+kind!(one_of_unknown: {
+    #[kctl(exactly_one_of("secret", "file"))]
+    pub source: Source,
+}
+    #[schema]
+    pub struct Source { pub secret: Option<String>, pub path: Option<String> }
+);
+
+fn message(kinds: &[KindSpec]) -> String {
+    match definitions(kinds, Descriptions::Own) {
+        Ok(_) => "nothing".into(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn each_mistake_is_told_by_type_and_field_with_the_way_out() {
+    macro_rules! cases {
+        ($($module:ident: $wanted:literal,)*) => {
+            [$((stringify!($module), KindSpec::of_type::<$module::Web>(), $wanted)),*]
+        };
+    }
+    let cases = cases![
+        tagged: "Source: `type` tells the variants apart, which a definition cannot say; leave out `#[serde(tag = …)]`: each variant becomes a field of its own",
+        untagged: "Port: the variants are of types integer and string; an API server takes one; write `#[kctl(int_or_string)]` on the field, or use `IntOrString`",
+        untagged_objects: "Port: the variants are of types integer and object; an API server takes one; make a struct with an optional field for each variant, and say `#[kctl(exactly_one_of(…))]` on it; or write `#[kctl(schemaless)]` on the field",
+        unit_and_fields: "Mode: the variants are of types string and object; an API server takes one; give the variants without fields empty ones (`Off {}`), so that all of them are objects",
+        conflict: "Mode: `level` has another type in another variant; give `level` one type in all variants, or rename it in one",
+        recursive: "Tree: the type contains itself, which a definition cannot say; write `#[kctl(schemaless)]` on the field that holds it",
+        anything: "WebSpec.value (spec.value): the value has no type; write `#[kctl(schemaless)]` where any value goes, or `#[kctl(type_ = \"…\")]`",
+        tuple: "WebSpec.pair: the values of a tuple have no names, which a definition cannot say; use a struct",
+        exclusive: "WebSpec.count: API servers know no `exclusiveMinimum` that is a number; write `#[kctl(exclusive_minimum = 0)]`",
+        unknown_field: "WebSpec.port (spec.port): the rule `self.nam != ''`: there is no field `nam`; the fields are name",
+        no_cel: "WebSpec.count (spec.count): the rule `self >`: it is no CEL: 1:7: ",
+        not_a_truth: "WebSpec.count (spec.count): the rule `self + 1`: a rule is of type bool, and this is of type int; compare something",
+        too_dear: "times what a rule may; say how many there can be: `max_items`, `max_properties` and `max_length` on the fields that it reads and on the lists above",
+        old_item: "WebSpec.hosts (spec.hosts[]): the rule `self == oldSelf`: `oldSelf` is used where old and new items of a list cannot be told apart; write `#[kctl(list = map(\"…\"))]` on the list, or the rule above the list",
+        column: "printcolumn `Replicas`: the path `.spec.replica` leads to no field: there is no `replica` in `.spec`; write it from the object, as `.spec.name`, with the names of JSON",
+        column_without_dot: "printcolumn `Replicas`: the path `spec.replicas` does not start with a dot; write `json_path = \".spec.replicas\"`",
+        scale: "scale, spec_replicas_path: the path `.spec.count` leads to no field: there is no `count` in `.spec`; write for example `.spec.replicas`",
+        selectable: "selectable: `.spec.hosts` is no text, number or truth value; select by a field that is one",
+        length_of_a_number: "WebSpec.count (spec.count): `minLength` says nothing about a value of type integer; leave it out, or write it in `items(…)` or `values(…)`",
+        bounds: "WebSpec.count (spec.count): no value has minimum 5 and maximum 1; make the upper bound the larger one",
+        default_out_of_bounds: "WebSpec.count (spec.count): the default 0 is not a value of its field: it is out of bounds; write another default",
+        pattern: "WebSpec.name (spec.name): `(?=a)` is no regular expression: look-around, including look-ahead and look-behind, is not supported; write one that Go's regexp reads",
+        set_of_objects: "WebSpec.ports (spec.ports): items of a set are compared as a whole; write `#[kctl(map = atomic)]` on the type of the items, or `list = map(\"…\")` on the list",
+        key_that_is_none: "WebSpec.ports (spec.ports): its items have no field `id`; write the name as in JSON",
+        key_that_can_be_missing: "WebSpec.ports (spec.ports): the key `name` can be missing; make `name` no `Option`, or write `#[kctl(default = …)]` on it",
+        long_name: "names.plural: `websthatareveryveryveryveryveryveryveryveryveryveryverylongindeed` is longer than 63 characters; write a shorter or simpler `plural = \"…\"`",
+        one_of_unknown: "there is no field `file`; the fields are path, secret",
+    ];
+    let mut different = Vec::new();
+    for (name, kind, wanted) in cases {
+        let message = message(&[kind]);
+        if !message.contains(wanted) {
+            different.push(format!("{name}\n  wanted: {wanted}\n  found: {message}"));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+mod other {
+    use super::*;
+
+    #[resource(group = "example.com", version = "v2", kind = "Web", namespaced)]
+    pub struct WebSpec {
+        pub replicas: i32,
+    }
+
+    pub mod unstored {
+        use super::*;
+
+        #[resource(group = "example.com", version = "v3", kind = "Web", namespaced, storage = false)]
+        pub struct WebSpec {
+            pub replicas: i32,
+        }
+    }
+
+    pub mod everywhere {
+        use super::*;
+
+        #[resource(group = "example.com", version = "v4", kind = "Web", storage = false)]
+        pub struct WebSpec {
+            pub replicas: i32,
+        }
+    }
+
+    pub mod plain {
+        use super::*;
+
+        #[resource(group = "example.com", version = "v1", kind = "Web", namespaced)]
+        pub struct WebSpec {
+            pub replicas: i32,
+        }
+    }
+}
+
+#[test]
+fn versions_that_do_not_fit_together_are_both_named() {
+    let plain = KindSpec::of_type::<other::plain::Web>;
+    let unstored = KindSpec::of_type::<other::unstored::Web>;
+    for (kinds, wanted) in [
+        (
+            vec![plain(), KindSpec::of_type::<other::Web>()],
+            "are both the one that is stored; write `storage = false` in all of them but one",
+        ),
+        (vec![unstored()], "is the one that is stored; leave out `storage = false` in one of them"),
+        (
+            vec![plain(), KindSpec::of_type::<other::everywhere::Web>()],
+            "have not the same scope; write the same in both",
+        ),
+    ] {
+        let message = message(&kinds);
+        assert!(message.starts_with("the versions of webs.example.com do not fit together: "), "{message}");
+        assert!(message.ends_with(wanted), "{message}");
+    }
+    assert_eq!(message(&[plain(), unstored(), plain()]), "nothing");
+}

@@ -1,0 +1,190 @@
+//! The offline check gives the verdict of the real API server: cases are in `schemas/*.yaml`, verdicts in `recorded.json`.
+//!
+//! With `KUBECONFIG` set the cases are asked of that server too; with `RECORD=1` its verdicts are written anew.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use kctl::{
+    Json, from_yaml, json,
+    kube::{Client, Error},
+    manifest::check,
+};
+use kctl_apiserver::ApiServer;
+
+/// So many cases are promised.
+const CASES_MIN: usize = 120;
+
+struct Case {
+    name: String,
+    crd: Json,
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schemas")
+}
+
+fn cases() -> Vec<Case> {
+    let mut files: Vec<_> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut cases = Vec::new();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "yaml")) {
+        let all: Vec<Json> = from_yaml(&fs::read_to_string(file).unwrap()).unwrap();
+        cases.extend(all.iter().map(case));
+    }
+    cases
+}
+
+fn case(case: &Json) -> Case {
+    let mut root = json!({ "type": "object", "properties": { "spec": fields(), "status": {
+        "type": "object", "properties": { "replicas": { "type": "integer" }, "selector": { "type": "string" } },
+    } } });
+    if case["spec"].is_object() {
+        root["properties"]["spec"] = case["spec"].clone();
+    }
+    if case["root"].is_object() {
+        root = case["root"].clone();
+    }
+    let rule = &case["rule"];
+    if !rule.is_null() {
+        let rule = if rule.is_string() { json!({ "rule": rule }) } else { rule.clone() };
+        root["properties"]["spec"]["x-kubernetes-validations"] = json!([rule]);
+    }
+    let mut crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "webs.example.com" },
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": { "plural": "webs", "kind": "Web" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": root } }],
+        },
+    });
+    merge(&mut crd["spec"]["versions"][0], &case["version"]);
+    merge(&mut crd, &case["definition"]);
+    let name = case["case"].as_str().unwrap().to_owned();
+    Case { name, crd }
+}
+
+/// An object with a field of each type, for rules and paths.
+fn fields() -> Json {
+    json!({
+        "type": "object",
+        "properties": {
+            "a": { "type": "string" },
+            "name": { "type": "string", "maxLength": 63 },
+            "replicas": { "type": "integer" },
+            "max": { "type": "integer" },
+            "ratio": { "type": "number" },
+            "enabled": { "type": "boolean" },
+            "on": { "type": "boolean" },
+            "since": { "type": "string", "format": "date-time" },
+            "wait": { "type": "string", "format": "duration" },
+            "either": { "x-kubernetes-int-or-string": true },
+            "hosts": { "type": "array", "maxItems": 10, "items": { "type": "string", "maxLength": 63 } },
+            "list": { "type": "array", "maxItems": 10, "items": { "type": "string", "maxLength": 63 } },
+            "labels": { "type": "object", "maxProperties": 10, "additionalProperties": { "type": "string", "maxLength": 63 } },
+            "ports": { "type": "array", "maxItems": 10, "items": {
+                "type": "object",
+                "properties": { "name": { "type": "string", "maxLength": 63 }, "number": { "type": "integer" } },
+            } },
+            "port": { "type": "object", "properties": { "number": { "type": "integer" } } },
+            "in": { "type": "string", "maxLength": 63 },
+            "my-name": { "type": "string", "maxLength": 63 },
+            "anything": { "x-kubernetes-preserve-unknown-fields": true },
+        },
+    })
+}
+
+/// RFC 7386, as far as it is needed.
+fn merge(into: &mut Json, patch: &Json) {
+    for (key, value) in patch.as_object().into_iter().flatten() {
+        match &mut into[key] {
+            known if known.is_object() && value.is_object() => merge(known, value),
+            known => *known = value.clone(),
+        }
+    }
+}
+
+/// What a server says to a definition: nothing, or why it refuses it.
+pub(crate) async fn ask(client: &Client, crd: &Json) -> Option<String> {
+    let uri = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
+    let body = serde_json::to_vec(crd).unwrap();
+    let request = http::Request::post(uri).header("content-type", "application/json").body(body).unwrap();
+    match client.request::<Json>(request).await {
+        Ok(_) => None,
+        Err(Error::Api(status)) => Some(status.message.clone()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn recorded() -> BTreeMap<String, Option<String>> {
+    serde_json::from_str(&fs::read_to_string(folder().join("recorded.json")).unwrap_or_else(|_| "{}".into())).unwrap()
+}
+
+#[test]
+fn the_offline_check_gives_the_verdict_of_the_real_server() {
+    let (cases, recorded) = (cases(), recorded());
+    assert!(cases.len() >= CASES_MIN, "{}", cases.len());
+    assert_eq!(cases.len(), recorded.len(), "each case has one name, and its verdict is recorded");
+    let mut differences = Vec::new();
+    for case in &cases {
+        let found = check(&case.crd);
+        let wanted = &recorded[&case.name];
+        if found.refused.is_empty() != wanted.is_none() {
+            let ours: Vec<_> = found.refused.iter().map(ToString::to_string).collect();
+            let wanted = wanted.as_deref().unwrap_or("nothing");
+            differences.push(format!("{}: we say {ours:?}, the server {wanted}", case.name));
+        }
+    }
+    assert!(differences.is_empty(), "{} of {}:\n{}", differences.len(), cases.len(), differences.join("\n"));
+}
+
+#[test]
+fn what_is_refused_is_told_with_its_place_and_what_to_do() {
+    for case in cases() {
+        for problem in check(&case.crd).refused {
+            assert!(!problem.place.is_empty() && !problem.what.is_empty(), "{}: {problem}", case.name);
+        }
+    }
+}
+
+/// Cases in which the embedded server is known to differ. One that is mended leaves the list.
+fn known_differences() -> Vec<String> {
+    let text = fs::read_to_string(folder().join("embedded.txt")).unwrap();
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(ToOwned::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_embedded_server_differs_from_the_real_one_where_that_is_known() {
+    let client = Client::new(ApiServer::new().service(), "default");
+    let recorded = recorded();
+    let mut different = Vec::new();
+    for case in cases() {
+        if ask(&client, &case.crd).await.is_some() != recorded[&case.name].is_some() {
+            different.push(case.name);
+        }
+    }
+    assert_eq!(different, known_differences(), "schemas/embedded.txt lists what differs");
+}
+
+#[tokio::test]
+async fn the_recorded_verdicts_are_those_of_the_real_server() {
+    if std::env::var_os("KUBECONFIG").is_none() {
+        return;
+    }
+    let client = Client::try_default().await.unwrap();
+    let mut answers = BTreeMap::new();
+    for case in cases() {
+        answers.insert(case.name, ask(&client, &case.crd).await);
+    }
+    if std::env::var_os("RECORD").is_some() {
+        fs::write(folder().join("recorded.json"), serde_json::to_string_pretty(&answers).unwrap() + "\n").unwrap();
+        return;
+    }
+    // Of several reasons the server names the first that it comes by, in no order.
+    let verdicts = |all: BTreeMap<String, Option<String>>| -> BTreeMap<String, bool> {
+        all.into_iter().map(|(name, answer)| (name, answer.is_some())).collect()
+    };
+    assert_eq!(verdicts(answers), verdicts(recorded()));
+}

@@ -1,0 +1,10 @@
+//! Documents have a URL.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(docs(link = "https://example.com"))]
+    pub name: String,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Something is allowed.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(allowed())]
+    pub name: String,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Nor is anything in a list.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(items(min_length = 5, max_length = 1))]
+    pub hosts: Vec<String>,
+}
+
+fn main() {}

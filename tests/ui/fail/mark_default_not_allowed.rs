@@ -1,0 +1,10 @@
+//! A default is an allowed value.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(allowed("a", "b"), default = "c")]
+    pub name: String,
+}
+
+fn main() {}

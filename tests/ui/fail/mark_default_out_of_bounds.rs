@@ -1,0 +1,10 @@
+//! A default is a value of its field.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(minimum = 5, default = 1)]
+    pub count: i32,
+}
+
+fn main() {}

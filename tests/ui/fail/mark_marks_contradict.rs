@@ -1,0 +1,10 @@
+//! What has no schema has no type.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(schemaless, type_ = "string")]
+    pub name: String,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A mark that is almost one.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(min_lenght = 1)]
+    pub name: String,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Types are those of JSON schema.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(type_ = "text")]
+    pub name: String,
+}
+
+fn main() {}

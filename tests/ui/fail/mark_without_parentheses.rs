@@ -1,0 +1,10 @@
+//! Values stand in parentheses.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(allowed = "a")]
+    pub name: String,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A rule says something.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(rule(""))]
+    pub name: String,
+}
+
+fn main() {}

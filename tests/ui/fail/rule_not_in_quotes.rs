@@ -1,0 +1,10 @@
+//! CEL is not Rust.
+use kctl::prelude::*;
+
+#[schema]
+pub struct Part {
+    #[kctl(rule(self != ""))]
+    pub name: String,
+}
+
+fn main() {}
