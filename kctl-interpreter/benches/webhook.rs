@@ -3,6 +3,8 @@
 //!
 //! Client and server share the machine, so that the figures are those of both.
 
+#![expect(clippy::print_stdout, reason = "figures are what it is for")]
+
 use std::{
     sync::{
         Arc,

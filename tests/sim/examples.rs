@@ -15,7 +15,7 @@ use kctl::{
 };
 
 #[path = "../../examples/quickstart/src/main.rs"]
-#[expect(dead_code, unreachable_pub, reason = "a program, of which only the app is used")]
+#[expect(dead_code, unreachable_pub, clippy::default_trait_access, reason = "a program, of which only the app is used")]
 mod quickstart;
 
 /// Patches an object of the default namespace.

@@ -24,7 +24,7 @@ use kube::{
 };
 use kube_controller::{Log, World, seconds};
 use kube_runtime::{
-    Controller, WatchStreamExt,
+    Controller, PredicateConfig, WatchStreamExt,
     controller::{Action, Config, applier},
     predicates,
     reflector::{self, ObjectRef},
@@ -51,6 +51,7 @@ fn store_of(names: &[&str]) -> (reflector::Store<ConfigMap>, reflector::store::W
     (store, writer)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "kube's scheduler takes streams of results")]
 fn reference(name: &str) -> Result<ObjectRef<ConfigMap>, std::convert::Infallible> {
     Ok(ObjectRef::new(name).within("default"))
 }
@@ -69,7 +70,12 @@ async fn a_child_that_is_deleted_in_a_gap_wakes_nobody() {
     let touched = watcher(pods, watcher::Config::default()).touched_objects().default_backoff();
     tokio::spawn(touched.for_each({
         let log = log.clone();
-        move |item| std::future::ready(item.map_or((), |pod| log.add(pod.name_any())))
+        move |item| {
+            if let Ok(pod) = item {
+                log.add(pod.name_any());
+            }
+            std::future::ready(())
+        }
     }));
     seconds(5).await;
     assert_eq!(log.take(), ["a", "b"]);
@@ -111,11 +117,14 @@ async fn c_delete_does_not_pass_a_predicate_whose_value_stays() {
     let configs = Api::<ConfigMap>::default_namespaced(world.own_client());
     let touched = watcher(configs, watcher::Config::default())
         .touched_objects()
-        .predicate_filter(predicates::labels, Default::default());
+        .predicate_filter(predicates::labels, PredicateConfig::default());
     let log = Log::default();
     tokio::spawn(touched.for_each({
         let log = log.clone();
-        move |item| std::future::ready(log.add(item.map_or_else(|error| error.to_string(), |config| config.name_any())))
+        move |item| {
+            log.add(item.map_or_else(|error| error.to_string(), |config| config.name_any()));
+            std::future::ready(())
+        }
     }));
     seconds(5).await;
     assert_eq!(log.take(), ["a"]);
@@ -148,7 +157,10 @@ async fn e_shared_cache_tells_no_subscriber_of_a_delete() {
     let log = Log::default();
     tokio::spawn(subscriber.for_each({
         let log = log.clone();
-        move |config| std::future::ready(log.add(config.name_any()))
+        move |config| {
+            log.add(config.name_any());
+            std::future::ready(())
+        }
     }));
     let events = stream::iter([
         Ok::<_, watcher::Error>(watcher::Event::Apply(config("a"))),

@@ -83,13 +83,6 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         }
     }
     options_fit_the_role(&relation, &given, errors);
-    if name == "watches" && !given.iter().any(|option| option == "map") {
-        let help = format!(
-            "write `watches = {}(map = f)` with a function that says which primaries an object concerns",
-            kind.to_token_stream()
-        );
-        errors.push(kind, 14, "a watched kind needs a mapper: nothing else says whom a change concerns", &help);
-    }
     let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
     let flag = match relation.role.to_string().as_str() {
         "live" => Some("live".to_owned()),
@@ -157,9 +150,16 @@ fn verb(word: &Ident, verbs: &mut Vec<Ident>, errors: &mut Errors) {
     errors.push(word, 15, &format!("`{text}` is not a verb"), &help);
 }
 
-/// A kind that triggers nothing needs no mapper and no predicate; one that is not cached has nothing to select or index.
+/// A kind that is watched needs a mapper, one that triggers nothing needs none and no predicate; one that is not cached has
+/// nothing to select or index.
 fn options_fit_the_role(relation: &Relation, given: &[Ident], errors: &mut Errors) {
     let (role, kind) = (relation.role.to_string(), relation.kind.to_token_stream());
+    if role == "watches" && !given.iter().any(|option| option == "map") {
+        let what = "a watched kind needs a mapper: nothing else says whom a change concerns";
+        let help =
+            format!("write `watches = {kind}(map = f)` with a function that says which primaries an object concerns");
+        errors.push(&relation.kind, 14, what, &help);
+    }
     for option in given {
         let text = option.to_string();
         let triggers = text == "map" || text == "when";

@@ -1,5 +1,13 @@
 //! Controllers with one real-world bug each, and their corrected twins.
 
+#![expect(
+    clippy::clone_on_copy,
+    clippy::trivially_copy_pass_by_ref,
+    clippy::unused_self,
+    reason = "systems outside of the cluster are used as clients of them are, although they are thread-locals"
+)]
+#![expect(clippy::print_stdout, reason = "what was found is worth reading: `cargo test … -- --nocapture`")]
+
 mod after_lease;
 mod case;
 mod deletion_ignored;

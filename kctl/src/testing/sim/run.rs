@@ -138,12 +138,11 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     world.shared.log("user", "applies the objects");
     app::apply(&world.client, &world.objects).await.map_err(failed("the objects"))?;
     for step in &scenario.steps {
-        match step.after {
-            Some(time) => sleep(time).await,
-            None => {
-                settle(world).await?;
-                check_settled(world)?;
-            }
+        if let Some(time) = step.after {
+            sleep(time).await;
+        } else {
+            settle(world).await?;
+            check_settled(world)?;
         }
         world.shared.log("user", &step.name);
         (step.action)(world.client.clone()).await.map_err(failed(&step.name))?;
