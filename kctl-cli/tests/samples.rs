@@ -45,6 +45,10 @@ fn interpret(case: &Value, files: &Files) -> Output {
             _ => {}
         }
     }
+    // Without the option there are no items; that there is no list at all is said by a file.
+    if operation == "AggregateStatus" && inputs.get("statusItems").is_none() {
+        arguments.extend(["--status-items".into(), files.write("statusItems", &Value::Null)]);
+    }
     if let Some(replicas) = inputs["replicas"].as_i64() {
         arguments.extend(["--replicas".into(), replicas.to_string()]);
     }

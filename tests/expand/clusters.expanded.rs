@@ -54,6 +54,9 @@ const _: () = {
         }
     }
     pub struct __Grant;
+    impl __p::WritesStatus for configs {
+        const SEAL: __p::Seal = __p::Seal;
+    }
     impl __p::Caches<__Primary> for configs {
         const SEAL: __p::Seal = __p::Seal;
     }
