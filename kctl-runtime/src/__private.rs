@@ -28,6 +28,9 @@ pub use crate::{
 #[derive(Debug)]
 pub struct Seal;
 
+/// A controller whose declaration has no mistake. One that has is given every permission, so that a mistake is one error.
+pub trait Whole: Controller {}
+
 /// No kind. Without an implementation of `Declares`, rustc says that `cx.owned` does not exist for this controller; with one,
 /// it takes that one's kind for granted; with two, it says which kind is not declared.
 pub struct NoKind;

@@ -53,6 +53,7 @@ const _: () = {
             Self {}
         }
     }
+    impl __p::Whole for configs {}
     pub struct __Grant;
     impl __p::WritesStatus for configs {
         const SEAL: __p::Seal = __p::Seal;

@@ -27,6 +27,7 @@ const _: () = {
         fn is_reconcile<C: __p::Reconcile>() {}
         is_reconcile::<Configs>();
     };
+    impl __p::Whole for Configs {}
     pub struct __Grant;
     impl __p::WritesStatus for Configs {
         const SEAL: __p::Seal = __p::Seal;

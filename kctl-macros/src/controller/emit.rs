@@ -171,6 +171,7 @@ fn primary_grant(model: &Model) -> TokenStream {
     let status =
         (!model.read_only).then(|| quote!(impl __p::WritesStatus for #name { const SEAL: __p::Seal = __p::Seal; }));
     quote! {
+        impl __p::Whole for #name {}
         pub struct __Grant;
         #status
         impl __p::Caches<#primary> for #name { const SEAL: __p::Seal = __p::Seal; }

@@ -4,7 +4,7 @@ use std::{marker::PhantomData, sync::Arc};
 
 use super::{Controller, Env, Live, Objects};
 use crate::{
-    __private::{NoKind, NorThis, Seal},
+    __private::{NoKind, NorThis, Seal, Whole},
     object::{Object, Stored},
     store::Store,
 };
@@ -12,7 +12,7 @@ use crate::{
 /// A cluster beside the one that the program is started against, as a type: with `on = Edge`, one kind can be declared on
 /// several clusters, and `cx.cluster(Edge)` reads and writes the one that is meant.
 ///
-/// ```
+/// ```text
 /// use kctl::prelude::*;
 ///
 /// /// The cluster at the edge.
@@ -77,12 +77,12 @@ pub trait WritesOn<M, K>: Controller {
 
 // With these, rustc says which kind is not declared on which cluster; without them, that `objects` does not exist.
 #[diagnostic::do_not_recommend]
-impl<C: Controller, M> WritesOn<M, NoKind> for C {
+impl<C: Whole, M> WritesOn<M, NoKind> for C {
     type Grant = NoKind;
     const SEAL: Seal = Seal;
 }
 #[diagnostic::do_not_recommend]
-impl<C: Controller, M> WritesOn<M, NorThis> for C {
+impl<C: Whole, M> WritesOn<M, NorThis> for C {
     type Grant = NorThis;
     const SEAL: Seal = Seal;
 }
