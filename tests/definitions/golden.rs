@@ -37,7 +37,8 @@ fn the_real_api_server_takes_all_manifests_of_all_examples() {
         return;
     }
     for folder in examples() {
-        let arguments = ["apply", "--server-side", "--dry-run=server", "--field-manager=golden", "-k"];
+        let arguments =
+            ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--field-manager=golden", "-k"];
         let output = Command::new("kubectl").args(arguments).arg(&folder).output().unwrap();
         assert!(output.status.success(), "{}: {}", folder.display(), String::from_utf8_lossy(&output.stderr));
     }
