@@ -45,8 +45,8 @@ fn interpret(case: &Value, files: &Files) -> Output {
             _ => {}
         }
     }
-    // Without the option there are no items; that there is no list at all is said by a file.
-    if operation == "AggregateStatus" && inputs.get("statusItems").is_none() {
+    // Without the option there are no items; that there is no list at all, which only scripts can tell, is said by a file.
+    if case.get("luaScript").is_some() && operation == "AggregateStatus" && inputs.get("statusItems").is_none() {
         arguments.extend(["--status-items".into(), files.write("statusItems", &Value::Null)]);
     }
     if let Some(replicas) = inputs["replicas"].as_i64() {
