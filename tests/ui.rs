@@ -11,6 +11,8 @@ mod built_in_status;
 mod clusters;
 #[path = "ui/pass/crate_path.rs"]
 mod crate_path;
+#[path = "ui/pass/error_of_ones_own.rs"]
+mod error_of_ones_own;
 #[path = "ui/pass/helpers.rs"]
 mod helpers;
 #[path = "ui/pass/inside_a_function.rs"]
@@ -19,12 +21,16 @@ mod inside_a_function;
 mod interpreters;
 #[path = "ui/pass/options.rs"]
 mod options;
+#[path = "ui/pass/parts.rs"]
+mod parts;
 #[path = "ui/pass/predicates.rs"]
 mod predicates;
 #[path = "ui/pass/structure.rs"]
 mod structure;
 #[path = "ui/pass/verbs.rs"]
 mod verbs;
+#[path = "ui/pass/webhooks.rs"]
+mod webhooks;
 
 #[test]
 fn misuse_teaches() {
@@ -37,9 +43,11 @@ fn right_use_compiles() {
         (built_in_status::app(), vec!["deployment"]),
         (clusters::app(), vec!["configmap", "edge"]),
         (crate_path::app(), vec!["configmap", "secret"]),
+        (error_of_ones_own::app(), vec!["configmap"]),
         (helpers::app(), vec!["configmap", "adder"]),
         (inside_a_function::app(), vec!["note", "cluster-scoped"]),
         (options::app(), vec!["configs"]),
+        (parts::app(), vec!["configmap"]),
         (predicates::app(), vec!["deployment"]),
         (structure::app(), vec!["greeting"]),
         (verbs::app(), vec!["deployment"]),
@@ -70,6 +78,24 @@ fn interpreters_of_every_operation_compile_and_are_registered() {
     assert_eq!(interpreters::app().interpreters().len(), 8);
 }
 
+#[test]
+fn webhooks_of_every_form_compile_and_have_the_paths_of_kubebuilder() {
+    let app = webhooks::app();
+    let paths: Vec<_> = app.admissions().iter().map(kctl::admission::Rule::path).collect();
+    assert_eq!(
+        paths,
+        [
+            "/mutate-example-com-v1-ship",
+            "/validate-example-com-v1-ship",
+            "/validate-example-com-v1-ship-status",
+            "/validate--v1-pod-exec-attach",
+        ]
+    );
+    let conversions: Vec<_> =
+        app.conversions().iter().map(|rule| format!("{} {}", rule.from().version, rule.to().version)).collect();
+    assert_eq!(conversions, ["v1alpha1 v1", "v1 v1alpha1"]);
+}
+
 /// The files below a folder of this crate with this ending.
 fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -81,10 +107,22 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
 }
 
 /// Misuse that takes more than one error to say, with the reason.
-const SEVERAL: [(&str, usize); 5] = [
+const SEVERAL: [(&str, usize); 12] = [
+    // Three controllers.
+    ("converged_of_wrong_type", 3),
+    ("view_several_mistakes", 4),
+    // Two fields.
+    ("view_field_not_optional", 2),
     ("mark_several_mistakes", 2),
+    // Two parts that nobody marked.
+    ("status_without_schema", 2),
+    // A group and a version.
+    ("resource_names_of_another_form", 2),
+    // The state, and the future that borrows it.
+    ("state_not_shared", 2),
     ("several_mistakes", 3),
     ("interpreter_several_mistakes", 3),
+    ("admission_several_mistakes", 4),
     // rustc reports a bound of an `async fn` at its argument, at its call and at its `.await`.
     ("helper_needs_more", 3),
     // The methods of the trait are checked as well as its `impl`.
@@ -114,11 +152,18 @@ fn every_code_has_its_section() {
     let sections: BTreeSet<_> = guide.lines().filter_map(|line| line.strip_prefix("## ")).flat_map(codes).collect();
     let mut sources = files("../kctl-macros/src/controller", ".rs");
     sources.extend(files("../kctl-macros/src/interpreter", ".rs"));
+    sources.extend(files("../kctl-macros/src/admission", ".rs"));
+    sources.extend(files("../kctl-macros/src/conversion", ".rs"));
+    sources.extend(files("../kctl-webhook/src/admission", ".rs"));
+    sources.extend(files("../kctl-webhook/src/conversion", ".rs"));
+    sources.extend(files("../kctl/src", "admission.rs"));
     sources.extend(files("../kctl-macros/src/resource", ".rs"));
+    sources.extend(files("../kctl-macros/src/view", ".rs"));
     sources.extend(files("../kctl-interpreter/src/function", ".rs"));
     sources.extend(files("../kctl-macros/src", ".rs"));
     sources.extend(files("../kctl-runtime/src/reconcile", ".rs"));
     sources.extend(files("../kctl-runtime/src", ".rs"));
+    sources.extend(files("../kctl-runtime/src/object", ".rs"));
     let mut emitted: BTreeSet<String> = BTreeSet::new();
     for (_, text) in &sources {
         emitted.extend(codes(text).map(str::to_owned));
@@ -129,9 +174,10 @@ fn every_code_has_its_section() {
     assert_eq!(emitted, sections, "each code that is emitted has a section in guide/errors.md, and no other has one");
 }
 
-/// The codes of `errors.push(span, code, …)`.
+/// The codes of `errors.push(span, code, …)`, and of what pushes for several attributes.
 fn pushed(text: &str) -> impl Iterator<Item = u16> {
-    text.split("errors.push(").skip(1).filter_map(|call| {
+    let calls = ["errors.push(", "known_and_once(", "is_free("].map(|call| text.split(call).skip(1));
+    calls.into_iter().flatten().filter_map(|call| {
         let arguments = call.split(',').skip(1).map(str::trim);
         arguments.take(3).find_map(|argument| argument.parse().ok())
     })

@@ -1,10 +1,11 @@
-"""Writes resources.json, types.json and columns.json from a running kube-apiserver without extensions, and proto.json from the Go
-modules of the same version, which `go mod download` has put into the module cache.
+"""Writes resources.json, types.json, descriptions.json, parameters.json, columns.json, access.json and standard.json from a running
+kube-apiserver without extensions, and proto.json from the Go modules of the same version, which `go mod download` has put into the module cache.
 
     KUBECONFIG=$(../../shared/envtest/up target/envtest) python3 kctl-apiserver/data/generate.py
     python3 kctl-apiserver/data/generate.py proto  # proto.json alone: needs no server
 
-What is kept of the types is what the API server itself acts on: fields, list types, merge keys, required fields.
+What is kept of the types is what the API server itself acts on: fields, list types, merge keys, required fields. What they
+say of themselves is only for the OpenAPI documents, hence in files of its own that are read when a document is asked for.
 What is kept of the messages is how a field is written to JSON:
 
     list, map   left out when it is empty; a map has texts as keys
@@ -16,6 +17,7 @@ What is kept of the messages is how a field is written to JSON:
 A message with `items` is a list in JSON.
 """
 
+import collections
 import json
 import os
 import pathlib
@@ -48,6 +50,8 @@ def without_descriptions(node):
     return node
 
 
+# Texts that at least so many fields have are written once.
+SHARED_FROM = 4
 # The modules with the types, as they are named in the module cache.
 VERSION = "v0.36.3"
 MODULES = ["api", "apimachinery", "apiextensions-apiserver", "kube-aggregator"]
@@ -154,7 +158,10 @@ def write_types():
             groups.append({"groupVersion": version["groupVersion"], "resources": get("/apis/" + version["groupVersion"])["resources"]})
     write("resources.json", groups)
 
-    definitions = without_descriptions(get("/openapi/v2")["definitions"])
+    document = get("/openapi/v2")
+    write("descriptions.json", descriptions(document["definitions"]))
+    write("parameters.json", parameters(document))
+    definitions = without_descriptions(document["definitions"])
     # Only version 3 knows the defaults: `{}` is a part that is always there, others complete the keys of lists.
     for path in get("/openapi/v3")["paths"].values():
         for name, schema in get(path["serverRelativeURL"]).get("components", {}).get("schemas", {}).items():
@@ -165,6 +172,90 @@ def write_types():
     text = json.dumps([{"name": name, "type": definitions[name]} for name in sorted(definitions)])
     write("types.json", json.loads(text.replace('"#/definitions/', '"')))
     write("columns.json", tables(groups))
+    write("access.json", access())
+    write("standard.json", standard())
+
+
+def descriptions(definitions):
+    """The texts that many types share, then by type its own and those of its fields: a text, or the place of a shared one."""
+    texts = collections.Counter()
+    for definition in definitions.values():
+        texts.update(field.get("description") for field in definition.get("properties", {}).values())
+    shared = [text for text, uses in texts.most_common() if text and uses >= SHARED_FROM]
+    place = {text: number for number, text in enumerate(shared)}
+    yield {"shared": shared}
+    for name in sorted(definitions):
+        definition = definitions[name]
+        of_fields = {field: property.get("description") for field, property in definition.get("properties", {}).items()}
+        fields = {field: place.get(text, text) for field, text in of_fields.items() if text}
+        entry = {"name": name} | ({"type": definition["description"]} if "description" in definition else {})
+        yield entry | ({"fields": fields} if fields else {})
+
+
+def parameters(document):
+    """What requests can say, each with what it is for when others have the same name: a subresource, or a method."""
+    found = {}
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            both = [] if method == "parameters" else operation.get("parameters", []) + item.get("parameters", [])
+            special = both and (operation.get("x-kubernetes-action") == "connect" or path.endswith("/log"))
+            for parameter in both:
+                shared = parameter.get("$ref", "").removeprefix("#/parameters/")
+                parameter = document["parameters"].get(shared, parameter)
+                name = parameter["name"]
+                if name == "name" or (name == "body" and not shared):
+                    continue
+                entry = {"parameter": parameter} | ({"shared": shared} if shared else {})
+                of = None
+                if special and name not in ["namespace", "pretty"] and parameter["in"] == "query":
+                    of = path.removeprefix("/api/v1/").removeprefix("namespaces/{namespace}/").replace("{name}/", "")
+                    of = of.removesuffix("/{path}")
+                elif name == "body" or (name == "fieldManager" and method == "patch"):
+                    of = method
+                found[(name, of or "", shared)] = entry | ({"of": of} if of else {})
+    for _, entry in sorted(found.items()):
+        yield entry
+
+
+def access():
+    """The roles and bindings that a new cluster has, without what each of them has: bookkeeping, one label, one annotation."""
+    root = "/apis/rbac.authorization.k8s.io/v1/"
+    for resource in ["clusterroles", "clusterrolebindings", "roles", "rolebindings"]:
+        for found in get(root + resource)["items"]:
+            meta = found["metadata"]
+            labels = meta.get("labels", {})
+            if labels.pop("kubernetes.io/bootstrapping", None) != "rbac-defaults":
+                continue
+            entry = {"resource": resource, "name": meta["name"]}
+            entry |= {key: meta[key] for key in ["namespace"] if key in meta}
+            entry |= {"labels": labels} if labels else {}
+            keep = ["aggregationRule", "roleRef", "subjects"] + ([] if "aggregationRule" in found else ["rules"])
+            entry |= {key: found[key] for key in keep if key in found}
+            yield entry
+
+
+def standard():
+    """Other objects that a new cluster has, without uids and times: with a port of the API server's own, which is its default."""
+    everywhere = {
+        "scheduling.k8s.io": ["priorityclasses"],
+        "flowcontrol.apiserver.k8s.io": ["flowschemas", "prioritylevelconfigurations"],
+        "networking.k8s.io": ["servicecidrs"],
+    }
+    paths = [(group, name, f"/apis/{group}/v1/{name}") for group, names in everywhere.items() for name in names]
+    for group, resource, path in paths + [("", "services", "/api/v1/namespaces/default/services")]:
+        answer = get(path)
+        for found in answer["items"]:
+            meta = found["metadata"]
+            for field in ["uid", "resourceVersion", "creationTimestamp"]:
+                del meta[field]
+            for entry in meta.get("managedFields", []):
+                del entry["time"]
+            for condition in found.get("status", {}).get("conditions", []):
+                del condition["lastTransitionTime"]
+            for port in found["spec"].get("ports", []) if "spec" in found else []:
+                port["targetPort"] = 6443
+            found |= {"apiVersion": answer["apiVersion"], "kind": answer["kind"].removesuffix("List")}
+            yield {"group": group, "resource": resource, "object": found}
 
 
 def tables(groups):

@@ -1,12 +1,15 @@
 //! From the body of a request to an object of its kind: wrong types are refused, unknown fields are dropped and named.
 
 mod duplicates;
+mod path;
+mod unrepeated;
 
 use serde_json::{Map, Value};
 
-pub(crate) use self::duplicates::duplicates;
+use self::path::Path;
+pub(crate) use self::{duplicates::duplicates, unrepeated::unrepeated};
 use crate::{
-    patch::go_text::json_type,
+    go::json_type,
     proto::{self, ProtoError},
     schema::Schema,
 };
@@ -99,13 +102,18 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Makes an object fit the type of its built-in kind: nulls are nothing, fields that the type does not have are
-/// dropped. Returns the paths of those, in order.
+/// dropped. Returns the paths of those, in order. What is as in the stored object has been made to fit before.
 ///
 /// # Errors
 /// The first value of a wrong type, in Go's words.
-pub(crate) fn typed(schema: Schema<'_>, kind: &str, object: &mut Value) -> Result<Vec<String>, String> {
-    let mut decoder = Decoder { unknown: Vec::new(), path: Vec::new() };
-    decoder.fields(schema, kind, object)?;
+pub(crate) fn typed(
+    schema: Schema<'_>,
+    kind: &str,
+    object: &mut Value,
+    stored: Option<&Value>,
+) -> Result<Vec<String>, String> {
+    let mut decoder = Decoder { unknown: Vec::new() };
+    decoder.fields(schema, kind, object, stored, &Path::Root)?;
     Ok(decoder.unknown)
 }
 
@@ -121,58 +129,68 @@ pub(crate) fn typed_metadata(metadata: &mut Value) -> Result<(), String> {
         return Err(format!("json: cannot unmarshal {found} into Go value of type v1.{META}"));
     }
     // What the type does not have is dropped and named by `crd::prune`.
-    let mut decoder = Decoder { unknown: Vec::new(), path: Vec::new() };
-    decoder.fields(schema, META, &mut metadata.clone())
+    let mut decoder = Decoder { unknown: Vec::new() };
+    decoder.fields(schema, META, &mut metadata.clone(), None, &Path::Root)
 }
 
 struct Decoder {
     unknown: Vec<String>,
-    /// Names of fields, and indexes in brackets.
-    path: Vec<String>,
 }
 
 impl Decoder {
-    fn path(&self) -> String {
-        let mut path = String::new();
-        for part in &self.path {
-            if !path.is_empty() && !part.starts_with('[') {
-                path.push('.');
-            }
-            path += part;
-        }
-        path
-    }
-
-    fn fields(&mut self, schema: Schema<'_>, owner: &str, value: &mut Value) -> Result<(), String> {
+    fn fields(
+        &mut self,
+        schema: Schema<'_>,
+        owner: &str,
+        value: &mut Value,
+        stored: Option<&Value>,
+        path: &Path<'_>,
+    ) -> Result<(), String> {
         let Value::Object(map) = value else { return Ok(()) };
-        map.retain(|_, value| !value.is_null());
         let mut gone = Vec::new();
+        let mut has_null = false;
         for (name, value) in map.iter_mut() {
-            self.path.push(name.clone());
-            match schema.property(name) {
-                Some(field) => self.value(field, owner, value)?,
-                None => gone.push(name.clone()),
+            if value.is_null() {
+                has_null = true;
+                continue;
             }
-            if gone.last().is_some_and(|last| last == name) {
-                self.unknown.push(self.path());
+            let stored = stored.and_then(|stored| stored.get(name));
+            if stored == Some(value) {
+                continue;
             }
-            self.path.pop();
+            let path = Path::Field(path, name);
+            if let Some(field) = schema.property(name) {
+                self.value(field, owner, value, stored, &path)?;
+            } else {
+                self.unknown.push(path.to_string());
+                gone.push(name.clone());
+            }
+        }
+        if has_null {
+            map.retain(|_, value| !value.is_null());
         }
         remove(map, &gone);
         Ok(())
     }
 
-    fn value(&mut self, schema: Schema<'_>, owner: &str, value: &mut Value) -> Result<(), String> {
+    fn value(
+        &mut self,
+        schema: Schema<'_>,
+        owner: &str,
+        value: &mut Value,
+        stored: Option<&Value>,
+        path: &Path<'_>,
+    ) -> Result<(), String> {
         if let Some(why) = wrong_text(schema, value) {
             return Err(why);
         }
         if let Some(expected) = wrong_type(schema, value) {
-            return Err(self.cannot_unmarshal(value, owner, &expected));
+            return Err(cannot_unmarshal(value, owner, &expected, path));
         }
         match value {
             Value::Object(map) => {
-                if schema.properties().next().is_some() {
-                    return self.fields(schema, schema.reference().unwrap_or(owner), value);
+                if schema.has_properties() {
+                    return self.fields(schema, schema.reference().unwrap_or(owner), value, stored, path);
                 }
                 let Some(values) = schema.additional_properties() else { return Ok(()) };
                 for (key, value) in map.iter_mut() {
@@ -180,9 +198,7 @@ impl Decoder {
                     if value.is_null() && values.type_name() == Some("string") {
                         *value = Value::String(String::new());
                     }
-                    self.path.push(key.clone());
-                    let decoded = self.value(values, owner, value);
-                    self.path.pop();
+                    let decoded = self.value(values, owner, value, None, &Path::Field(path, key));
                     decoded.map_err(|error| error.replace(&format!(".{key} of type"), " of type"))?;
                 }
                 Ok(())
@@ -190,34 +206,33 @@ impl Decoder {
             Value::Array(items) => {
                 let Some(of_items) = schema.items() else { return Ok(()) };
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.path.push(format!("[{index}]"));
-                    self.value(of_items, owner, item)?;
-                    self.path.pop();
+                    let stored = stored.and_then(|stored| stored.get(index));
+                    if stored != Some(item) {
+                        self.value(of_items, owner, item, stored, &Path::Item(path, index))?;
+                    }
                 }
                 Ok(())
             }
             _ => Ok(()),
         }
     }
+}
 
-    fn cannot_unmarshal(&self, value: &Value, owner: &str, expected: &str) -> String {
-        let found = match value {
-            Value::Bool(_) => "bool".into(),
-            Value::Number(number) if expected.starts_with("int") => format!("number {number}"),
-            Value::Number(_) => "number".into(),
-            Value::String(text) if expected == "Time" => {
-                return format!(
-                    r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#
-                );
-            }
-            Value::String(_) => "string".into(),
-            Value::Array(_) => "array".into(),
-            _ => "object".to_owned(),
-        };
-        // Go names the fields on the way, not the places in lists.
-        let fields: Vec<&str> = self.path.iter().map(String::as_str).filter(|part| !part.starts_with('[')).collect();
-        format!("json: cannot unmarshal {found} into Go struct field {owner}.{} of type {expected}", fields.join("."))
-    }
+fn cannot_unmarshal(value: &Value, owner: &str, expected: &str, path: &Path<'_>) -> String {
+    let found = match value {
+        Value::Bool(_) => "bool".into(),
+        Value::Number(number) if expected.starts_with("int") => format!("number {number}"),
+        Value::Number(_) => "number".into(),
+        Value::String(text) if expected == "Time" => {
+            return format!(r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#);
+        }
+        Value::String(_) => "string".into(),
+        Value::Array(_) => "array".into(),
+        _ => "object".to_owned(),
+    };
+    // Go names the fields on the way, not the places in lists.
+    let fields = path.fields().join(".");
+    format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {expected}")
 }
 
 fn remove(map: &mut Map<String, Value>, names: &[String]) {
@@ -236,7 +251,7 @@ fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
         Value::Array(_) | Value::Object(_) | Value::Bool(_) if is("Quantity") => return Some(QUANTITY.into()),
         _ => return None,
     };
-    if schema.text("format") == Some("byte") {
+    if schema.format() == Some("byte") {
         return illegal_base64(text).map(|at| format!("illegal base64 data at input byte {at}"));
     }
     if is("MicroTime") {
@@ -270,7 +285,7 @@ fn illegal_base64(text: &str) -> Option<usize> {
 
 /// The Go type that was expected, when the value is of another one.
 fn wrong_type(schema: Schema<'_>, value: &Value) -> Option<String> {
-    let format = schema.text("format").unwrap_or_default();
+    let format = schema.format().unwrap_or_default();
     let fits = match (schema.type_name()?, value) {
         ("string", Value::String(text)) => format != "date-time" || text.parse::<jiff::Timestamp>().is_ok(),
         ("string", Value::Number(_)) => {
@@ -294,7 +309,7 @@ fn wrong_type(schema: Schema<'_>, value: &Value) -> Option<String> {
 
 fn go_type(schema: Schema<'_>) -> String {
     let named = |schema: Schema<'_>| schema.reference().map(|name| format!("v1.{name}"));
-    match (schema.type_name().unwrap_or_default(), schema.text("format").unwrap_or_default()) {
+    match (schema.type_name().unwrap_or_default(), schema.format().unwrap_or_default()) {
         ("string", "date-time") => "Time".into(),
         ("string", "int-or-string") => "int32".into(),
         ("integer", "") => "int64".into(),
@@ -314,7 +329,7 @@ mod tests {
     use super::*;
 
     fn check(api: &str, kind: &str, mut object: Value) -> Result<(Value, Vec<String>), String> {
-        let unknown = typed(Schema::built_in(api, kind).unwrap(), kind, &mut object)?;
+        let unknown = typed(Schema::built_in(api, kind).unwrap(), kind, &mut object, None)?;
         Ok((object, unknown))
     }
 

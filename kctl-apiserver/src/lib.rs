@@ -14,11 +14,16 @@
 mod admission;
 pub mod admit;
 pub mod apply;
+mod autoscaling;
+mod bootstrap;
+mod cause;
 mod clock;
 mod controllers;
 pub mod crd;
 mod decode;
+mod documents;
 pub mod faults;
+mod go;
 mod kinds;
 mod kubelet;
 mod openapi;
@@ -34,10 +39,13 @@ mod session;
 mod status;
 mod store;
 pub mod table;
+mod tokens;
 mod transport;
 mod verbs;
+mod ways;
 mod workloads;
 
+pub use cause::Cause;
 pub use kubelet::Kubelet;
 pub use request::User;
 #[cfg(feature = "serve")]

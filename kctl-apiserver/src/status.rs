@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+pub(crate) use crate::cause::Cause;
+
 /// What the API server refuses, and why. The texts are those of `k8s.io/apimachinery/pkg/api/errors`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
@@ -16,17 +18,6 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// `details` of the Status: null when there are none.
     pub(crate) details: Value,
-}
-
-/// One field that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
-    /// Such as `FieldValueInvalid`.
-    pub(crate) reason: &'static str,
-    /// What is wrong, without the field.
-    pub(crate) message: String,
-    /// The path of the field.
-    pub(crate) field: String,
 }
 
 /// A resource in texts: `pods`, `deployments.apps`.

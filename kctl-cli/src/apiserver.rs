@@ -8,7 +8,7 @@ use std::{
 
 use kctl_apiserver::{ApiServer, ServeOptions};
 
-use crate::{Failure, stopped};
+use crate::{Failure, faults, stopped};
 
 /// How to serve.
 #[derive(clap::Args)]
@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// Write a line of JSON for each request
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
+    /// Let requests and watches fail on purpose, as this list of rules says (guide/simulation.md)
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -42,12 +45,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         server.audit_to(file).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     if !options.bind.is_loopback() {
-        eprintln!("kctl: {} is not a loopback address: others can reach this server", options.bind);
+        say!("kctl: {} is not a loopback address: others can reach this server", options.bind);
     }
-    let listening = server
-        .listen(ServeOptions { address: options.bind, port: options.port })
-        .await
-        .map_err(|error| format!("port {} of {}: {error}", options.port, options.bind))?;
+    let faults = options.faults.as_deref().map(faults::read).transpose()?;
+    let mut listening = server.listen(ServeOptions { address: options.bind, port: options.port }).await?;
+    if let Some(faults) = &faults {
+        listening = listening.under(faults);
+    }
     if let Some(file) = &options.write_kubeconfig {
         listening.write_kubeconfig(file).map_err(|error| format!("{}: {error}", file.display()))?;
     }

@@ -21,13 +21,24 @@ pub(crate) struct Options {
     node: String,
 }
 
+/// There is no API server to ask.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no API server: {why}\nhelp: name its kubeconfig: `--kubeconfig FILE`; `kctl apiserver --write-kubeconfig FILE` writes one"
+)]
+struct NoKubeconfig {
+    /// Not a source: the help ends the text.
+    why: Box<kube::config::KubeconfigError>,
+}
+
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let kubeconfig = match &options.kubeconfig {
         Some(file) => Kubeconfig::read_from(file),
         None => Kubeconfig::read(),
     };
-    let config = Config::from_custom_kubeconfig(kubeconfig?, &KubeConfigOptions::default()).await?;
-    eprintln!("kctl: running the pods of {} on node {}", config.cluster_url, options.node);
+    let kubeconfig = kubeconfig.map_err(|why| NoKubeconfig { why: Box::new(why) })?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    say!("kctl: running the pods of {} on node {}", config.cluster_url, options.node);
     let kubelet = Kubelet::new(Client::try_from(config)?, &options.node);
     tokio::select! {
         () = kubelet.run() => {}

@@ -1,11 +1,20 @@
 //! The `kctl` tool.
 
+/// Says something to people. A reader that went away is not an error of the program.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _unread = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod apiserver;
+mod faults;
 mod interpret;
 mod kubelet;
 mod new;
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -35,8 +44,16 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_unset| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // kube's client says each failed request a second time, without its name.
+    let filter = filter.unwrap_or_else(|_unset| tracing_subscriber::EnvFilter::new("info,kube_client::client=off"));
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colored = std::io::stderr().is_terminal() && !no_color;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colored)
+        .log_internal_errors(false)
+        .init();
     let done = match cli.command {
         Command::Apiserver(options) => apiserver::run(options).await,
         Command::Kubelet(options) => kubelet::run(options).await,
@@ -46,16 +63,16 @@ async fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("kctl: {}", with_causes(error.as_ref()));
+            say!("kctl: {}", with_causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Returns the text of an error and of what caused it.
+/// Returns the text of an error and of what caused it; some errors end with the text of their cause already.
 fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    let causes = std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string);
+    causes.fold(error.to_string(), |text, cause| if text.ends_with(&cause) { text } else { format!("{text}: {cause}") })
 }
 
 /// Returns at Ctrl-C or SIGTERM.
@@ -72,4 +89,24 @@ async fn stopped() {
         }
     }
     let _unsupported = tokio::signal::ctrl_c().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Told {
+        text: &'static str,
+        source: std::io::Error,
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        for text in ["cannot read", "cannot read: gone"] {
+            let told = Told { text, source: std::io::Error::other("gone") };
+            assert_eq!(with_causes(&told), "cannot read: gone");
+        }
+    }
 }

@@ -25,6 +25,9 @@ const FILES: [(&str, &str); 9] = [
 /// Cargo takes longer names, but a label of Kubernetes does not, and the name becomes one.
 const NAME_LEN_MAX: usize = 63;
 
+/// Cargo refuses programs of these names.
+const BUILT: [&str; 4] = ["build", "deps", "examples", "incremental"];
+
 #[derive(Args)]
 pub(crate) struct Options {
     /// The name of the project and its folder, such as `web-site`: lower case letters, digits and dashes
@@ -47,6 +50,10 @@ enum NewFailure {
         "`{0}` is no name for a project: use lower case letters, digits and dashes, a letter first, such as `web-site`"
     )]
     Name(String),
+    #[error("`{0}` is a folder of Cargo's own among what it builds: choose another name, such as `{0}-site`")]
+    CargosName(String),
+    #[error("`{0}` is a name that the program uses itself: choose another kind, such as `--kind {0}Site`")]
+    TakenKind(String),
     #[error("`{0}` is no kind: use letters and digits, an upper case letter first, such as `WebSite`")]
     Kind(String),
     #[error("`{0}` is no API group: it is a domain name, such as `apps.example.com`")]
@@ -70,7 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     format(folder);
     let name = &options.name;
-    eprintln!("{name} is ready. Watch it work: cd {name} && cargo run -- dev -f sample.yaml --until-idle");
+    say!("{name} is ready. Watch it work: cd {name} && cargo run -- dev -f sample.yaml --until-idle");
     Ok(())
 }
 
@@ -98,6 +105,12 @@ fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure>
     if !kind.starts_with(|first: char| first.is_ascii_uppercase()) || !kind.bytes().all(|b| b.is_ascii_alphanumeric()) {
         return Err(NewFailure::Kind(kind));
     }
+    if BUILT.contains(&name.as_str()) {
+        return Err(NewFailure::CargosName(name.clone()));
+    }
+    if is_taken(&kind) {
+        return Err(NewFailure::TakenKind(kind));
+    }
     let is_label = |part: &str| !part.is_empty() && part.split('-').all(|part| !part.is_empty() && is_name(part));
     if !group.contains('.') || !group.split('.').all(is_label) {
         return Err(NewFailure::Group(group.clone()));
@@ -109,6 +122,14 @@ fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure>
         names.iter().fold(text.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
     };
     Ok(FILES.iter().map(|(file, text)| (*file, fill(text))).collect())
+}
+
+/// Whether a type of this name would stand in the way of one that the program uses, such as `App`.
+fn is_taken(kind: &str) -> bool {
+    let program = FILES.iter().find(|(file, _)| *file == "src/main.rs").map_or("", |(_, text)| text);
+    let code = program.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric()));
+    kind == "Self" || words.any(|word| word == kind)
 }
 
 fn capitalized(part: &str) -> String {
@@ -135,6 +156,8 @@ fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
 mod tests {
     use super::*;
 
+    const APP: &str = "App::new(\"web-site2\")\n        .version(env!(\"CARGO_PKG_VERSION\"))";
+
     fn options(name: &str) -> Options {
         Options { name: name.into(), group: "example.com".into(), kind: None, kctl: None }
     }
@@ -147,10 +170,21 @@ mod tests {
     fn kind_and_function_are_made_from_the_name() {
         let files = project(&options("web-site2")).unwrap();
         let main = &files.iter().find(|(file, _)| *file == "src/main.rs").unwrap().1;
-        for expected in ["kind = \"WebSite2\"", "async fn reconcile_website2(", "App::new(\"web-site2\")"] {
+        for expected in ["kind = \"WebSite2\"", "async fn reconcile_website2(", APP] {
             assert!(main.contains(expected), "{expected}");
         }
         assert!(files.iter().all(|(_, text)| !text.contains("{{")), "every place is filled");
+    }
+
+    #[test]
+    fn ci_checks_the_manifests_that_the_readme_generates() {
+        let files = project(&options("web")).unwrap();
+        let command = |file: &str| {
+            let text = &files.iter().find(|(name, _)| *name == file).unwrap().1;
+            let line = text.lines().find(|line| line.contains("generate-manifests")).unwrap();
+            line[line.find("cargo run").unwrap()..].to_owned()
+        };
+        assert_eq!(command(".github/workflows/ci.yml"), command("README.md") + " --check");
     }
 
     #[test]
@@ -159,6 +193,14 @@ mod tests {
             assert!(refused(&options(name)).contains("is no name for a project"), "{name}");
         }
         assert!(project(&options(&"a".repeat(63))).is_ok());
+        for name in ["build", "deps"] {
+            assert!(refused(&options(name)).contains("a folder of Cargo's own"), "{name}");
+        }
+        for name in ["app", "action", "config-map", "option", "patch", "some", "self"] {
+            let error = refused(&options(name));
+            assert!(error.contains("choose another kind, such as `--kind "), "{error}");
+            assert!(project(&Options { kind: Some("Web".into()), ..options(name) }).is_ok(), "{name}");
+        }
         let kind = |kind: &str| refused(&Options { kind: Some(kind.into()), ..options("a") });
         assert!(kind("web").contains("is no kind") && kind("Web-Site").contains("is no kind"));
         let group = |group: &str| refused(&Options { group: group.into(), ..options("a") });

@@ -6,7 +6,7 @@ Watch it work, without a cluster:
 
     cargo run -- dev -f sample.yaml --until-idle
 
-Run its tests:
+Run its tests: what it does, that its role is exactly what it needs, and that no crash and no lost answer changes the end:
 
     cargo test
 

@@ -12,4 +12,4 @@ jobs:
       # The release build carries no API server.
       - run: cargo check --no-default-features
       # The manifests in deploy/ are those of the code.
-      - run: test ! -d deploy || cargo run -- generate-manifests --image registry.example.com/{{name}}:1 --out deploy --check
+      - run: test ! -d deploy || cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy --check

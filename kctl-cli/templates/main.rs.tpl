@@ -34,7 +34,9 @@ async fn {{function}}(object: Arc<{{kind}}>, cx: Context<{{function}}>) -> Resul
 }
 
 fn app() -> App {
-    App::new("{{name}}").controller::<{{function}}>()
+    App::new("{{name}}")
+        .version(env!("CARGO_PKG_VERSION"))
+        .controller::<{{function}}>()
 }
 
 #[tokio::main]
@@ -49,7 +51,7 @@ mod tests {
             Api,
             api::{Patch, PatchParams, PostParams},
         },
-        testing::{TestServer, Trial},
+        testing::{Scenario, Snapshot, TestServer, Trial},
     };
 
     use super::*;
@@ -97,4 +99,21 @@ mod tests {
     }
 
     kctl::role_tests!(app, everything);
+
+    /// The same again and again, each time with other faults: the program is killed between two writes, an answer is lost, its
+    /// cache is old after a restart. In the end everything has to be as without faults. What fails is printed with the command
+    /// that repeats it; `KCTL_SEEDS=1000 cargo test` looks further.
+    #[kctl::test(seeds = 16)]
+    fn no_fault_changes_the_end(scenario: Scenario) -> Scenario {
+        scenario
+            .app(app)
+            .objects(include_str!("../sample.yaml"))
+            // What a user does once nothing is left to do. At the end the sample is deleted.
+            .step("no message", |client| async move { change(&Api::default_namespaced(client), "").await })
+            // What is true at every moment.
+            .invariant("no ConfigMap is empty", |now: &Snapshot| {
+                let empty = now.all::<ConfigMap>().into_iter().find(|config| config.data.iter().flatten().any(|(_, text)| text.is_empty()));
+                empty.map_or(Ok(()), |config| Err(format!("{} says nothing", config.name_any())))
+            })
+    }
 }

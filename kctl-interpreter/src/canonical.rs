@@ -57,7 +57,7 @@ struct ComponentRequirements {
 
 /// Reads a value as a type of Kubernetes and writes it as Karmada would.
 fn of_type<E: de::Error>(name: &'static str, value: &Value) -> Result<Value, E> {
-    Typed::from_json(name, value).map(|typed| typed.to_object()).map_err(E::custom)
+    Typed::from_json(name, value).map(Typed::into_object).map_err(E::custom)
 }
 
 fn node_selector<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {

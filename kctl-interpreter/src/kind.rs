@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 /// The group, version and kind that an object says it has.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvk {
     /// Empty for the core group.
     pub group: String,

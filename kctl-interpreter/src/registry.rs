@@ -107,7 +107,7 @@ impl Registry {
     /// # Errors
     /// As [`Chain::interpret`], and before the registry is ready.
     pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {
-        let chain = self.chain()?;
+        let chain = self.counted_chain(O::OPERATION)?;
         let inputs: Inputs = input.into();
         let place = chain.place(O::OPERATION, &inputs.kind());
         self.counted(place, O::OPERATION, chain.interpret_inputs::<O>(&inputs)).await
@@ -118,9 +118,22 @@ impl Registry {
     /// # Errors
     /// As [`Registry::interpret`].
     pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
-        let chain = self.chain()?;
+        let chain = self.counted_chain(operation)?;
         let place = chain.place(operation, &inputs.kind());
         self.counted(place, operation, chain.answer(operation, inputs)).await
+    }
+
+    /// Returns the layers of this moment; that there are none yet counts as an error of the place that is waited for.
+    fn counted_chain(&self, operation: Operation) -> Result<Chain, ChainError> {
+        self.chain().inspect_err(|error| {
+            let layer = if let ChainError::NotReady { place } = error { place.name() } else { "none" };
+            self.count(layer, operation.name(), false);
+        })
+    }
+
+    fn count(&self, layer: &'static str, operation: &'static str, is_success: bool) {
+        let result = if is_success { "success" } else { "error" };
+        self.answers.get_or_create(&[("layer", layer), ("operation", operation), ("result", result)]).inc();
     }
 
     async fn counted<T>(
@@ -134,8 +147,7 @@ impl Registry {
         let answer = answer.await;
         let of = [("layer", layer), ("operation", operation)];
         self.durations.get_or_create(&of).observe(start.elapsed().as_secs_f64());
-        let result = if answer.is_ok() { "success" } else { "error" };
-        self.answers.get_or_create(&[of[0], of[1], ("result", result)]).inc();
+        self.count(layer, operation, answer.is_ok());
         answer
     }
 
@@ -217,6 +229,8 @@ mod tests {
         let _error = registry.interpret::<InterpretReplica>(object()).await.unwrap_err();
         let _answer = registry.interpret::<InterpretHealth>(object()).await;
         let _missing = registry.answer(Operation::InterpretComponent, &object().into()).await.unwrap_err();
+        registry.wait_for([Place::Webhook]);
+        let _early = registry.interpret::<InterpretHealth>(object()).await.unwrap_err();
         let mut metrics = Metrics::default();
         registry.register(&mut metrics);
         let mut text = String::new();
@@ -226,6 +240,7 @@ mod tests {
             "kctl_interpreter_answer_seconds_sum{layer=\"third-party\",operation=\"InterpretReplica\"} 1.0",
             "kctl_interpreter_answers_total{layer=\"none\",operation=\"InterpretComponent\",result=\"error\"} 1",
             "kctl_interpreter_answer_seconds_count{layer=\"native\",operation=\"InterpretHealth\"} 1",
+            "kctl_interpreter_answers_total{layer=\"webhook\",operation=\"InterpretHealth\",result=\"error\"} 1",
         ] {
             assert!(text.lines().any(|found| found.starts_with(line)), "{line}\n{text}");
         }

@@ -1,17 +1,16 @@
 //! The webhooks of others as a layer: against our own server, and against servers that do everything wrong.
 
+mod deployments;
+
 use std::{error::Error, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
     chain::{Chain, ChainError, Place},
-    function::{About, ClusterStatus, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
     hook::Hooks,
     operation::{
-        AggregateStatus, AggregatedStatusItem, Aggregation, Component, DependentReference, InterpretComponent,
-        InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, Object, Operation, Replicas, Retain,
-        Retention, ReviseReplica, Revision,
+        AggregateStatus, AggregatedStatusItem, Aggregation, InterpretComponent, InterpretDependency, InterpretHealth,
+        InterpretReplica, InterpretStatus, Object, Operation, Retain, Retention, ReviseReplica, Revision,
     },
     webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions},
 };
@@ -25,58 +24,7 @@ use tokio_rustls::{
     rustls::{ServerConfig, crypto::ring, pki_types::PrivatePkcs8KeyDer},
 };
 
-fn about(operation: Operation) -> About {
-    About::new(operation, "function", "src/main.rs", 7)
-}
-
-fn rules() -> Vec<Rule> {
-    vec![
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica), |object| async move {
-            IsReplicas::answer(Replicas { replicas: object.spec.replicas.unwrap_or(1), requirements: None })
-        }),
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretComponent), |_object| async move {
-            IsComponents::answer(vec![Component { name: "main".into(), replicas: 2, replica_requirements: None }])
-        }),
-        Rule::revise::<Deployment, _, _>(about(Operation::ReviseReplica), |mut object, replicas| async move {
-            object.spec.replicas = Some(replicas);
-            Ok(object)
-        }),
-        Rule::retain::<Deployment, _, _>(about(Operation::Retain), |mut object, observed| async move {
-            object.spec.paused = observed.spec.paused;
-            Ok(object)
-        }),
-        Rule::aggregate::<Deployment, ClusterStatus<i32>, _, _>(
-            about(Operation::AggregateStatus),
-            |mut object, items| async move {
-                let sum = items.iter().filter_map(|item| item.status).sum();
-                object.status.get_or_insert_default().ready_replicas = Some(sum);
-                Ok(object)
-            },
-        ),
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretStatus), |object| async move {
-            IsStatus::answer(object.status.and_then(|status| status.ready_replicas))
-        }),
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretDependency), |_object| async move {
-            IsDependencies::answer(vec![config_map()])
-        }),
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretHealth), |object| async move {
-            match object.metadata.name.as_deref() {
-                Some("fails") => Err("the database is down".into()),
-                _ => IsHealth::answer(true),
-            }
-        }),
-    ]
-}
-
-fn config_map() -> DependentReference {
-    DependentReference {
-        api_version: "v1".into(),
-        kind: "ConfigMap".into(),
-        namespace: "d".into(),
-        name: "web".into(),
-        label_selector: None,
-    }
-}
+use deployments::{dependency, rules};
 
 fn object(name: &str) -> Value {
     json!({
@@ -118,7 +66,8 @@ async fn every_operation_goes_through_a_webhook_and_comes_back_typed() {
     ready["status"] = json!({ "readyReplicas": 3 });
 
     let replicas = chain.interpret::<InterpretReplica>(web()).await.unwrap();
-    assert_eq!((replicas.replicas, replicas.requirements), (2, None));
+    let requested = replicas.requirements.map(|requirements| requirements.resource_request["cpu"].clone());
+    assert_eq!((replicas.replicas, requested.as_deref()), (2, Some("100m")));
     let components = chain.interpret::<InterpretComponent>(web()).await.unwrap().unwrap();
     assert_eq!((components[0].name.as_str(), components[0].replicas), ("main", 2));
     let input = Revision { object: object("web"), replicas: 5 };
@@ -131,7 +80,7 @@ async fn every_operation_goes_through_a_webhook_and_comes_back_typed() {
     let input = Aggregation { object: object("web"), items: vec![item(Some(1)), item(None), item(Some(2))] };
     assert_eq!(chain.interpret::<AggregateStatus>(input).await.unwrap(), ready);
     assert_eq!(chain.interpret::<InterpretStatus>(Object(ready)).await.unwrap(), json!(3));
-    assert_eq!(chain.interpret::<InterpretDependency>(web()).await.unwrap(), Some(vec![config_map()]));
+    assert_eq!(chain.interpret::<InterpretDependency>(web()).await.unwrap(), Some(vec![dependency("web")]));
     assert!(chain.interpret::<InterpretHealth>(web()).await.unwrap());
 
     let error = chain.interpret::<InterpretHealth>(Object(object("fails"))).await.unwrap_err();

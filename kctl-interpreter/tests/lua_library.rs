@@ -131,6 +131,32 @@ fn table_and_math_functions_answer_as_in_gopher_lua() {
     ]);
 }
 
+/// The count of C wraps around there: an optimized build overwrote its stack.
+#[test]
+fn no_range_is_too_large_to_be_refused_by_unpack() {
+    for range in [
+        "-2147483648, 2147483647",
+        "0, 2147483647",
+        "1, 1e300",
+        "-1e300, 1e300",
+        "-1/0, 1/0",
+        "0/0, 1",
+        "1, 8001",
+        "'1', '1e9'",
+        "4294967296, 6442450943",
+    ] {
+        let error = evaluate(&Pool::new(Limits::default()), &format!("unpack({{}}, {range})")).unwrap_err();
+        assert!(error.contains("too many results to unpack"), "{range}: {error}");
+    }
+    check(&[
+        ("unpack({1, 2, 3}, 2)", json!([2, 3])),
+        ("unpack({1, 2, 3}, '1', '2')", json!([1, 2])),
+        ("select('#', unpack({1, 2}, 5, 1))", json!([0])),
+        ("select('#', unpack({1, 2}, 1e300, -1e300))", json!([0])),
+        ("select('#', unpack({}, 1, 100))", json!([100])),
+    ]);
+}
+
 #[test]
 fn a_script_may_jump_forward() {
     let body = "(function() local r = {} for i = 1, 4 do if i % 2 == 0 then goto continue end r[#r + 1] = i ::continue:: end return unpack(r) end)()";

@@ -211,13 +211,22 @@ fn a_run_leaves_nothing_to_the_next() {
         ("require('kube').resourceAdd = nil", "true"),
         ("string.__add = function() return 1 end", "true"),
         ("math.randomseed(7)", "true"),
+        (
+            "for _, library in ipairs({string, table, math, os, require('kube'), package, package.loaded, _G}) do
+               for name in next, library do library[name] = function() return 'bad' end end
+             end",
+            "true",
+        ),
+        ("o.spec.extra = {1, {2}} o.spec.replicas = 'bad' o.kind = nil", "true"),
     ] {
         // The probe comes first, so that the second run would see what the first one changed.
         let source = format!(
             "function ReflectStatus(o)
                local seen = {{upper = ('x'):upper(), n = table.concat({{1, 2}}), f = math.floor(1.5), k = type(pairs),
                  sum = require('kube').resourceAdd('1', '1'), add = pcall(function() return 'a' + 'b' end),
-                 random = math.random(1000), leaked = leaked, counter = counter}}
+                 random = math.random(1000), leaked = leaked, counter = counter, time = type(os.time()), object = {{}}}}
+               for name, value in pairs(o.spec or {{}}) do seen.object[name] = value end
+               seen.kind = o.kind
                {changes}
                seen.probe = {probe}
                return seen

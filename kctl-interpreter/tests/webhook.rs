@@ -1,5 +1,7 @@
 //! The webhook as Karmada calls it: HTTPS on loopback, and the answers field by field.
 
+mod deployments;
+
 use std::{fs, future::Future, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -7,8 +9,8 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
-    function::{About, ClusterStatus, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
-    operation::{Component, DependentReference, Operation, ReplicaRequirements, Replicas},
+    function::Rule,
+    operation::Operation,
     webhook::{Certificate, ClientConfig, Configuration, Metrics, Webhook, WebhookOptions},
 };
 use kube::{Client, Config, client::Body};
@@ -16,70 +18,7 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-fn about(operation: Operation) -> About {
-    About::new(operation, "function", "src/main.rs", 7)
-}
-
-fn dependency(name: &str) -> DependentReference {
-    DependentReference {
-        api_version: "v1".into(),
-        kind: "ConfigMap".into(),
-        namespace: "d".into(),
-        name: name.into(),
-        label_selector: None,
-    }
-}
-
-/// One function for every operation; what goes wrong is chosen by the name of the object.
-fn rules() -> Vec<Rule> {
-    vec![
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica), |object| async move {
-            let requests = [("cpu".to_owned(), "100m".to_owned())].into();
-            let requirements = ReplicaRequirements { resource_request: requests, ..ReplicaRequirements::default() };
-            let replicas = object.spec.replicas.unwrap_or(1);
-            IsReplicas::answer(Replicas { replicas, requirements: Some(requirements) })
-        }),
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretComponent), |object| async move {
-            let replicas = object.spec.replicas.unwrap_or(1);
-            IsComponents::answer(vec![Component { name: "main".into(), replicas, replica_requirements: None }])
-        }),
-        Rule::revise::<Deployment, _, _>(about(Operation::ReviseReplica), |mut object, replicas| async move {
-            object.spec.replicas = Some(replicas);
-            Ok(object)
-        }),
-        Rule::retain::<Deployment, _, _>(about(Operation::Retain), |mut object, observed| async move {
-            object.spec.paused = observed.spec.paused;
-            Ok(object)
-        }),
-        Rule::aggregate::<Deployment, ClusterStatus<i32>, _, _>(
-            about(Operation::AggregateStatus),
-            |mut object, items| async move {
-                let sum = items.iter().filter_map(|item| item.status).sum();
-                object.status.get_or_insert_default().ready_replicas = Some(sum);
-                Ok(object)
-            },
-        ),
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretStatus), |object| async move {
-            IsStatus::answer(object.status.and_then(|status| status.ready_replicas))
-        }),
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretDependency), |object| async move {
-            let names = object.metadata.name.iter().filter(|name| *name != "free");
-            IsDependencies::answer(names.map(|name| dependency(name)).collect::<Vec<_>>())
-        }),
-        Rule::read::<Deployment, _, _>(about(Operation::InterpretHealth), |object| async move {
-            match object.metadata.name.as_deref() {
-                Some("panics") => panic!("the roof fell in"),
-                Some("fails") => Err("the database is down".into()),
-                Some("waits") => std::future::pending().await,
-                Some("naps") => {
-                    tokio::time::sleep(Duration::from_millis(300)).await;
-                    IsHealth::answer(true)
-                }
-                _ => IsHealth::answer(object.metadata.generation != Some(2)),
-            }
-        }),
-    ]
-}
+use deployments::{about, rules};
 
 /// A webhook that runs, and a client that trusts it.
 struct World {
@@ -279,7 +218,7 @@ async fn requests_that_are_none_are_refused_in_words() {
         assert!(response["status"]["message"].as_str().unwrap().contains(message), "{message}: {response}");
     }
     let (status, _content, text) = world.send(request("/interpreter-pod", json, "{}".into())).await;
-    assert_eq!((status, text), (404, json!("no interpreter here: the paths are /interpreter-deployment\n")));
+    assert_eq!((status, text), (404, json!("no webhook here: the paths are /interpreter-deployment\n")));
     let (status, _content, text) = world.send(Request::get("/readyz").body(Vec::new()).unwrap()).await;
     assert_eq!((status, text), (200, json!("ok")));
 }
@@ -368,6 +307,28 @@ async fn requests_over_the_limit_wait_for_those_that_run() {
     let (first, second) = tokio::join!(world.ask(&naps), world.ask(&naps));
     assert_eq!((&first.2["response"]["healthy"], &second.2["response"]["healthy"]), (&json!(true), &json!(true)));
     assert!(started.elapsed() >= Duration::from_millis(600), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_request_that_waited_too_long_for_its_turn_is_counted() {
+    let mut options = WebhookOptions::default();
+    options.concurrency_max = 1;
+    let world = World::start(options).await;
+    let waits = context("InterpretHealth", &object("waits", &json!({})), &json!({})).to_string();
+    let asked = |within: &str| {
+        let path = format!("/interpreter-deployment?timeout={within}");
+        world.send(request(&path, "application/json", waits.clone()))
+    };
+    let (_, (_, _, answer)) = tokio::join!(asked("3s"), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        asked("1s").await
+    });
+    assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": "no answer within 1s" }));
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    world.metrics.register(&mut registry);
+    encode(&mut text, &registry).unwrap();
+    let line = "kctl_webhook_requests_total{kind=\"\",operation=\"\",code=\"504\"} 1\n";
+    assert!(text.contains(line), "{line}{text}");
 }
 
 #[tokio::test]

@@ -1,12 +1,32 @@
 //! The attributes of kctl. Each one parses, checks and emits; after an error the user's item is still there.
 
+mod admission;
+mod attribute;
 mod controller;
+mod conversion;
+mod function;
 mod interpreter;
 mod mistake;
 mod resource;
 mod simulation;
+mod source;
+mod stand_in;
+mod view;
 
 use proc_macro::TokenStream;
+
+/// Makes a function that API servers ask before they store an object: `#[admission(validate)]` or `#[admission(mutate)]`. See the
+/// guide for its options.
+#[proc_macro_attribute]
+pub fn admission(options: TokenStream, item: TokenStream) -> TokenStream {
+    admission::expand(options.into(), &item.into()).into()
+}
+
+/// Makes a function convert objects of one version of a kind into another: `#[conversion]`.
+#[proc_macro_attribute]
+pub fn conversion(options: TokenStream, item: TokenStream) -> TokenStream {
+    conversion::expand(options.into(), &item.into()).into()
+}
 
 /// Makes a controller of a reconcile function or of a struct that implements `Reconcile`. See the guide for its options.
 #[proc_macro_attribute]
@@ -37,4 +57,10 @@ pub fn schema(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
     simulation::expand(options.into(), &item.into()).into()
+}
+
+/// Makes a struct a view of a kind: some of its fields, each with its path, read only. Its `metadata` is added.
+#[proc_macro_attribute]
+pub fn view(options: TokenStream, item: TokenStream) -> TokenStream {
+    view::expand(options.into(), &item.into()).into()
 }

@@ -1,12 +1,17 @@
 //! What generated code names. Not part of the API: it changes without notice.
 #![doc(hidden)]
 
-pub use std::{sync::Arc, time::Duration};
+pub use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 pub use k8s_openapi;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 pub use kube;
 use kube::CustomResourceExt;
+pub use kube::core::PartialObjectMeta;
 pub use schemars;
 pub use serde;
 pub use serde_json;
@@ -14,12 +19,14 @@ pub use serde_json;
 pub use crate::{
     allows,
     marks::Marks,
-    owns_nothing,
+    object::{Open, Parts, Place, Places, View, ViewOf},
+    owns_nothing, reads_a_view, reads_metadata,
     reconcile::{
-        Action, Allows, Caches, CachesOn, Cluster, Context, Controller, Declares, DeclaresFinalizer, Finalize,
-        FinalizeFn, FunctionController, ReadsLive, ReadsLiveOn, Reconcile, Result, Writes, WritesOn, WritesStatus,
-        verb,
+        Action, Allows, Caches, CachesOn, Cluster, Context, Controller, ConvergedFn, Declares, DeclaresFinalizer,
+        Finalize, FinalizeFn, FunctionController, HasRules, HasRulesOn, ReadsLive, ReadsLiveOn, Reconcile, Result,
+        Writes, WritesOn, WritesStatus, outcome, verb,
     },
+    resource_of,
     spec::{ControllerSpec, Relation, SpecBuilder},
     spec_of, writes_nothing,
 };
@@ -54,6 +61,83 @@ macro_rules! writes_nothing {
     ($name:ident) => {
         $crate::no_kinds!(Writes, $name, NoKind);
         $crate::no_kinds!(Writes, $name, NorThis);
+    };
+}
+
+/// Why a controller that reads the metadata of a kind, or a view of it, cannot do what it could with the whole. The bounds never
+/// hold; the lifetime keeps rustc from seeing that before somebody asks for them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! reads_metadata {
+    ($name:ident, $kind:ident, $part:ident) => {
+        impl<'a> $crate::__private::Caches<$kind> for $name
+        where
+            &'a (): $crate::__private::ReadsMore<$name, $kind, $part>,
+        {
+            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+        }
+    };
+}
+
+/// The same for a view.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! reads_a_view {
+    ($name:ident, $kind:ident, $part:ident) => {
+        impl<'a> $crate::__private::Caches<$kind> for $name
+        where
+            &'a (): $crate::__private::ReadsMoreThanView<$name, $kind, $part>,
+        {
+            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+        }
+    };
+}
+
+/// Never implemented: it stands for what `reads = K(metadata)` leaves out.
+#[diagnostic::on_unimplemented(
+    message = "`{C}` reads the metadata of `{K}` alone: specification and status are not in its cache",
+    label = "not the whole `{K}`",
+    note = "help: write `cx.store::<PartialObjectMeta<{K}>>()`, or remove `metadata` from the parentheses of `{K}`",
+    note = "code: K0047"
+)]
+pub trait ReadsMore<C, K, V> {}
+
+/// Never implemented: it stands for what `reads = K(as = V)` leaves out.
+#[diagnostic::on_unimplemented(
+    message = "`{C}` reads `{K}` as `{V}`: nothing else of it is in its cache",
+    label = "not the whole `{K}`",
+    note = "help: write `cx.store::<{V}>()`, with a field in `{V}` for each that is read, or remove `as = {V}`",
+    note = "code: K0047"
+)]
+pub trait ReadsMoreThanView<C, K, V> {}
+
+/// Makes a view stand for its kind.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! resource_of {
+    ($view:ident, $kind:ident) => {
+        impl $crate::__private::kube::Resource for $view {
+            type DynamicType = ();
+            type Scope = <$kind as $crate::__private::kube::Resource>::Scope;
+            fn kind(_: &()) -> ::std::borrow::Cow<'_, str> {
+                <$kind as $crate::__private::kube::Resource>::kind(&())
+            }
+            fn group(_: &()) -> ::std::borrow::Cow<'_, str> {
+                <$kind as $crate::__private::kube::Resource>::group(&())
+            }
+            fn version(_: &()) -> ::std::borrow::Cow<'_, str> {
+                <$kind as $crate::__private::kube::Resource>::version(&())
+            }
+            fn plural(_: &()) -> ::std::borrow::Cow<'_, str> {
+                <$kind as $crate::__private::kube::Resource>::plural(&())
+            }
+            fn meta(&self) -> &$crate::__private::ObjectMeta {
+                &self.metadata
+            }
+            fn meta_mut(&mut self) -> &mut $crate::__private::ObjectMeta {
+                &mut self.metadata
+            }
+        }
     };
 }
 

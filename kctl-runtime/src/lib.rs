@@ -6,6 +6,7 @@
 //!
 //! Every stage is a public API that can be used alone; `kctl` puts them together from the declaration of a controller.
 
+mod echo;
 pub mod effect;
 pub mod handler;
 pub mod key;
@@ -20,6 +21,7 @@ pub mod spec;
 pub mod store;
 pub mod trace;
 mod trim;
+mod turns;
 pub mod watches;
 pub mod worker;
 

@@ -119,6 +119,7 @@ async fn depths_are_reported_of_so_many_priorities_at_most() {
         queue.add_with(priority, priority);
         let stats = queue.stats();
         assert_eq!(stats.depth_by_priority.len(), stats.depth.min(PRIORITIES_REPORTED_MAX));
+        assert_eq!(stats.depth_beyond, stats.depth.saturating_sub(PRIORITIES_REPORTED_MAX));
     }
     assert_eq!(queue.stats().depth, PRIORITIES_REPORTED_MAX + 1);
     assert_eq!(queue.stats().depth_by_priority.last(), Some(&(1, 1)));

@@ -26,7 +26,11 @@
 //! }
 //! ```
 
+#[cfg(feature = "webhook")]
+pub mod admission;
 pub mod app;
+#[cfg(feature = "webhook")]
+pub mod conversion;
 #[cfg(feature = "interpreter")]
 pub mod interpreter;
 pub mod prelude;
@@ -37,6 +41,22 @@ pub use app::App;
 pub use k8s_openapi as k8s;
 #[cfg(feature = "dev")]
 pub use kctl_apiserver as apiserver;
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// A Deployment without a number of replicas gets two.
+/// #[admission(mutate)]
+/// fn two_replicas(deployment: &mut Deployment) {
+///     deployment.spec.replicas.get_or_insert(2);
+/// }
+///
+/// let mut deployment = kctl::from_yaml("{spec: {selector: {}, template: {}}}").unwrap();
+/// two_replicas(&mut deployment);
+/// assert_eq!(deployment.spec.replicas, Some(2));
+/// ```
+#[cfg(feature = "webhook")]
+#[doc(inline)]
+pub use kctl_macros::admission;
 /// The function's name is also that of the controller's type. What it declares is what it caches, what calls it, and all that
 /// it may do: [the options](https://github.com/kctl-rs/kctl/blob/main/guide/attributes.md).
 ///
@@ -63,6 +83,10 @@ pub use kctl_apiserver as apiserver;
 /// ```
 #[doc(inline)]
 pub use kctl_macros::controller;
+/// [`App::conversion`] has an example.
+#[cfg(feature = "webhook")]
+#[doc(inline)]
+pub use kctl_macros::conversion;
 /// ```
 /// use kctl::prelude::*;
 ///
@@ -126,6 +150,39 @@ pub use kctl_macros::resource;
 pub use kctl_macros::schema;
 #[cfg(feature = "dev")]
 pub use kctl_macros::test;
+/// A cache of views holds their fields and the metadata that names an object, nothing else of it. Each field has its path in the
+/// kind, as in Rust, so that the compiler checks it, and its type; it is an `Option` where something on the way may be left out.
+///
+/// ```
+/// use kctl::prelude::*;
+///
+/// /// Where a pod runs, and whose it is.
+/// #[view(of = Pod)]
+/// struct Placed {
+///     #[view(spec.node_name)]
+///     node: Option<String>,
+///     #[view(metadata.annotations["example.com/team"])]
+///     team: Option<String>,
+/// }
+///
+/// /// Tells how many pods of its namespace run on the node that a config map names.
+/// #[controller(reads = Pod(as = Placed, index = by_node))]
+/// async fn census(config: Arc<ConfigMap>, cx: Context<census>) -> Result<Action> {
+///     let node = config.data.as_ref().and_then(|data| data.get("node").cloned()).unwrap_or_default();
+///     let pods: Vec<Arc<Placed>> = cx.store::<Placed>().by(by_node, &node).collect();
+///     let n_blue = pods.iter().filter(|pod| pod.team.as_deref() == Some("blue")).count();
+///     cx.event(Normal, "Counted", format!("{} pods, {n_blue} of the blue team", pods.len()));
+///     Ok(Action::await_change())
+/// }
+///
+/// fn by_node(pod: &Placed) -> Vec<String> {
+///     pod.node.iter().cloned().collect()
+/// }
+///
+/// let app = App::new("census").controller::<census>();
+/// ```
+#[doc(inline)]
+pub use kctl_macros::view;
 #[doc(hidden)]
 pub use kctl_runtime::__private;
 pub use kctl_runtime::manager::metrics::prometheus_client::metrics;
@@ -151,4 +208,7 @@ mod guide {
     struct Simulation;
     #[doc = include_str!("../../guide/crds.md")]
     struct Crds;
+    #[cfg(feature = "webhook")]
+    #[doc = include_str!("../../guide/webhooks.md")]
+    struct Webhooks;
 }

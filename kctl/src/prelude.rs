@@ -12,7 +12,7 @@ pub use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta},
 };
-pub use kube::ResourceExt;
+pub use kube::{ResourceExt, core::PartialObjectMeta};
 
 #[cfg(feature = "interpreter")]
 pub use kctl_interpreter::{
@@ -21,6 +21,8 @@ pub use kctl_interpreter::{
 };
 #[cfg(feature = "interpreter")]
 pub use kctl_macros::interpreter;
+#[cfg(feature = "webhook")]
+pub use kctl_macros::{admission, conversion};
 pub use kctl_runtime::{
     effect::{
         ApiError,
@@ -29,10 +31,14 @@ pub use kctl_runtime::{
     handler::predicate::{annotations_changed, generation_changed, labels_changed},
     key::Key,
     reconcile::{
-        Action, Cluster, Conditions, Context, Creates, Deletes, Owned, Owns, Patches, Reads, Result, ResultExt,
+        Action, Cluster, Conditions, Context, Controller, Creates, Deletes, HasRules, Owned, Owns, Patches, Reads,
+        ReadsLive, Result, ResultExt,
     },
     store::{Change, Store},
 };
+
+#[cfg(feature = "webhook")]
+pub use kctl_webhook::admission::{Admission, Denial, Invalid};
 
 /// ```
 /// use kctl::prelude::*;
@@ -76,4 +82,4 @@ pub use kctl_runtime::reconcile::Finalize;
 #[doc(inline)]
 pub use kctl_runtime::reconcile::Reconcile;
 
-pub use crate::{App, controller, resource, schema};
+pub use crate::{App, controller, resource, schema, view};

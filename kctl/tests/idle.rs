@@ -67,6 +67,38 @@ async fn key_that_keeps_failing_is_named_also_when_it_waits_long() {
     }
 }
 
+#[controller(of = ConfigMap)]
+struct Hanging;
+
+impl Reconcile for Hanging {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        std::future::pending().await
+    }
+}
+
+#[controller(name = "restless")]
+async fn restless(_config: Arc<ConfigMap>, _cx: Context<restless>) -> Result<Action> {
+    Ok(Action::requeue(Duration::from_millis(1_700)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_to_do_is_said_also_when_nothing_fails() {
+    for (app, left) in [
+        (
+            App::new("left").controller_with(|_env| async { Ok(Hanging) }),
+            "configmap default/one: its reconcile has been running",
+        ),
+        (App::new("left").controller::<restless>(), "restless: keys that asked to be reconciled again within 5s: 1"),
+    ] {
+        let server = TestServer::start(app).await.unwrap();
+        let metadata = ObjectMeta { name: Some("one".into()), ..ObjectMeta::default() };
+        let object = ConfigMap { metadata, ..ConfigMap::default() };
+        Api::default_namespaced(server.client()).create(&PostParams::default(), &object).await.unwrap();
+        let text = server.idle().await.unwrap_err().to_string();
+        assert!(text.contains(left), "{text}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn key_that_is_dropped_is_done_also_when_its_errors_ask_for_a_time() {
     for retry_after in [None, Some(Duration::from_secs(2))] {

@@ -34,7 +34,7 @@ async fn what_the_scenario_does_not_need_is_named_with_its_declaration() {
     assert_eq!(
         error,
         "the scenario does not need everything that is declared:\
-         \n  `patch configmaps`, declared by `greedy: its primary`\
+         \n  `patch configmaps`, declared by `greedy: primary(patch)`\
          \n  `get pods`, declared by `greedy: reads = Pod(live)`\
          \n  `delete secrets`, declared by `greedy: owns = Secret(create, delete)`\
          \nhelp: leave it out of the declaration, or let the scenario do what needs it"
@@ -81,6 +81,6 @@ async fn role_on_another_cluster_is_proven_as_well() {
     };
     let error = check_role(app, marks).await.unwrap_err().to_string();
     let lines: Vec<&str> = error.lines().collect();
-    assert_eq!(lines[1], "  `delete secrets`, declared by `configmap: watches = Secret(patch, delete)`");
+    assert_eq!(lines[1], "  `delete secrets`, declared by `configmap: watches = Secret(patch, delete, on = \"edge\")`");
     assert!(lines[2].starts_with("help: "), "{error}");
 }

@@ -39,7 +39,18 @@ idle! {
     elsewhere: ConfigMap, (reads = Pod(delete, on = "edge"),);
     extra: ConfigMap, (rbac(extra_resources(), extra_paths()),);
     extra_in_a: ConfigMap, (rbac(extra_resources(), extra_paths()), namespaces = ["a"],);
+    extra_of_scopes: ConfigMap, (reads = Box, rbac(of("authorization.k8s.io", "subjectaccessreviews"), of("storage.k8s.io", "csinodes"), of("x.io", "boxes/status"), of("y.io", "crates"), of("core", "pods"), of("apps", "*"), of("core", "*"), of("*", "*")), namespaces = ["a"],);
+    extra_elsewhere: ConfigMap, (rbac(extra_paths()), rbac(extra_resources(), on = Edge),);
+    of_nothing: ConfigMap, (rbac(without_groups()),);
     superuser: ConfigMap, (owns = Pod, rbac(everything()),);
+}
+
+/// What is needed for the primaries of most.
+const OWN: &str = "*: [] configmaps: list,watch";
+
+struct Edge;
+impl Cluster for Edge {
+    const NAME: &'static str = "edge";
 }
 
 fn texts(texts: &[&str]) -> Vec<String> {
@@ -58,6 +69,19 @@ fn extra_resources() -> PolicyRule {
 
 fn extra_paths() -> PolicyRule {
     PolicyRule { non_resource_urls: Some(texts(&["/metrics"])), verbs: vec!["get".into()], ..PolicyRule::default() }
+}
+
+fn without_groups() -> PolicyRule {
+    PolicyRule { resources: Some(texts(&["pods"])), verbs: vec!["get".into()], ..PolicyRule::default() }
+}
+
+fn of(group: &str, resource: &str) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(texts(&[group])),
+        resources: Some(texts(&[resource])),
+        verbs: vec![format!("use-{}", resource.replace('*', "all").replace('/', "-"))],
+        ..PolicyRule::default()
+    }
 }
 
 fn everything() -> PolicyRule {
@@ -100,7 +124,6 @@ fn rules(manifests: &[Manifest]) -> Vec<String> {
 
 #[test]
 fn rules_are_the_least_that_a_declaration_needs() {
-    const OWN: &str = "*: [] configmaps: list,watch";
     let cases: Vec<(Vec<ControllerSpec>, &[&str])> = vec![
         (vec![spec::<plain>()], &[OWN]),
         (vec![spec::<custom>()], &["*: [x.io] boxes: list,watch", "*: [x.io] boxes/status: patch"]),
@@ -131,11 +154,20 @@ fn rules_are_the_least_that_a_declaration_needs() {
         (vec![spec::<extra>()], &["*: /metrics: get", OWN, "*: [,metrics.k8s.io] nodes a,b: get,proxy"]),
         (
             vec![spec::<extra_in_a>()],
+            &["*: /metrics: get", "*: [,metrics.k8s.io] nodes a,b: get,proxy", "a: [] configmaps: list,watch"],
+        ),
+        (
+            vec![spec::<extra_of_scopes>()],
             &[
-                "*: /metrics: get",
-                "*: [] nodes a,b: get,proxy",
+                "*: [*] *: use-all",
+                "*: [authorization.k8s.io] subjectaccessreviews: use-subjectaccessreviews",
+                "*: [storage.k8s.io] csinodes: use-csinodes",
+                // Whether they are in namespaces, nothing says.
+                "*: [y.io] crates: use-crates",
                 "a: [] configmaps: list,watch",
-                "a: [metrics.k8s.io] nodes a,b: get,proxy",
+                "a: [] pods: use-pods",
+                "a: [x.io] boxes: list,watch",
+                "a: [x.io] boxes/status: use-boxes-status",
             ],
         ),
         (vec![spec::<superuser>()], &["*: [*] *: *"]),
@@ -157,6 +189,10 @@ fn role_of_another_cluster_is_what_is_declared_on_it() {
     let manifests = rbac(&[spec::<elsewhere>()], &edge).unwrap();
     assert_eq!(rules(&manifests), ["*: [] pods: delete,list,watch"]);
     assert!(manifests.iter().all(|manifest| manifest.file.starts_with("rbac-edge/")));
+    let extra = rbac(&[spec::<extra_elsewhere>()], &edge).unwrap();
+    assert_eq!(rules(&extra), ["*: [,metrics.k8s.io] nodes a,b: get,proxy"]);
+    let here = rbac(&[spec::<extra_elsewhere>()], &options()).unwrap();
+    assert_eq!(rules(&here), ["*: /metrics: get", OWN]);
 }
 
 #[test]
@@ -203,6 +239,42 @@ fn each_rule_says_which_declarations_need_it() {
 }
 
 #[test]
+fn a_comment_says_where_the_declaration_narrows_the_role() {
+    let cases = [
+        (spec::<one_name>(), "", "# one_name: reads = Secret(fields = \"metadata.name=password\")"),
+        (spec::<elsewhere>(), "edge", "# elsewhere: reads = Pod(delete, on = \"edge\")"),
+        (spec::<extra>(), "", "# extra: rbac(extra_paths())"),
+        (spec::<extra_elsewhere>(), "edge", "# extra_elsewhere: rbac(extra_resources(), on = Edge)"),
+        (spec::<finalizing_in_a>(), "", "# finalizing_in_a: primary(patch)"),
+        (spec::<finalizing_in_a>(), "", "# finalizing_in_a: its primary"),
+    ];
+    for (spec, cluster, expected) in cases {
+        let manifests = rbac(&[spec], &RbacOptions { cluster: cluster.into(), ..options() }).unwrap();
+        let lines: Vec<&str> = manifests.iter().flat_map(|manifest| manifest.yaml.lines()).collect();
+        assert!(lines.contains(&expected), "{expected}: {lines:#?}");
+    }
+}
+
+#[test]
+fn each_rule_of_the_manager_and_for_people_has_a_comment_and_the_roles_have_the_labels() {
+    let labels = [("team".to_owned(), "a".to_owned())].into();
+    let options = RbacOptions { labels, ..options() };
+    let mut manifests = user_roles(&[spec::<custom>(), spec::<only_read>()], &options).unwrap();
+    let manager = kctl::manifest::ManagerOptions { leader_elect: true, metrics: true };
+    manifests.extend(kctl::manifest::manager_rbac(&options, manager).unwrap());
+    let roles: Vec<_> = manifests.iter().filter(|manifest| manifest.object["rules"].is_array()).collect();
+    assert_eq!(roles.len(), 5);
+    for Manifest { file, object, yaml } in roles {
+        assert_eq!(object["metadata"]["labels"]["team"], "a", "{file}");
+        let lines: Vec<&str> = yaml.lines().collect();
+        for rule in lines.iter().enumerate().filter(|(_, line)| line.starts_with("- ")).map(|(index, _)| index) {
+            assert!(lines[rule - 1].starts_with("# "), "{file}: {yaml}");
+        }
+    }
+    assert!(manifests[0].yaml.contains("# custom: its primary, for people\n# only_read: its primary, for people\n"));
+}
+
+#[test]
 fn labels_and_roles_for_people_are_added_when_asked_for() {
     let labels = [("rbac.example.com/aggregate".to_owned(), "true".to_owned())].into();
     let manifests = rbac(&[spec::<custom>()], &RbacOptions { labels, ..options() }).unwrap();
@@ -219,6 +291,61 @@ fn labels_and_roles_for_people_are_added_when_asked_for() {
         ["*: [x.io] boxes: get,list,watch", "*: [x.io] boxes: create,delete,deletecollection,patch,update"]
     );
     assert_eq!(user_roles(&[spec::<plain>()], &options()).unwrap(), []);
+}
+
+#[test]
+fn what_kctl_needs_of_a_wildcard_is_not_the_whole_of_it() {
+    let all = grants(&[spec::<superuser>()], "");
+    let wildcards: Vec<_> = all.iter().filter(|grant| grant.to_string() == "* *.*").collect();
+    assert_eq!(wildcards.len(), 1, "{all:?}");
+    assert!(!wildcards[0].framework && wildcards[0].because.len() > 1, "{wildcards:?}");
+}
+
+#[test]
+fn rules_that_give_nothing_are_said_with_what_to_write() {
+    let rule = |verbs: &[&str], groups: &[&str], resources: &[&str], urls: &[&str]| {
+        let list = |of: &[&str]| (!of.is_empty()).then(|| texts(of));
+        PolicyRule {
+            verbs: texts(verbs),
+            api_groups: list(groups),
+            resources: list(resources),
+            non_resource_urls: list(urls),
+            resource_names: None,
+        }
+    };
+    let cases = [
+        (rule(&["get"], &[""], &["pods"], &[]), None),
+        (rule(&["get"], &[], &[], &["/metrics"]), None),
+        (rule(&[], &[""], &["pods"], &[]), Some("it has no verbs")),
+        (rule(&["get"], &[], &["pods"], &[]), Some("it has no API groups")),
+        (rule(&["get"], &["apps"], &[], &[]), Some("it has no resources")),
+        (rule(&["get"], &[], &[], &[]), Some("it is about nothing")),
+        (rule(&["get"], &[""], &["pods"], &["/metrics"]), Some("it is about objects and about paths")),
+        (
+            PolicyRule { api_groups: Some(Vec::new()), ..rule(&["get"], &[], &["pods"], &[]) },
+            Some("it has no API groups"),
+        ),
+    ];
+    for (rule, expected) in cases {
+        let problem = kctl::manifest::rule_problem(&rule);
+        match expected {
+            None => assert_eq!(problem, None, "{rule:?}"),
+            Some(what) => {
+                assert!(problem.is_some_and(|(said, help)| said.starts_with(what) && !help.is_empty()), "{rule:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_app_with_a_rule_that_gives_nothing_does_not_start() {
+    let app = App::new("app").controller::<of_nothing>();
+    let error = kctl::testing::TestServer::start(app).await.err().unwrap().to_string();
+    assert!(
+        error.contains("the rule of `rbac(without_groups())` gives nothing: it has no API groups\nhelp: write"),
+        "{error}"
+    );
+    assert!(error.contains("roles.rs:"), "{error}");
 }
 
 #[test]

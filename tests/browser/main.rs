@@ -156,6 +156,25 @@ async fn a_program_that_is_away_is_said() {
 }
 
 #[tokio::test]
+async fn a_program_that_accepts_and_never_answers_is_said() {
+    let Some(browser) = Browser::start().await else { return };
+    let site = serve(&["blog"]).await;
+    browser.open(&site.url).await;
+    browser.until(&shows("default/blog")).await;
+    let address = site.url.trim_start_matches("http://").trim_end_matches("/debug/").to_owned();
+    site.running.abort();
+    assert!(site.running.await.unwrap_err().is_cancelled());
+    let silent = TcpListener::bind(address).await.unwrap();
+    let _accepting = tokio::spawn(async move {
+        let mut held = Vec::new();
+        loop {
+            held.push(silent.accept().await.unwrap());
+        }
+    });
+    browser.until(&shows("The program does not answer: nothing came within 5.0 s; this is of ")).await;
+}
+
+#[tokio::test]
 async fn reconciles_are_found_by_key_controller_and_failure() {
     let Some(browser) = Browser::start().await else { return };
     let site = serve(&["blog", "docs", "shop"]).await;

@@ -20,7 +20,13 @@ const GROUPS: &[(&str, &str)] = &[
     ("rbac", "rbac.authorization.k8s.io/v1"),
 ];
 
+/// In seconds: longer than what is asked meanwhile takes on a real server.
+pub(crate) const LIFE_OF_LONG_WATCHES: u64 = 10;
+
 /// A file of cases.
+///
+/// Many requests that differ in little are like a base: `like` names it for the steps of a case, and `with` says what is
+/// set in its body.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Topic {
@@ -29,6 +35,9 @@ pub(crate) struct Topic {
     /// Asked once before the cases, not compared.
     #[serde(default)]
     pub(crate) setup: Vec<Step>,
+    /// Requests that steps are like, by name.
+    #[serde(default)]
+    bases: BTreeMap<String, Step>,
     pub(crate) cases: Vec<Case>,
 }
 
@@ -41,6 +50,12 @@ impl Topic {
         let read = serde_saphyr::from_str_with_options(&text, options);
         let mut topic: Self = read.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         topic.name = name.into();
+        let Self { bases, cases, .. } = &mut topic;
+        for case in cases {
+            for step in &mut case.steps {
+                step.complete(case.like.as_deref(), bases);
+            }
+        }
         topic.cases.retain(|case| case.name.contains(picked));
         topic
     }
@@ -52,17 +67,23 @@ impl Topic {
 pub(crate) struct Case {
     #[serde(rename = "case")]
     pub(crate) name: String,
+    /// The base that steps are like which name no request.
+    #[serde(default)]
+    like: Option<String>,
     pub(crate) steps: Vec<Step>,
 }
 
 /// A request.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
     /// Method and path: `POST apps/deployments`. Besides those of HTTP, the methods are `JSON`, `MERGE`, `STRATEGIC`
     /// and `APPLY` for patches, and `WATCH`. `SEEN reviews` is answered with the reviews that the webhook was sent.
-    #[serde(rename = "do")]
+    #[serde(rename = "do", default)]
     pub(crate) request: String,
+    /// What is set in the body of the base, by pointers; a null takes away what is there.
+    #[serde(default)]
+    with: BTreeMap<String, Value>,
     /// A text is sent as it is.
     #[serde(default)]
     pub(crate) body: Value,
@@ -74,12 +95,32 @@ pub(crate) struct Step {
     /// It is asked again until the answer has this status.
     #[serde(default)]
     pub(crate) until: Option<u16>,
+    /// These are asked while a watch is open. How it ended is compared, too: by itself or at its time.
+    #[serde(default)]
+    pub(crate) meanwhile: Vec<Step>,
     /// Only these parts of the body are compared, by their pointers.
     #[serde(default)]
     pub(crate) only: Vec<String>,
+    /// Of these parts of the body only digests are compared; a pointer that ends with `/*` is to each part of a part.
+    #[serde(default)]
+    pub(crate) digest: Vec<String>,
 }
 
 impl Step {
+    /// Takes request and body from the base, where the step has no request of its own.
+    fn complete(&mut self, like: Option<&str>, bases: &BTreeMap<String, Self>) {
+        if !self.request.is_empty() {
+            return;
+        }
+        let name = like.unwrap_or_else(|| panic!("a step has no request, and is like no other: {:?}", self.with));
+        let base = bases.get(name).unwrap_or_else(|| panic!("there is no base {name:?}")).clone();
+        let with = std::mem::take(&mut self.with);
+        *self = Self { save: std::mem::take(&mut self.save), only: std::mem::take(&mut self.only), ..base };
+        for (pointer, value) in with {
+            set(&mut self.body, &pointer, value);
+        }
+    }
+
     pub(crate) fn is_watch(&self) -> bool {
         self.request.starts_with("WATCH ") || self.request.contains("watch=true") || self.request.contains("/watch/")
     }
@@ -98,7 +139,8 @@ impl Step {
         };
         if word == "WATCH" {
             path += if path.contains('?') { "&" } else { "?" };
-            path += "watch=true&timeoutSeconds=1";
+            let seconds = if self.meanwhile.is_empty() { 1 } else { LIFE_OF_LONG_WATCHES };
+            path += &format!("watch=true&timeoutSeconds={seconds}");
         }
         (method, path, media_type)
     }
@@ -113,4 +155,32 @@ fn whole(path: &str) -> String {
         Some(format!("/apis/{group}/namespaces/$NS/{rest}"))
     });
     of_group.unwrap_or_else(|| format!("/api/v1/namespaces/$NS/{path}"))
+}
+
+/// Sets what a pointer leads to; what is missing on the way is made.
+fn set(mut body: &mut Value, pointer: &str, value: Value) {
+    let mut steps: Vec<String> =
+        pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
+    let last = steps.pop().unwrap_or_else(|| panic!("{pointer:?} leads nowhere"));
+    for step in &steps {
+        body = entry(body, step);
+    }
+    if let (true, Value::Object(fields)) = (value.is_null(), &mut *body) {
+        fields.remove(&last);
+    } else {
+        *entry(body, &last) = value;
+    }
+}
+
+fn entry<'a>(body: &'a mut Value, step: &str) -> &'a mut Value {
+    match body {
+        Value::Array(items) => {
+            let index: usize = step.parse().unwrap_or_else(|_| panic!("{step:?} is no index"));
+            if items.len() == index {
+                items.push(Value::Null);
+            }
+            &mut items[index]
+        }
+        other => &mut other[step],
+    }
 }

@@ -6,6 +6,7 @@
 
 mod case;
 mod differences;
+mod digest;
 mod hook;
 mod normal;
 mod recorded;
@@ -21,6 +22,9 @@ use self::{case::Topic, differences::DIFFERENCES, server::Server};
 
 /// Cases that are on their way to a real server at a time.
 const AT_A_TIME_MAX: usize = 8;
+/// How often a case is tried whose answers are not the recorded ones: the real server reads policies, roles and definitions from
+/// caches, which are late when the machine is.
+const TRIES_MAX: usize = 3;
 
 macro_rules! topics {
     ($($topic:ident),* $(,)?) => {
@@ -33,9 +37,9 @@ macro_rules! topics {
 }
 
 topics! {
-    access, admission, apply, conversion, create, custom, definitions, delete_and_gc, discovery, events_and_certificates, kubectl, leader_election, lifecycles, lists_and_pages,
-    namespaces, options, patch, policies, selectors, services_and_storage, subresources, tables, update, validation_config,
-    validation_workloads, versions, watch,
+    access, admission, apply, autoscalers, bootstrap, conversion, create, custom, definitions, delete_and_gc, defaults, discovery, disruptions, events_and_certificates, generations, impersonation, kubectl, leader_election, lifecycles,lists_and_pages,
+    mutations, namespaces, openapi, options, patch, policies, ratchets, selectors, services_and_storage, subresources, tables, tokens, update, validation_config,
+    validation_objects, validation_pods, validation_updates, validation_workloads, versions, watch,
 }
 
 fn folder() -> &'static Path {
@@ -46,8 +50,10 @@ fn check(topic: &str) {
     let topic = Topic::read(topic, &env::var("CASE").unwrap_or_default());
     let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
     if !kubeconfig.is_empty() {
-        let answers = ask_real(&topic, &kubeconfig);
-        if env::var("RECORD").is_ok_and(|value| value == "1") {
+        let is_recording = env::var("RECORD").is_ok_and(|value| value == "1");
+        let known = if is_recording { BTreeMap::new() } else { recorded::read(&topic.name) };
+        let answers = ask_real(&topic, &kubeconfig, &known);
+        if is_recording {
             recorded::write(&topic, &answers);
         }
         let recorded = recorded::read(&topic.name);
@@ -65,14 +71,14 @@ fn ask_embedded(topic: &Topic) -> BTreeMap<String, Vec<Value>> {
         let mut answers = BTreeMap::new();
         for case in &topic.cases {
             let server = Server::embedded();
-            let variables = run::prepare(&server, topic, "embedded").await;
+            let variables = run::prepare(&server, topic, "embedded0").await;
             answers.insert(case.name.clone(), run::ask(&server, case, variables).await);
         }
         answers
     })
 }
 
-fn ask_real(topic: &Topic, kubeconfig: &str) -> BTreeMap<String, Vec<Value>> {
+fn ask_real(topic: &Topic, kubeconfig: &str, known: &BTreeMap<String, Vec<Value>>) -> BTreeMap<String, Vec<Value>> {
     use futures::StreamExt;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -81,15 +87,28 @@ fn ask_real(topic: &Topic, kubeconfig: &str) -> BTreeMap<String, Vec<Value>> {
         let run = format!("{}{:x}", topic.name.replace('_', ""), since % 0x1000_0000);
         let variables = &run::prepare(server, topic, &run).await;
         let cases = futures::stream::iter(topic.cases.iter().enumerate()).map(|(index, case)| async move {
-            let variables = variables.clone().in_namespace(server, &format!("conf-{index}")).await;
-            let answers = run::ask(server, case, variables.clone()).await;
-            variables.clean_up(server).await;
+            let mut answers = Vec::new();
+            for attempt in 1..=TRIES_MAX {
+                let variables = variables.clone().in_namespace(server, &format!("conf-{index}-{attempt}")).await;
+                answers = run::ask(server, case, variables.clone()).await;
+                variables.clean_up(server).await;
+                if known.get(&case.name).is_none_or(|known| different(known, &answers).is_empty()) {
+                    break;
+                }
+                eprintln!("{}: attempt {attempt} of {TRIES_MAX} was answered otherwise", case.name);
+            }
             (case.name.clone(), answers)
         });
         let answers = cases.buffer_unordered(AT_A_TIME_MAX).collect().await;
         run::clean_up(server, topic, variables).await;
         answers
     })
+}
+
+fn different(expected: &[Value], found: &[Value]) -> Vec<String> {
+    let mut differences = Vec::new();
+    normal::compare(&expected.into(), &found.into(), "", &mut differences);
+    differences
 }
 
 fn report(
@@ -104,8 +123,7 @@ fn report(
             failures.push(format!("{}: it is not recorded; run with KUBECONFIG and RECORD=1", case.name));
             continue;
         };
-        let mut found = Vec::new();
-        normal::compare(&Value::Array(expected), &answers[&case.name].clone().into(), "", &mut found);
+        let found = different(&expected, &answers[&case.name]);
         if !found.is_empty() {
             failures.push(format!("{}:\n    {}", case.name, found.join("\n    ")));
         }

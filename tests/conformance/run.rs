@@ -2,14 +2,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Read,
     time::Duration,
 };
 
+use flate2::read::GzDecoder;
 use http::{Request, header};
 use serde_json::{Value, json};
 
 use crate::{
-    case::{Case, Step, Topic},
+    case::{Case, LIFE_OF_LONG_WATCHES, Step, Topic},
+    digest,
     normal::Normal,
     server::Server,
 };
@@ -17,8 +20,13 @@ use crate::{
 /// How often a step is asked until it has the wanted status.
 const ATTEMPTS_MAX: usize = 600;
 const PAUSE: Duration = Duration::from_millis(100);
+/// A watch has begun by then, and has told of the last change.
+const OPENED_AFTER: Duration = Duration::from_secs(1);
 /// Headers that clients act on.
-const HEADERS: &[header::HeaderName] = &[header::CONTENT_TYPE, header::RETRY_AFTER, header::WARNING];
+const HEADERS: &[header::HeaderName] =
+    &[header::CONTENT_ENCODING, header::CONTENT_TYPE, header::RETRY_AFTER, header::WARNING];
+/// `$LONG` is a text of this length: two of them make an answer that is compressed.
+const LONG_LEN: usize = 70_000;
 
 /// What stands for `$name` in requests.
 #[derive(Clone, Default)]
@@ -59,6 +67,7 @@ impl Variables {
 pub(crate) async fn prepare(server: &Server, topic: &Topic, run: &str) -> Variables {
     let mut variables = Variables::default();
     variables.set("RUN", run.into());
+    variables.set("LONG", "long ".repeat(LONG_LEN / 5));
     variables.set("GROUP", format!("{run}.example.com"));
     variables.set("HOOK", server.hook_url.clone());
     variables.set("TRUSTED", server.hook_trusted.clone());
@@ -92,6 +101,10 @@ pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) 
     let mut held = BTreeSet::new();
     let mut made = BTreeSet::new();
     for step in &case.steps {
+        if !step.meanwhile.is_empty() {
+            answers.extend(watched(server, step, &mut variables, &mut normal).await);
+            continue;
+        }
         let answer = answer(server, step, &mut variables, &mut normal).await;
         held.extend(held_object(step, &variables, &answer));
         made.extend(made_outside(step, &variables));
@@ -108,6 +121,27 @@ pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) 
         server.send(request.expect("the request is whole")).await;
     }
     answers
+}
+
+/// The answer to a watch, and the answers to what is asked while it is open.
+async fn watched(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Vec<Value> {
+    let begun = tokio::time::Instant::now();
+    let (mut of_watch, mut own) = (variables.clone(), Normal::new(variables.get("NS"), variables.get("RUN")));
+    let watch = async {
+        let mut answer = answer(server, step, &mut of_watch, &mut own).await;
+        answer["ended"] = if begun.elapsed().as_secs() < LIFE_OF_LONG_WATCHES { "early" } else { "at its time" }.into();
+        answer
+    };
+    let others = async {
+        let mut answers = Vec::new();
+        for step in &step.meanwhile {
+            tokio::time::sleep(OPENED_AFTER).await;
+            answers.push(answer(server, step, variables, normal).await);
+        }
+        answers
+    };
+    let (watch, others) = futures::join!(watch, others);
+    std::iter::once(watch).chain(others).collect()
 }
 
 /// The path of an object outside of the namespace of the case, which would not go with it.
@@ -140,6 +174,7 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
             tokio::time::sleep(PAUSE).await;
             continue;
         }
+        let bytes = if headers.contains_key(header::CONTENT_ENCODING) { unpacked(&bytes) } else { bytes };
         let body = parsed(&bytes, step.is_watch());
         for (name, pointer) in &step.save {
             let value = body.pointer(pointer).unwrap_or_else(|| panic!("{}: no {pointer} in {body}", step.request));
@@ -154,6 +189,9 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
             }
         }
         answer["body"] = compared(step, body);
+        if !step.digest.is_empty() {
+            answer["body"] = digest::of_parts(&step.digest, normal.of(answer["body"].take()));
+        }
         return normal.of(answer);
     }
     unreachable!("the last attempt fails")
@@ -166,6 +204,13 @@ fn compared(step: &Step, body: Value) -> Value {
     }
     let of_part = |part: &String| (part.clone(), body.pointer(part).cloned().unwrap_or_default());
     Value::Object(step.only.iter().map(of_part).collect())
+}
+
+/// What was compressed.
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    GzDecoder::new(bytes).read_to_end(&mut plain).expect("the answer is whole gzip");
+    plain
 }
 
 /// JSON, the events of a watch as a list, or else text.

@@ -1,6 +1,6 @@
 //! The two servers behind one function: a request in, status, headers and body out.
 
-use http::{HeaderMap, Request};
+use http::{HeaderMap, Request, header::AUTHORIZATION};
 use http_body_util::BodyExt;
 use kctl_apiserver::{ApiServer, InProcess};
 use kube::client::Body;
@@ -12,7 +12,7 @@ use crate::hook::{self, Hook};
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// The real server acts by a new configuration of webhooks or policies a moment after it has stored it.
-const CONFIGURED_AFTER: std::time::Duration = std::time::Duration::from_millis(1_500);
+const CONFIGURED_AFTER: std::time::Duration = std::time::Duration::from_millis(2_500);
 
 /// A server that is asked, and the webhook that it can call.
 pub(crate) struct Server {
@@ -23,8 +23,9 @@ pub(crate) struct Server {
 }
 
 enum Connection {
-    Embedded(InProcess),
-    Real(kube::Client),
+    Embedded(ApiServer),
+    /// The administrator, and nobody: whose requests have tokens, which a certificate would outdo.
+    Real(kube::Client, kube::Client),
 }
 
 impl Server {
@@ -39,7 +40,7 @@ impl Server {
             async move { hook.answer(request).await }
         });
         Self {
-            connection: Connection::Embedded(server.service()),
+            connection: Connection::Embedded(server),
             hook,
             hook_url: format!("https://{}", hook::IN_PROCESS),
             hook_trusted: String::new(),
@@ -55,7 +56,10 @@ impl Server {
         config.default_retry = false;
         let hook = Hook::default();
         let (hook_url, hook_trusted) = hook.serve().await;
-        let connection = Connection::Real(kube::Client::try_from(config).expect("TLS is set up"));
+        let mut nobody = config.clone();
+        nobody.auth_info = kube::config::AuthInfo::default();
+        let client = |config| kube::Client::try_from(config).expect("TLS is set up");
+        let connection = Connection::Real(client(config), client(nobody));
         Self { connection, hook, hook_url, hook_trusted }
     }
 
@@ -65,7 +69,7 @@ impl Server {
         let configures = request.method() != http::Method::GET
             && request.uri().path().starts_with("/apis/admissionregistration.k8s.io/");
         let answer = tokio::time::timeout(PATIENCE, self.answer(request.map(Body::from))).await;
-        if configures && matches!(self.connection, Connection::Real(_)) {
+        if configures && matches!(self.connection, Connection::Real(..)) {
             tokio::time::sleep(CONFIGURED_AFTER).await;
         }
         answer.unwrap_or_else(|_| panic!("{what} is not answered"))
@@ -74,16 +78,28 @@ impl Server {
     async fn answer(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
         match &self.connection {
             Connection::Embedded(server) => {
-                let response = server.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+                let response = service(server, &request).oneshot(request).await.unwrap_or_else(|never| match never {});
                 let (head, body) = response.into_parts();
                 let bytes = body.collect().await.unwrap_or_else(|never| match never {}).to_bytes();
                 (head.status.as_u16(), head.headers, bytes.to_vec())
             }
-            Connection::Real(client) => {
+            Connection::Real(admin, nobody) => {
+                let client = if token(&request).is_some() { nobody } else { admin };
                 let (head, body) = client.send(request).await.expect("the real server answers").into_parts();
                 let bytes = body.collect().await.expect("the answer is whole").to_bytes();
                 (head.status.as_u16(), head.headers, bytes.to_vec())
             }
         }
     }
+}
+
+/// The token of a request that is not the administrator's.
+fn token(request: &Request<Body>) -> Option<&str> {
+    request.headers().get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+fn service(server: &ApiServer, request: &Request<Body>) -> InProcess {
+    let Some(token) = token(request) else { return server.service() };
+    let user = server.user_of_token(token).expect("the token of a request is one of a service account");
+    server.service_as(user)
 }

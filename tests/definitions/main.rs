@@ -5,3 +5,4 @@ mod golden;
 mod markers;
 mod mistakes;
 mod schemas;
+mod scopes;

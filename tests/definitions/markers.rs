@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use kctl::{
     Json,
     k8s::apimachinery::pkg::util::intstr::IntOrString,
-    manifest::{Descriptions, KindSpec, check, definitions},
+    manifest::{Descriptions, KindSpec, check, crd_manifests, definitions},
     prelude::*,
 };
 
@@ -377,15 +377,15 @@ fn each_way_of_saying_a_marker_gives_its_golden_definition() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/markers");
     let mut different = Vec::new();
     for (name, kinds) in groups() {
-        let crds = definitions(&kinds, Descriptions::Own).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(crds.len(), 1, "{name}");
-        let yaml = serde_saphyr::to_string(&crds[0]).unwrap();
+        let manifests = crd_manifests(&kinds, Descriptions::Own).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(manifests.len(), 1, "{name}");
+        let yaml = &manifests[0].yaml;
         let file = folder.join(format!("{name}.yaml"));
         if std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite") {
             fs::create_dir_all(&folder).unwrap();
-            fs::write(&file, &yaml).unwrap();
+            fs::write(&file, yaml).unwrap();
         }
-        if fs::read_to_string(&file).unwrap_or_default() != yaml {
+        if fs::read_to_string(&file).unwrap_or_default() != *yaml {
             different.push(name);
         }
     }

@@ -214,6 +214,16 @@ mod other {
         }
     }
 
+    /// The version of `plain` with another schema.
+    pub mod again {
+        use super::*;
+
+        #[resource(group = "example.com", version = "v1", kind = "Web", namespaced)]
+        pub struct WebSpec {
+            pub hosts: Vec<String>,
+        }
+    }
+
     pub mod plain {
         use super::*;
 
@@ -237,6 +247,10 @@ fn versions_that_do_not_fit_together_are_both_named() {
         (
             vec![plain(), KindSpec::of_type::<other::everywhere::Web>()],
             "have not the same scope; write the same in both",
+        ),
+        (
+            vec![plain(), KindSpec::of_type::<other::again::Web>()],
+            "use one type in both places, or give one of them another `version`",
         ),
     ] {
         let message = message(&kinds);

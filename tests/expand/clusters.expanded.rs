@@ -24,18 +24,27 @@ const _: () = {
             __p::spec_of!(__Primary, "configs")
                 .primary(&[])
                 .primary_on(<Edge as __p::Cluster>::NAME)
-                .relation(__p::Relation::<Self, __K0>::owns("owns = Secret"))
+                .relation(__p::Relation::<Self, __K0>::owns("owns = Secret(on = Edge)"))
                 .relation(
-                    __p::Relation::<Self, __K1>::watches("watches = Pod(patch)")
+                    __p::Relation::<
+                        Self,
+                        __K1,
+                    >::watches("watches = Pod(patch, on = Edge)")
                         .verbs(&["patch"])
                         .map(configs_of)
                         .on_cluster::<__M1>(),
                 )
                 .relation(
-                    __p::Relation::<Self, __K2>::live("reads = Secret(live)")
+                    __p::Relation::<
+                        Self,
+                        __K2,
+                    >::live("reads = Secret(live, on = regions::North)")
                         .on_cluster::<__M2>(),
                 )
-                .relation(__p::Relation::<Self, __K3>::reads("reads = Node").on("far"))
+                .relation(
+                    __p::Relation::<Self, __K3>::reads("reads = Node(on = \"far\")")
+                        .on("far"),
+                )
                 .build()
         }
     }
@@ -45,7 +54,7 @@ const _: () = {
             object: __p::Arc<__Primary>,
             cx: __p::Context<Self>,
         ) -> __p::Result<__p::Action> {
-            configs(object, cx).await
+            __p::outcome(configs(object, cx).await)
         }
     }
     impl __p::FunctionController for configs {

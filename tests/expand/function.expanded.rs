@@ -29,7 +29,7 @@ const _: () = {
             object: __p::Arc<__Primary>,
             cx: __p::Context<Self>,
         ) -> __p::Result<__p::Action> {
-            configs(object, cx).await
+            __p::outcome(configs(object, cx).await)
         }
     }
     impl __p::FunctionController for configs {

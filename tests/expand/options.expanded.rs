@@ -32,9 +32,12 @@ const _: () = {
                 .namespaces(["default", "other"])
                 .resync(__p::Duration::from_millis(36000000u64))
                 .timeout(__p::Duration::from_millis(30000u64))
-                .rbac([extra_rule()])
+                .rbac([("rbac(extra_rule())", extra_rule())])
                 .relation(
-                    __p::Relation::<Self, __K0>::owns("owns = Pod")
+                    __p::Relation::<
+                        Self,
+                        __K0,
+                    >::owns("owns = Pod(fields = \"spec.nodeName=a\")")
                         .map(users_of)
                         .when(is_labelled)
                         .index(by_node, "by_node")
@@ -65,7 +68,7 @@ const _: () = {
             object: __p::Arc<__Primary>,
             cx: __p::Context<Self>,
         ) -> __p::Result<__p::Action> {
-            configs(object, cx).await
+            __p::outcome(configs(object, cx).await)
         }
     }
     impl __p::FunctionController for configs {
@@ -74,6 +77,9 @@ const _: () = {
         }
     }
     impl __p::Whole for configs {}
+    impl __p::HasRules for configs {
+        const SEAL: __p::Seal = __p::Seal;
+    }
     pub struct __Grant;
     impl __p::WritesStatus for configs {
         const SEAL: __p::Seal = __p::Seal;

@@ -1,41 +1,85 @@
-//! The Go program in `controller-runtime/`, against a server on a loopback socket.
+//! The Go programs beside this file, each against something of kctl on a loopback socket.
 
-use std::{path::Path, process::Stdio, time::Duration};
+mod contend;
+mod controller;
+mod scrape;
 
-use kctl_apiserver::{ApiServer, ServeOptions};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use kctl_apiserver::{ApiServer, ServeOptions, faults::Faults};
 use tokio::process::Command;
 
-/// Building the program may need its modules first.
-const WITHIN: Duration = Duration::from_secs(600);
+/// Go is not everywhere, and a build takes a minute: `INTEROP=1` asks for it.
+fn asked() -> bool {
+    let asked = std::env::var("INTEROP").is_ok_and(|asked| asked == "1");
+    if !asked {
+        eprintln!("left out: INTEROP=1 asks for programs in Go");
+    }
+    asked
+}
 
-/// Go is not everywhere, and the build takes a minute: `INTEROP=1` asks for it.
-#[test]
-fn a_controller_on_controller_runtime_converges() {
-    if std::env::var("INTEROP").is_ok_and(|asked| asked == "1") {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime is made");
-        runtime.block_on(converge());
+/// A program in Go, built before its time counts.
+async fn program(folder: &str) -> Command {
+    let binary = Folder::shared().join(folder);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop").join(folder);
+    let built = Command::new("go").arg("build").arg("-o").arg(&binary).arg(".").current_dir(source).output().await;
+    let built = built.expect("go is there");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let mut program = Command::new(binary);
+    program.stdin(Stdio::null()).kill_on_drop(true);
+    program
+}
+
+/// Runs a program to its good end, and returns what it has printed.
+async fn printed(program: &mut Command) -> String {
+    let output = program.output().await.expect("the program starts");
+    let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{told}\n{wrong}");
+    told.into_owned()
+}
+
+/// A folder of this test, for as long as it lasts.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// Where built programs are; each has its own name.
+    fn shared() -> PathBuf {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop");
+        std::fs::create_dir_all(&folder).expect("the folder is made");
+        folder
+    }
+
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("kctl-interop-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("the folder is made");
+        Self(folder)
     }
 }
 
-async fn converge() {
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _left = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An embedded API server on a socket, and the kubeconfig file of its administrator.
+async fn served(folder: &Folder) -> (ApiServer, PathBuf) {
+    served_under(folder, None).await
+}
+
+/// The same under a plan of faults.
+async fn served_under(folder: &Folder, faults: Option<&Faults>) -> (ApiServer, PathBuf) {
     let server = ApiServer::on_system_time();
     tokio::spawn(server.controllers());
-    let listening = server.listen(ServeOptions::default()).await.expect("a port is free");
-    let folder = std::env::temp_dir().join(format!("kctl-interop-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("the folder is made");
-    let kubeconfig = folder.join("kubeconfig");
+    let mut listening = server.listen(ServeOptions::default()).await.expect("a port is free");
+    if let Some(faults) = faults {
+        listening = listening.under(faults);
+    }
+    let kubeconfig = folder.0.join("kubeconfig");
     listening.write_kubeconfig(&kubeconfig).expect("the kubeconfig is written");
     tokio::spawn(listening.serve());
-    let program = Command::new("go")
-        .args(["run", "."])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/controller-runtime"))
-        .env("KUBECONFIG", &kubeconfig)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(WITHIN, program).await.expect("the program ends").expect("go is there");
-    let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}\n{wrong}");
-    assert!(told.contains("the informer has seen"), "{told}\n{wrong}");
-    std::fs::remove_dir_all(&folder).expect("the folder is removed");
+    (server, kubeconfig)
 }

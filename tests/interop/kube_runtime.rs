@@ -1,28 +1,36 @@
 //! kube's own `Controller`, `watcher` and `Recorder`, in-process and on paused time.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::{
-    core::v1::{ConfigMap, Secret},
-    events::v1::Event as StoredEvent,
-};
-use kctl_apiserver::ApiServer;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kctl_apiserver::{ApiServer, User};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use kube_runtime::{
-    Controller,
+    Controller, WatchStreamExt,
     controller::Action,
     events::{Event, EventType, Recorder, Reporter},
+    reflector::{self, Store},
     watcher::{self, watcher},
 };
 use serde_json::json;
 
+use crate::plan::{assert_acted, plan};
+
 const N_APPS: usize = 5;
 /// Far more than what converging takes on paused time.
-const WITHIN: Duration = Duration::from_secs(300);
+const WITHIN: Duration = Duration::from_secs(1_000);
+/// Plans of faults that are tried.
+const N_SEEDS: u64 = 10;
+/// Writes that a watcher follows under each.
+const N_WRITES: u64 = 60;
 
 fn client(server: &ApiServer) -> Client {
     Client::new(server.service(), "default")
@@ -69,15 +77,39 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut(
 #[tokio::test(start_paused = true)]
 async fn a_controller_of_kube_converges_and_records_events() {
     let server = ApiServer::new();
-    tokio::spawn(server.controllers());
-    let client = client(&server);
+    converges(&server, client(&server)).await;
+    assert_eq!(ready(&server).len(), N_APPS, "a repeated event is a series");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_of_kube_converges_under_faults_of_any_seed() {
+    for seed in 0..N_SEEDS {
+        let (server, faults) = (ApiServer::seeded(seed), plan(seed));
+        let client = Client::new(server.faulty(User::admin(), &faults.connection("kube")), "default");
+        converges(&server, client).await;
+        assert_acted(&faults);
+    }
+}
+
+/// Of which apps there are events that say that they are ready: an event that was recorded without an answer is recorded again.
+fn ready(server: &ApiServer) -> Vec<String> {
+    let events = server.objects("", "events");
+    let ready = events.iter().filter(|event| event["message"] == "has 3 replicas");
+    ready.filter_map(|event| event["involvedObject"]["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// Runs a controller with a client, and sees to it with another one that it does what it should.
+async fn converges(server: &ApiServer, client: Client) {
+    let garbage = tokio::spawn(server.controllers());
     let recorder = Recorder::new(client.clone(), Reporter { controller: "interop".into(), instance: Some("a".into()) });
-    let apps = Api::<ConfigMap>::default_namespaced(client.clone());
-    let secrets = Api::<Secret>::default_namespaced(client.clone());
-    let controller = Controller::new(apps.clone(), watcher::Config::default().labels("role=app").streaming_lists())
-        .owns(secrets.clone(), watcher::Config::default())
+    let watched = Api::<ConfigMap>::default_namespaced(client.clone());
+    let controller = Controller::new(watched, watcher::Config::default().labels("role=app").streaming_lists())
+        .owns(Api::<Secret>::default_namespaced(client.clone()), watcher::Config::default())
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_secs(1)), Arc::new((client.clone(), recorder)));
     let running = tokio::spawn(controller.for_each(|_| async {}));
+    let driver = Client::new(server.service(), "default");
+    let apps = Api::<ConfigMap>::default_namespaced(driver.clone());
+    let secrets = Api::<Secret>::default_namespaced(driver);
     for index in 0..N_APPS {
         apps.create(&PostParams::default(), &app(&format!("app-{index}"), 3)).await.expect("it is new");
     }
@@ -86,15 +118,14 @@ async fn a_controller_of_kube_converges_and_records_events() {
         all.items.len() == wanted
     };
     eventually("each app has three secrets", || n_secrets(3 * N_APPS)).await;
+    let all_ready = async || ready(server).into_iter().collect::<BTreeSet<_>>().len() == N_APPS;
+    eventually("each app has an event", all_ready).await;
     secrets.delete("app-1-1", &DeleteParams::default()).await.expect("it is there");
     eventually("a secret that was deleted comes back", || n_secrets(3 * N_APPS)).await;
     apps.delete("app-0", &DeleteParams::default()).await.expect("it is there");
     eventually("the secrets of a deleted app go", || n_secrets(3 * (N_APPS - 1))).await;
-    let events = Api::<StoredEvent>::default_namespaced(client.clone());
-    let told = events.list(&ListParams::default()).await.expect("events are listed").items;
-    let ready = told.iter().filter(|event| event.note.as_deref() == Some("has 3 replicas")).count();
-    assert_eq!(ready, N_APPS, "a repeated event is a series: {told:?}");
     running.abort();
+    garbage.abort();
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,5 +156,50 @@ async fn a_watcher_of_kube_sees_what_is_there_and_what_comes() {
         next().await;
         let expected = [("init", ""), ("there", "old"), ("done", ""), ("applied", "new"), ("deleted", "new")];
         assert_eq!(seen, expected.map(|(kind, name)| (kind, name.to_owned())));
+    }
+}
+
+/// What a reflector has: each object with its version.
+fn known(store: &Store<ConfigMap>) -> BTreeMap<String, Option<String>> {
+    store.state().iter().map(|object| (object.name_any(), object.resource_version())).collect()
+}
+
+/// What the server has.
+fn stored(server: &ApiServer) -> BTreeMap<String, Option<String>> {
+    let text = |object: &serde_json::Value, field: &str| object["metadata"][field].as_str().map(str::to_owned);
+    let objects = server.objects("", "configmaps");
+    objects.iter().map(|object| (text(object, "name").unwrap_or_default(), text(object, "resourceVersion"))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reflector_of_kube_has_in_the_end_what_the_server_has_under_faults_of_any_seed() {
+    for (seed, streams) in (0..N_SEEDS).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let (server, faults) = (ApiServer::seeded(seed), plan(seed));
+        let client = Client::new(server.faulty(User::admin(), &faults.connection("kube")), "default");
+        let config = watcher::Config::default();
+        let config = if streams { config.streaming_lists() } else { config };
+        let (store, writer) = reflector::store();
+        let events = watcher(Api::<ConfigMap>::default_namespaced(client), config).default_backoff().reflect(writer);
+        let running = tokio::spawn(events.for_each(|_| async {}));
+        let driver = Api::<ConfigMap>::default_namespaced(Client::new(server.service(), "default"));
+        let mut there = BTreeSet::new();
+        for n in 0..N_WRITES {
+            let name = format!("config-{}", n % 7);
+            if there.insert(name.clone()) {
+                driver.create(&PostParams::default(), &app(&name, 1)).await.expect("it is new");
+            } else if n % 3 == 0 {
+                there.remove(&name);
+                driver.delete(&name, &DeleteParams::default()).await.expect("it is there");
+            } else {
+                let patch = Patch::Merge(json!({ "data": { "n": n.to_string() } }));
+                driver.patch(&name, &PatchParams::default(), &patch).await.expect("it is there");
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        eventually(&format!("seed {seed}: the reflector has what there is"), || async {
+            known(&store) == stored(&server)
+        })
+        .await;
+        running.abort();
     }
 }

@@ -1,4 +1,7 @@
-//! Clients that no one here wrote converge on the embedded API server: controller-runtime, and kube's own runtime.
+//! What no one here wrote gets along with kctl: controllers on controller-runtime and kube's own runtime on the embedded API
+//! server, a candidate of client-go for a lease, and the parsers of Prometheus.
 
+mod faults;
 mod go;
 mod kube_runtime;
+mod plan;

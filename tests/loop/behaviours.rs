@@ -12,11 +12,23 @@ fn quoted(row: &str) -> impl Iterator<Item = &str> {
     row.split('`').skip(1).step_by(2)
 }
 
+/// Where tests are named without their file: in the last column of the letters.
+const OF_KUBE: &str = "benches/kube-controller/tests/letters.rs";
+
 /// `file::name`, when it is the name of a test.
 fn test_of(word: &str) -> Option<(&str, &str)> {
     let is_name =
         |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c));
-    word.split_once("::").filter(|(file, name)| is_name(file) && is_name(name))
+    word.rsplit_once("::").filter(|(files, name)| files.split("::").all(is_name) && is_name(name))
+}
+
+/// Names without a file in the last column of a row of the letters.
+fn of_kube(row: &str) -> Vec<&str> {
+    let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+    match columns[..] {
+        ["", letter, _, _, of_kube, ""] if letter.len() == 1 => quoted(of_kube).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn is_ui(word: &str) -> bool {
@@ -39,29 +51,62 @@ fn rows() -> BTreeMap<String, Vec<&'static str>> {
 fn every_behaviour_has_one_row_and_every_row_a_test_or_a_reason() {
     let rows = rows();
     let expected: Vec<String> =
-        (1..=126).map(|number| number.to_string()).chain(('a'..='m').map(|letter| letter.to_string())).collect();
+        (1..=140).map(|number| number.to_string()).chain(('a'..='m').map(|letter| letter.to_string())).collect();
     for name in &expected {
         let of_name = rows.get(name).map(Vec::as_slice).unwrap_or_default();
         assert_eq!(of_name.len(), 1, "{name} has one row: {of_name:?}");
         let row = of_name[0];
-        let excused = row.contains("no such stage: ") || row.contains("leader election: ");
+        let excused = row.contains("no such stage: ");
         let shown = quoted(row).any(|word| test_of(word).is_some() || is_ui(word));
         assert!(shown != excused, "{name} names a test, or says why there is none: {row}");
     }
     assert_eq!(rows.len(), expected.len(), "no other rows");
 }
 
+/// Whether a function of this name follows an attribute that makes it a test.
+fn has_test(text: &str, name: &str) -> bool {
+    let head = [format!("fn {name}("), format!("fn {name}<")];
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let of_function =
+        |line: &&str| head.iter().any(|head| line.trim_start_matches("async ").starts_with(head.as_str()));
+    lines.iter().enumerate().filter(|(_, line)| of_function(line)).any(|(index, _)| {
+        let attributes = lines[..index].iter().rev().take_while(|line| line.starts_with(['#', '/']));
+        attributes.into_iter().any(|line| {
+            line.starts_with("#[test]") || line.starts_with("#[tokio::test") || line.starts_with("#[kctl::test")
+        })
+    })
+}
+
 /// How many tests a text names; each of them exists.
 fn check_tests_of(text: &str) -> usize {
-    let places = ["kctl-runtime/src", "kctl-runtime/tests", "tests/loop", "tests/manager"];
+    let places = [
+        "kctl-runtime/src",
+        "kctl-runtime/tests",
+        "kctl-webhook/src",
+        "kctl/tests",
+        "tests/definitions",
+        "tests/loop",
+        "tests/manager",
+        "tests/webhooks",
+    ];
     let files: Vec<(String, String)> = places.into_iter().flat_map(sources).collect();
     let named: Vec<_> = text.lines().flat_map(quoted).filter_map(test_of).collect();
     for (file, name) in &named {
-        let ends = [format!("/{file}.rs"), format!("/{file}/tests.rs")];
+        let path = file.replace("::", "/");
+        let ends = [format!("/{path}.rs"), format!("/{path}/tests.rs")];
         let mut texts = files.iter().filter(|(path, _)| ends.iter().any(|end| path.ends_with(end)));
-        assert!(texts.any(|(_, text)| text.contains(&format!("fn {name}("))), "there is no test `{file}::{name}`");
+        assert!(texts.any(|(_, text)| has_test(text, name)), "there is no test `{file}::{name}`");
     }
     named.len()
+}
+
+#[test]
+fn only_a_function_with_the_attribute_of_a_test_is_one() {
+    let text = "#[test]\n/// Says.\nfn a() {}\n\nfn b() {}\n#[tokio::test(start_paused = true)]\nasync fn c() {}";
+    let cases = [("a", true), ("b", false), ("c", true), ("d", false)];
+    for (name, is_test) in cases {
+        assert_eq!(has_test(text, name), is_test, "{name}");
+    }
 }
 
 #[test]
@@ -71,6 +116,12 @@ fn every_test_of_the_table_exists() {
     }
     let n_tests = check_tests_of(TABLE);
     assert!(n_tests > 150, "{n_tests} tests");
+    let letters = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OF_KUBE)).unwrap();
+    let names: Vec<_> = TABLE.lines().flat_map(of_kube).collect();
+    assert_eq!(names.len(), 13, "a test of kube's for each letter: {names:?}");
+    for name in names {
+        assert!(has_test(&letters, name), "there is no test `{name}` in {OF_KUBE}");
+    }
 }
 
 #[test]

@@ -92,7 +92,7 @@ async fn trace_of_cluster(seed: u64) -> Vec<String> {
         let (log, kind) = (log.clone(), source.identity().kind.to_string());
         let handler = move |change: &Change<Stored>, _initial| {
             let latest = change.latest().meta();
-            log.add(format!("{kind} {} at {} of {}", latest.name, latest.resource_version, change.states().count()));
+            log.add(format!("{kind} {} at {} of {}", latest.name(), latest.resource_version, change.states().count()));
         };
         source.store().subscribe(Arc::new(handler)).await.delivered().await;
     }

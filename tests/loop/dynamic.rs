@@ -59,6 +59,9 @@ async fn whoever_watches_the_same_shares_one_list_and_one_watch_whatever_the_typ
     let mut meta = watches.watch::<PartialObjectMeta<Secret>>(secrets()).await.unwrap();
     let kind = watches.kind(&GroupVersionKind::gvk("", "v1", "Secret")).await.unwrap();
     let mut untyped = watches.watch::<DynamicObject>(Identity::all(kind)).await.unwrap();
+    for (kind, namespaced) in [("Secret", true), ("Node", false)] {
+        assert_eq!(watches.is_namespaced(&GroupVersionKind::gvk("", "v1", kind)).await.unwrap(), namespaced, "{kind}");
+    }
     world.create_secret("b").await;
     assert_eq!(taken(&mut typed, name).await, "+a +b");
     assert_eq!(taken(&mut meta, name).await, "+a +b");

@@ -23,7 +23,7 @@ const N_CONFIGS: usize = 505;
 
 /// A world with many `ConfigMap`s, in which second pages are late.
 async fn many_configs() -> World {
-    let world = World::new();
+    let world = World::in_pages();
     for n in 0..N_CONFIGS {
         world.set(&format!("config-{n:03}"), "1").await;
     }
@@ -174,7 +174,7 @@ async fn own_write_outside_of_the_selector_leaves_the_cache_when_the_watch_has_p
     other.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
     world.pods().create(&PostParams::default(), &other).await.unwrap();
     seconds(5).await;
-    let names: Vec<_> = source_of(&view, "pods").store().all().iter().map(|pod| pod.meta().name.clone()).collect();
+    let names: Vec<_> = source_of(&view, "pods").store().all().iter().map(|pod| pod.meta().name().to_owned()).collect();
     assert_eq!(names, ["matches"]);
     assert!(MADE.lock()[2].starts_with("0 Err(") && MADE.lock()[2].contains("AlreadyExists"), "{:?}", MADE.lock());
 }

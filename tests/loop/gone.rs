@@ -4,8 +4,9 @@ use kctl::{
     kube::{Api, api::DeleteParams},
     prelude::*,
 };
+use kctl_tests::Fault;
 
-use crate::world::{World, app, pod, seconds};
+use crate::world::{Log, With, World, app, pod, seconds};
 
 /// Keeps one pod, and writes to its primary.
 #[controller(owns = Pod(create), primary(patch))]
@@ -32,4 +33,38 @@ async fn answer_that_says_that_the_primary_is_gone_ends_its_reconciles_although_
     configs.delete("a", &DeleteParams::default()).await.unwrap();
     seconds(600).await;
     assert_eq!(world.n_requests("create", "pods"), 2, "its pod went with it, and was made again once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_does_not_know_the_kind_yet_has_not_said_that_an_object_is_gone() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.set("a", "1").await;
+    let app = app().configs({
+        let log = log.clone();
+        move |config, cx: Context<_>| {
+            let log = log.clone();
+            async move {
+                let pods = cx.owned::<Pod>();
+                if !config.data.as_ref().is_some_and(|data| data.values().any(|text| text == "2")) {
+                    pods.create(pod("x")).or_get().await?;
+                } else if let Some(pod) = pods.iter().next() {
+                    let result = pods.delete(&*pod).await;
+                    log.add(if result.is_ok() { "deleted" } else { "refused" });
+                    result?;
+                }
+                Ok(Action::await_change())
+            }
+        }
+    });
+    world.run(app).await;
+    seconds(5).await;
+    assert_eq!(world.pod_names().await, ["x"]);
+    world.faults.add(Fault::Refuse(404), |asked| asked.method == "DELETE");
+    world.set("a", "2").await;
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    assert_eq!(log.take(), ["refused"]);
+    world.faults.clear();
+    seconds(5).await;
+    assert_eq!(log.take(), ["deleted"], "it was still known");
+    assert_eq!(world.pod_names().await, Vec::<String>::new());
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::task::{AbortHandle, yield_now};
 
 use crate::{
-    script::{list, object, silent},
+    script::{event, list, object, watch},
     world::{World, app, seconds},
 };
 
@@ -140,11 +140,16 @@ async fn object_that_was_replaced_is_freed_when_its_last_reader_is_done() {
 
 #[tokio::test(start_paused = true)]
 async fn items_of_a_list_say_their_kind_as_those_of_a_watch_do() {
-    let scripted = crate::script::Scripted::listing(vec![list("7", &[&object("a", "5"), "{}"], ""), silent()]).await;
+    // Items of lists have no kind, objects of events do.
+    let in_event = object("b", "8").replacen('{', r#"{"apiVersion":"v1","kind":"Pod","#, 1);
+    let answers = vec![list("7", &[&object("a", "5"), "{}"], ""), watch(&[event("ADDED", &in_event)], 100)];
+    let scripted = crate::script::Scripted::listing(answers).await;
     seconds(1).await;
-    let stored = scripted.source.store().get(&ObjectKey::new(Some("default"), "a")).unwrap();
-    let json: kctl::Json = serde_json::from_str(stored.json()).unwrap();
-    assert_eq!((json["apiVersion"].as_str(), json["kind"].as_str()), (Some("v1"), Some("Pod")));
+    for name in ["a", "b"] {
+        let stored = scripted.source.store().get(&ObjectKey::new(Some("default"), name)).unwrap();
+        let json: kctl::Json = serde_json::from_str(&stored.json()).unwrap();
+        assert_eq!((json["apiVersion"].as_str(), json["kind"].as_str()), (Some("v1"), Some("Pod")), "{name}");
+    }
 }
 
 static HERE: Mutex<Vec<String>> = Mutex::new(Vec::new());

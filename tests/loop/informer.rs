@@ -60,7 +60,7 @@ fn replaying(known: &Arc<Mutex<BTreeMap<ObjectKey, String>>>, complaints: &Log) 
         let (mut known, object) = (known.lock(), change.latest());
         let before = match change {
             Change::Added(_) => None,
-            Change::Updated { old, .. } => Some(old.meta().resource_version.clone()),
+            Change::Updated { old, .. } => Some(old.meta().resource_version.to_string()),
             Change::Deleted { .. } => known.get(object.key()).cloned(),
         };
         if known.get(object.key()) != before.as_ref() {
@@ -68,7 +68,7 @@ fn replaying(known: &Arc<Mutex<BTreeMap<ObjectKey, String>>>, complaints: &Log) 
         }
         match change {
             Change::Deleted { .. } => known.remove(object.key()),
-            _ => known.insert(object.key().clone(), object.meta().resource_version.clone()),
+            _ => known.insert(object.key().clone(), object.meta().resource_version.to_string()),
         };
     })
 }
@@ -100,7 +100,7 @@ async fn handlers_that_come_under_load_have_neither_a_gap_nor_a_change_twice() {
     writing.await.unwrap();
     store.acknowledged(Delta::Bookmark(None, "5000".into())).await;
     let expected: BTreeMap<ObjectKey, String> =
-        store.all().iter().map(|object| (object.key().clone(), object.meta().resource_version.clone())).collect();
+        store.all().iter().map(|object| (object.key().clone(), object.meta().resource_version.to_string())).collect();
     assert!(expected.len() > 3, "{expected:?}");
     assert_eq!(complaints.take(), [""; 0]);
     for known in all {

@@ -7,9 +7,11 @@ use kctl::{
     prelude::*,
 };
 
+use kctl_tests::Fault;
+
 use crate::{
     rich::{controlled_by, deployments},
-    world::{Log, World, app, seconds},
+    world::{Log, World, app, pod, seconds},
 };
 
 /// Runs a deployment that fails, changes something a minute later, and compares the attempts in the second after that.
@@ -138,4 +140,35 @@ async fn resync_does_not_shorten_the_wait_of_a_failing_key() {
         seconds(wait).await;
         assert_eq!(N_ATTEMPTS.load(Ordering::Relaxed), n_attempts);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_waits_as_long_as_the_api_server_asks_and_its_worker_does_not() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.create_deployment("web").await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |_, cx| {
+            let log = log.clone();
+            async move {
+                if !cx.owned::<Pod>().is_empty() {
+                    return Ok(Action::await_change());
+                }
+                let refused = cx.owned::<Pod>().create(pod("a")).await;
+                log.add(refused.as_ref().err().map(ToString::to_string).unwrap_or_default());
+                refused?;
+                Ok(Action::await_change())
+            }
+        }
+    });
+    world.faults.add(Fault::RefuseFor(429, 300), |asked| asked.method == "POST" && asked.path.ends_with("/pods"));
+    world.run(app).await;
+    seconds(1).await;
+    let said = log.take();
+    assert!(said.len() == 1 && said[0].ends_with("POST /api/v1/namespaces/default/pods is refused"), "{said:?}");
+    world.faults.clear();
+    seconds(298).await;
+    assert_eq!(log.take(), [""; 0]);
+    seconds(2).await;
+    assert_eq!(log.take(), [""]);
 }

@@ -111,9 +111,13 @@ async fn primary_that_is_made_again_in_a_gap_owns_nothing_of_its_predecessor() {
 
 /// The keys of deployments that a pod concerns.
 fn concerned(relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
-    let primary = Relation::<Deployments, Deployment>::watches("").erase();
+    concerned_of(&Relation::<Deployments, Deployment>::watches("").erase(), relation, states)
+}
+
+/// The keys of primaries that a pod concerns.
+fn concerned_of(primary: &RelationSpec, relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
     let queue = WorkQueue::new(QueueConfig::default());
-    let handle = handler::for_relation(1, relation, &primary, Arc::new(SharedStore::default()), queue.clone());
+    let handle = handler::for_relation(1, relation, primary, Arc::new(SharedStore::default()), queue.clone());
     let change = match states {
         [one] => Change::Added(one.clone()),
         [old, new] => Change::Updated { old: old.clone(), new: new.clone() },
@@ -155,6 +159,8 @@ async fn owner_is_known_by_group_and_kind_and_only_the_controller_counts() {
     for (owners, expected) in table {
         assert_eq!(concerned(&pods, &[owned(&owners)]), expected, "{owners:?}");
     }
+    let of_the_cluster = RelationSpec { namespaced: false, ..Relation::<Deployments, Deployment>::watches("").erase() };
+    assert_eq!(concerned_of(&of_the_cluster, &pods, &[owned(from_ref(&web))]), ["web"], "it is in no namespace");
     let other = owner("apps/v1", "Deployment", "other", true);
     let moved = [owned(from_ref(&web)), owned(&[other])];
     assert_eq!(concerned(&pods, &moved), ["default/other", "default/web"]);

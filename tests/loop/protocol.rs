@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kctl::prelude::*;
 
 use crate::{
-    script::{Answer, EVER, Scripted, bookmark, event, list, object, refuse, silent, status, watch},
+    script::{Answer, EVER, Scripted, bookmark, event, list, object, refuse, silent, state_is_whole, status, watch},
     world::seconds,
 };
 
@@ -87,7 +87,7 @@ async fn ended_watch_goes_on_from_its_last_event() {
 
 #[tokio::test(start_paused = true)]
 async fn ended_watch_goes_on_from_its_last_bookmark() {
-    check_listed(vec![watch(&[bookmark("20", false)], 10)], &[(10_000, "watch from 20")], &[]).await;
+    check_listed(vec![watch(&[bookmark("20")], 10)], &[(10_000, "watch from 20")], &[]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,9 +253,9 @@ async fn expired_page_starts_the_list_anew_and_its_first_half_is_forgotten() {
 async fn streamed_state_is_taken_in_when_its_last_bookmark_comes() {
     let lines = vec![
         (Duration::ZERO, event("ADDED", &a("5"))),
-        (Duration::ZERO, bookmark("6", false)),
+        (Duration::ZERO, bookmark("6")),
         (Duration::ZERO, event("ADDED", &object("b", "4"))),
-        (Duration::from_secs(5), bookmark("7", true)),
+        (Duration::from_secs(5), state_is_whole("7")),
         (Duration::ZERO, event("MODIFIED", &a("8"))),
     ];
     let scripted = Scripted::streaming(vec![Answer::Lines(lines, EVER)]).await;
@@ -273,14 +273,14 @@ async fn server_that_refuses_to_stream_is_listed_and_synced() {
         let answers = vec![refuse(code), list("7", &[&a("5")], ""), silent()];
         let scripted = Scripted::streaming(answers).await;
         seconds(1).await;
-        check_asked(&scripted, &[(0, "stream"), (0, "list"), (0, "watch from 7")]);
+        check_asked(&scripted, &[(0, "stream"), (0, "whole"), (0, "watch from 7")]);
         assert!(scripted.source.store().is_synced(), "{code}");
     }
 }
 
 /// A stream that ends before its state was whole, and then a whole one.
 async fn check_half_a_stream(lines: &[String], wait: u64) {
-    let whole = watch(&[event("ADDED", &object("b", "8")), bookmark("10", true)], 10);
+    let whole = watch(&[event("ADDED", &object("b", "8")), state_is_whole("10")], 10);
     let scripted = Scripted::streaming(vec![watch(lines, 1), whole, silent()]).await;
     seconds(100).await;
     check_asked(&scripted, &[(0, "stream"), (wait, "stream"), (10_000, "watch from 10")]);
@@ -295,6 +295,45 @@ async fn half_a_stream_leaves_nothing_behind_and_its_versions_are_not_gone_on_fr
 #[tokio::test(start_paused = true)]
 async fn expired_stream_starts_anew_with_the_newest_state() {
     check_half_a_stream(&[event("ADDED", &a("9")), error(410)], 800).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn state_is_asked_for_whole_and_may_come_in_pages() {
+    let whole = Scripted::whole(vec![list("7", &[&a("5")], ""), silent()]).await;
+    seconds(1).await;
+    check_asked(&whole, &[(0, "whole"), (0, "watch from 7")]);
+    let answers = vec![list("7", &[&a("5")], "t"), list("7", &[&object("b", "2")], ""), silent()];
+    let pages = Scripted::whole(answers).await;
+    seconds(1).await;
+    check_asked(&pages, &[(0, "whole"), (0, "list page t"), (0, "watch from 7")]);
+    assert_eq!(pages.changes(), ["initial +a@5", "initial +b@2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_refuses_a_whole_list_is_asked_for_pages_and_synced() {
+    for code in [400, 405, 413, 422] {
+        let answers = vec![refuse(code), list("7", &[&a("5")], ""), silent()];
+        let scripted = Scripted::whole(answers).await;
+        seconds(1).await;
+        check_asked(&scripted, &[(0, "whole"), (0, "list"), (0, "watch from 7")]);
+        assert!(scripted.source.store().is_synced(), "{code}");
+    }
+}
+
+/// A list that breaks off behind its first item.
+fn half_a_list() -> Answer {
+    Answer::Whole(200, format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{},"#, a("9")))
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_list_leaves_nothing_behind_and_two_of_them_make_it_pages() {
+    let answers = vec![half_a_list(), half_a_list(), list("10", &[&object("b", "8")], ""), silent()];
+    let scripted = Scripted::whole(answers).await;
+    seconds(1).await;
+    assert!(scripted.source.health().failure.is_some_and(|error| error.to_string().contains("ends before its end")));
+    seconds(99).await;
+    check_asked(&scripted, &[(0, "whole"), (800, "whole"), (1_600, "list"), (0, "watch from 10")]);
+    assert_eq!(scripted.changes(), ["initial +b@8"], "nothing of the first lists is left");
 }
 
 #[tokio::test(start_paused = true)]

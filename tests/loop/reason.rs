@@ -1,8 +1,8 @@
 //! Why a key is reconciled, as logs see it, and triggers from outside.
 
-use kctl::prelude::*;
+use kctl::{app::TRIGGERS_WAITING_MAX, prelude::*};
 
-use crate::world::{Log, With, World, app, seconds};
+use crate::world::{Configs, Log, With, World, app, seconds};
 
 /// Logs each reconcile with its reason, and takes the answers from `next`.
 fn logging(log: &Log) -> impl Fn(&str, String) + Clone + Send + Sync + 'static {
@@ -41,7 +41,7 @@ async fn reason_names_everything_that_queued_the_key() {
     let seen = log.take();
     assert_eq!(seen[0], "a: requeue");
     assert!(seen[1..].iter().all(|line| line == "a: Pod changed"), "{seen:?}");
-    triggers.trigger::<crate::world::Configs>(&Key::namespaced("default", "a")).unwrap();
+    triggers.trigger::<Configs>(&Key::namespaced("default", "a")).unwrap();
     seconds(1).await;
     assert_eq!(log.take(), ["a: trigger", "a: retry"]);
     world.set("a", "2").await;
@@ -60,7 +60,7 @@ async fn keys_triggered_before_the_start_wait_for_it() {
         async { Ok(Action::await_change()) }
     });
     for name in ["a", "missing"] {
-        app.trigger::<crate::world::Configs>(&Key::namespaced("default", name)).unwrap();
+        app.trigger::<Configs>(&Key::namespaced("default", name)).unwrap();
     }
     world.run(app).await;
     seconds(1).await;
@@ -78,7 +78,7 @@ async fn keys_of_a_stream_are_reconciled_as_they_come() {
             note(&config.name_any(), cx.reason().to_string());
             async { Ok(Action::await_change()) }
         })
-        .trigger_on::<crate::world::Configs, _, _>(|_env| {
+        .trigger_on::<Configs, _, _>(|_env| {
             futures::stream::unfold(0, |n| async move {
                 tokio::time::sleep(Duration::from_secs(10)).await;
                 (n < 2).then(|| (Key::namespaced("default", "a"), n + 1))
@@ -89,8 +89,62 @@ async fn keys_of_a_stream_are_reconciled_as_they_come() {
     assert_eq!(log.take(), ["a: initial list", "a: trigger", "a: trigger"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn triggers_of_a_key_that_is_busy_are_one_more_run_and_those_without_an_object_take_no_place() {
+    let mut world = World::new();
+    world.set("a", "1").await;
+    let log = Log::default();
+    let note = logging(&log);
+    let app = app().configs(move |config, cx| {
+        note(&config.name_any(), cx.reason().to_string());
+        async {
+            seconds(10).await;
+            Ok(Action::await_change())
+        }
+    });
+    let triggers = app.triggers();
+    let view = world.run(app).await;
+    seconds(5).await;
+    for n in 0..2 * TRIGGERS_WAITING_MAX {
+        triggers.trigger::<Configs>(&Key::namespaced("default", "a")).unwrap();
+        triggers.trigger::<Configs>(&Key::namespaced("default", &format!("missing-{n}"))).unwrap();
+    }
+    assert_eq!(view.controllers()[0].1.stats().depth, 0, "`a` is in a worker's hands, and nothing else is there");
+    seconds(60).await;
+    assert_eq!(log.take(), ["a: initial list", "a: trigger"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_beyond_the_bound_are_refused_until_the_first_list_tells_which_of_them_are_there() {
+    let mut world = World::new();
+    world.set("last", "1").await;
+    world.deafen("configmaps");
+    let log = Log::default();
+    let note = logging(&log);
+    let app = app().configs(move |config, cx| {
+        note(&config.name_any(), cx.reason().to_string());
+        async { Ok(Action::await_change()) }
+    });
+    let triggers = app.triggers();
+    let trigger = |name: &str| triggers.trigger::<Configs>(&Key::namespaced("default", name));
+    let view = world.run(app).await;
+    seconds(1).await;
+    for n in 1..TRIGGERS_WAITING_MAX {
+        trigger(&n.to_string()).unwrap();
+    }
+    trigger("last").unwrap();
+    trigger("last").unwrap();
+    let error = trigger("one-more").unwrap_err().to_string();
+    assert_eq!(error, "10000 keys wait for the first list of their kind");
+    world.faults.clear();
+    seconds(120).await;
+    assert_eq!(log.take(), ["last: initial list, trigger"]);
+    assert_eq!(view.controllers()[0].1.len(), 0);
+    trigger("one-more").unwrap();
+}
+
 #[test]
 fn a_controller_that_the_app_does_not_have_cannot_be_triggered() {
-    let error = app().trigger::<crate::world::Configs>(&Key::namespaced("default", "a")).unwrap_err();
+    let error = app().trigger::<Configs>(&Key::namespaced("default", "a")).unwrap_err();
     assert_eq!(error.to_string(), "the app has no controller `configmap`: add it by `App::controller` first");
 }

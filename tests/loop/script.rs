@@ -76,9 +76,14 @@ pub(crate) fn event(kind: &str, object: &str) -> String {
 }
 
 /// A bookmark.
-pub(crate) fn bookmark(version: &str, ends_state: bool) -> String {
-    let mark = if ends_state { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
-    event("BOOKMARK", &format!(r#"{{"kind":"Pod","metadata":{{"resourceVersion":"{version}"{mark}}}}}"#))
+pub(crate) fn bookmark(version: &str) -> String {
+    event("BOOKMARK", &format!(r#"{{"kind":"Pod","metadata":{{"resourceVersion":"{version}"}}}}"#))
+}
+
+/// The bookmark that ends a streamed state.
+pub(crate) fn state_is_whole(version: &str) -> String {
+    let mark = r#""annotations":{"k8s.io/initial-events-end":"true"}"#;
+    event("BOOKMARK", &format!(r#"{{"kind":"Pod","metadata":{{"resourceVersion":"{version}",{mark}}}}}"#))
 }
 
 /// A pod as the server sends it.
@@ -98,18 +103,27 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// Starts on a server that lists. A request beyond the script is never answered.
+    /// Starts on a server that wants pages. A request beyond the script is never answered.
     pub(crate) async fn listing(answers: Vec<Answer>) -> Self {
-        let refusal = std::iter::once(Answer::Whole(422, status(422, "no streams")));
-        let scripted = Self::streaming(refusal.chain(answers).collect()).await;
+        let refusal = std::iter::once(Answer::Whole(422, status(422, "only in pages")));
+        let scripted = Self::whole(refusal.chain(answers).collect()).await;
         let first = scripted.asked.take();
-        assert_eq!(first.first().map(String::as_str), Some("0 stream"));
+        assert_eq!(first.first().map(String::as_str), Some("0 whole"));
         first.into_iter().skip(1).for_each(|line| scripted.asked.add(line));
         scripted
     }
 
-    /// Starts on a server that streams its state if it is asked to.
+    /// Starts on a server that gives its state whole.
+    pub(crate) async fn whole(answers: Vec<Answer>) -> Self {
+        Self::start(answers, false).await
+    }
+
+    /// Starts with the wish that the state is streamed.
     pub(crate) async fn streaming(answers: Vec<Answer>) -> Self {
+        Self::start(answers, true).await
+    }
+
+    async fn start(answers: Vec<Answer>, streams: bool) -> Self {
         let asked = Log::default();
         let lives = Log::default();
         let server = Server {
@@ -120,6 +134,9 @@ impl Scripted {
         };
         let store = Arc::new(SharedStore::default());
         let source = Source::new(Client::new(server, "default"), Identity::all(Kind::of::<Pod>()), store.clone());
+        if streams {
+            source.stream_state();
+        }
         let (source, mut tasks) = (Arc::new(source), JoinSet::new());
         let _pods: Store<Pod> = source.view();
         tasks.spawn(store.clone().write());
@@ -173,12 +190,13 @@ struct Server {
 }
 
 impl Server {
-    /// `list`, `watch` or `stream`, with what it says beyond that.
+    /// `whole`, `list`, `watch`, `stream` or `probe`, with what it says beyond that.
     fn note(&self, query: &str) {
         let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         let verb = match (value("sendInitialEvents"), value("watch"), value("limit")) {
             (Some("true"), Some("true"), None) => "stream",
             (None, Some("true"), None) => "watch",
+            (None, None, None) => "whole",
             (None, None, Some("500")) => "list",
             (None, None, Some("1")) => "probe",
             other => panic!("no such request: {other:?}"),

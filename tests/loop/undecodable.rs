@@ -16,7 +16,7 @@ async fn start() -> (World, Arc<Source>, JoinSet<()>) {
     let client = world.faults.client(&world.server);
     let source = Arc::new(Source::new(client, Identity::all(Kind::of::<Pod>()), Arc::default()));
     source.add_check(Arc::new(|object: &Stored| {
-        let is_broken = object.meta().labels.contains_key("broken");
+        let is_broken = object.meta().labels.get("broken").is_some();
         if is_broken { Stored::accept(&Kind::of::<Pod>(), "{").map(drop) } else { Ok(()) }
     }));
     let mut tasks = JoinSet::new();
@@ -56,7 +56,7 @@ async fn last_good_state_survives_the_next_list() {
     world.server.compact();
     world.faults.clear();
     seconds(60).await;
-    let mut names: Vec<_> = source.store().all().iter().map(|object| object.meta().name.clone()).collect();
+    let mut names: Vec<_> = source.store().all().iter().map(|object| object.meta().name().to_owned()).collect();
     names.sort();
     assert_eq!(names, ["a", "b"]);
 }

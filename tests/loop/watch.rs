@@ -35,9 +35,9 @@ async fn controllers_share_one_list_and_one_watch_for_each_kind() {
 
 #[tokio::test(start_paused = true)]
 async fn server_that_streams_its_state_is_never_listed() {
-    let mut world = World::streaming();
+    let mut world = World::new();
     world.set("a", "1").await;
-    let view = world.run(three_controllers()).await;
+    let view = world.run_streaming(three_controllers()).await;
     seconds(60).await;
     assert!(view.is_idle());
     for resource in ["pods", "configmaps", "secrets", "services"] {
@@ -72,7 +72,7 @@ async fn listen(view: &View, log: &Log) {
             Change::Updated { .. } => "updated",
             Change::Deleted { .. } => "deleted",
         };
-        log.add(format!("{word} {} {}", last.name, last.labels.get("color").cloned().unwrap_or_default()));
+        log.add(format!("{word} {} {}", last.name(), last.labels.get("color").unwrap_or_default()));
     };
     source_of(view, "pods").store().subscribe(Arc::new(handler)).await.delivered().await;
 }

@@ -6,9 +6,9 @@ use kctl::{
     apiserver::ApiServer,
     kube::{
         Api, Client,
-        api::{ListParams, Patch, PatchParams, PostParams},
+        api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     },
-    manager::View,
+    manager::{Manager, View},
     prelude::*,
     watches::Watches,
 };
@@ -135,15 +135,15 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world in which nothing runs yet, on a server that lists in pages.
+    /// A world in which nothing runs yet.
     pub(crate) fn new() -> Self {
         Self::seeded(0)
     }
 
-    /// The same on a server that streams its state before a watch.
-    pub(crate) fn streaming() -> Self {
+    /// The same on a server that gives lists in pages only.
+    pub(crate) fn in_pages() -> Self {
         let mut world = Self::seeded(0);
-        world.faults.lists_only = false;
+        world.faults.pages_only = true;
         world
     }
 
@@ -151,14 +151,28 @@ impl World {
     pub(crate) fn seeded(seed: u64) -> Self {
         let server = ApiServer::seeded(seed);
         let client = Client::new(server.service(), "default");
-        let mut faults = Faults::default();
-        faults.lists_only = true;
-        Self { server, client, faults, view: None, tasks: JoinSet::new() }
+        Self { server, client, faults: Faults::default(), view: None, tasks: JoinSet::new() }
     }
 
     /// Starts the controllers.
     pub(crate) async fn run(&mut self, app: App) -> View {
         let manager = app.manager(self.faults.client(&self.server)).await.unwrap();
+        self.begin(manager)
+    }
+
+    /// The same through this client.
+    pub(crate) async fn run_on(&mut self, client: Client, app: App) -> View {
+        let manager = app.manager(client).await.unwrap();
+        self.begin(manager)
+    }
+
+    /// The same, with the wish that states are streamed.
+    pub(crate) async fn run_streaming(&mut self, app: App) -> View {
+        let manager = app.manager(self.faults.client(&self.server)).await.unwrap();
+        self.begin(manager.stream_states())
+    }
+
+    fn begin(&mut self, manager: Manager) -> View {
         let view = manager.view();
         self.tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
         view
@@ -210,6 +224,10 @@ impl World {
             "spec": { "ports": [{ "port": 80 }], "type": "ClusterIP" },
         });
         let services = Api::<Service>::default_namespaced(self.client.clone());
+        // That of the API server itself would be one more in each of these tests.
+        if services.get_opt("kubernetes").await.unwrap().is_some() {
+            services.delete("kubernetes", &DeleteParams::default()).await.unwrap();
+        }
         services.patch(name, &PatchParams::apply("test"), &Patch::Apply(service)).await.unwrap();
     }
 

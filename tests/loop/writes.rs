@@ -6,7 +6,7 @@ use kctl::{
     k8s::api::apps::v1::DeploymentStatus,
     kube::{
         Api,
-        api::{DeleteParams, Patch, PatchParams, PostParams},
+        api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     },
     prelude::*,
 };
@@ -33,7 +33,6 @@ async fn controller_reference_is_set_once_and_replaces_one_of_another_version() 
                 let mut old = controlled_by(&*deployment);
                 old.api_version = "apps/v1beta2".into();
                 let mut made = pod("made");
-                made.metadata.namespace = Some("elsewhere".into());
                 made.metadata.owner_references = Some(vec![old]);
                 let made = cx.owned::<Pod>().create(made).await?;
                 for _ in 0..2 {
@@ -48,6 +47,55 @@ async fn controller_reference_is_set_once_and_replaces_one_of_another_version() 
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(log.take(), ["default"], "what it owns lives in its own namespace");
     assert_eq!(owners_of(&world, "made").await, ["apps/v1 web Some(true)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_of_another_namespace_is_neither_made_nor_applied_nor_adopted() {
+    let (mut world, log) = (World::new(), Log::default());
+    let elsewhere = kctl::from_json(kctl::json!({ "metadata": { "name": "elsewhere" } })).unwrap();
+    Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &elsewhere).await.unwrap();
+    let stranger = pod("stranger");
+    let theirs = Api::<Pod>::namespaced(world.client.clone(), "elsewhere");
+    theirs.create(&PostParams::default(), &stranger).await.unwrap();
+    world.create_deployment("web").await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |_deployment, cx| {
+            let log = log.clone();
+            async move {
+                let mut new = pod("new");
+                new.metadata.namespace = Some("elsewhere".into());
+                let pods = cx.owned::<Pod>();
+                let stranger = cx.store::<Pod>().iter().next().ok_or("a pod")?;
+                let refused = [
+                    pods.create(new.clone()).await.map(drop),
+                    pods.create(new.clone()).or_get().await.map(drop),
+                    pods.apply(&new).await.map(drop),
+                    pods.converge([&new]).await.map(drop),
+                    cx.adopt(&*stranger).await.map(drop),
+                ];
+                for result in refused {
+                    let error = result.err().ok_or("it was done")?;
+                    let rest = "Deployment default/web cannot own an object of another namespace; leave \
+                                `metadata.namespace` out, or write it by `cx.objects` and watch it with a mapper";
+                    assert!(error.is_terminal());
+                    log.add(error.to_string().strip_suffix(rest).ok_or("another text")?);
+                }
+                Ok(Action::await_change())
+            }
+        }
+    });
+    world.run(app).await;
+    seconds(1).await;
+    let expected = [
+        "create Pod elsewhere/new: ",
+        "create Pod elsewhere/new: ",
+        "apply Pod elsewhere/new: ",
+        "apply Pod elsewhere/new: ",
+        "adopt Pod elsewhere/stranger: ",
+    ];
+    assert_eq!(log.take(), expected);
+    assert_eq!(theirs.list(&ListParams::default()).await.unwrap().items.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,6 +188,45 @@ async fn desired_object_without_a_name_is_an_error() {
     seconds(5).await;
     let lines = log.take();
     assert!(lines.len() == 1 && lines[0].contains("has no metadata.name"), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn converging_makes_one_request_for_each_child_and_each_status_and_no_other() {
+    const DEPLOYMENTS: usize = 100;
+    const PODS: usize = 3;
+    let mut world = World::new();
+    world
+        .run(deployments(app(), |deployment, cx| async move {
+            let pods = cx.owned::<Pod>();
+            for n in 0..PODS {
+                let name = format!("{}-{n}", deployment.name_any());
+                if !pods.iter().any(|pod| pod.name_any() == name) {
+                    pods.create(pod(&name)).await?;
+                }
+            }
+            let generation = deployment.metadata.generation;
+            cx.patch_status(DeploymentStatus { observed_generation: generation, ..DeploymentStatus::default() })
+                .await?;
+            Ok(Action::await_change())
+        }))
+        .await;
+    seconds(1).await;
+    let requests = |world: &World| {
+        let counted = ["pods", "deployments", "deployments/status"].map(|resource| {
+            ["create", "update", "patch", "delete", "list", "watch"].map(|verb| world.n_requests(verb, resource))
+        });
+        counted.concat()
+    };
+    let before = requests(&world);
+    for n in 0..DEPLOYMENTS {
+        world.create_deployment(&format!("web-{n}")).await;
+    }
+    seconds(60).await;
+    let made: Vec<_> = requests(&world).iter().zip(before).map(|(after, before)| after - before).collect();
+    let (pods, deployments, status) = (&made[..6], &made[6..12], &made[12..]);
+    assert_eq!(pods, [DEPLOYMENTS * PODS, 0, 0, 0, 0, 0]);
+    assert_eq!(deployments, [DEPLOYMENTS, 0, 0, 0, 0, 0], "the test's own");
+    assert_eq!(status, [0, 0, DEPLOYMENTS, 0, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -106,3 +106,9 @@ impl Candidate {
 pub(crate) async fn seconds(n: u64) {
     sleep(Duration::from_secs(n)).await;
 }
+
+/// What a reconcile returns whose write met a newer state.
+pub(crate) fn conflict() -> kctl::Error {
+    let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
+    ApiError::refused("update ConfigMap default/conflicts", 409, None, status).into()
+}

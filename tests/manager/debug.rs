@@ -5,9 +5,11 @@ use std::time::Duration;
 use kctl::{
     Error,
     kube::{Api, api::PostParams},
-    manager::lease::ElectionConfig,
+    manager::{Manager, lease::ElectionConfig},
     prelude::*,
+    source::Identity,
 };
+use kctl_runtime::worker::CONFLICTS_USUAL;
 use kctl_tests::Faults;
 use serde_json::{Value, json};
 use tokio::{
@@ -15,14 +17,15 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::contest::{Contest, config};
+use crate::contest::{Contest, config, conflict};
 
-/// Fails for what is named so, and hangs for what is named so.
+/// Fails, conflicts or hangs for what is named so.
 #[controller(reads = Secret, concurrency = 2)]
 async fn does(config: Arc<ConfigMap>, _cx: Context<does>) -> Result<Action> {
     match config.metadata.name.as_deref().unwrap_or_default() {
         name if name.starts_with("fails") => Err("<b>the disk</b> is full".into()),
         "gives-up" => Err(Error::from("it is misspelt")).terminal(),
+        "conflicts" => Err(conflict()),
         "hangs" => std::future::pending().await,
         _ => Ok(Action::await_change()),
     }
@@ -34,12 +37,21 @@ struct Site {
 }
 
 async fn site(hosts: &[&str], election: Option<ElectionConfig>) -> Site {
+    let (manager, contest) = manager(election).await;
+    serve(manager, contest, hosts).await
+}
+
+async fn manager(election: Option<ElectionConfig>) -> (Manager, Contest) {
     let contest = Contest::new();
     let app = App::new("does").controller::<does>();
     let mut manager = app.manager(Faults::default().client(&contest.server)).await.unwrap();
     if let Some(election) = election {
         manager = manager.elect(election).unwrap();
     }
+    (manager, contest)
+}
+
+async fn serve(manager: Manager, contest: Contest, hosts: &[&str]) -> Site {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let hosts = hosts.iter().map(ToString::to_string).collect();
@@ -168,10 +180,50 @@ async fn the_state_names_keys_that_fail_were_given_up_and_run() {
     let caches = state["caches"].as_array().unwrap();
     let configs = caches.iter().find(|cache| cache["kind"] == "ConfigMap").unwrap();
     assert_eq!((&configs["objects"], &configs["synced"], &configs["backlog"]), (&json!(4), &json!(true), &json!(0)));
-    assert!(configs["bytes"].as_u64().unwrap() > 400, "{configs}");
+    assert_eq!(configs["lag_seconds"], 0.0);
+    assert!(configs["bytes"].as_u64().unwrap() > 100, "packed, each is some forty bytes: {configs}");
     let wires: Vec<_> = state["wiring"].as_array().unwrap().iter().map(|wire| wire["kind"].as_str().unwrap()).collect();
     assert_eq!(wires, ["ConfigMap", "Secret"]);
     assert!(!state.to_string().contains("the-body"), "nothing of what is in objects");
+}
+
+#[tokio::test]
+async fn the_state_shows_caches_as_long_as_somebody_watches_at_run_time() {
+    let (manager, contest) = manager(None).await;
+    let watches = manager.watches();
+    let site = serve(manager, contest, &[]).await;
+    let kinds = |state: &Value| {
+        let caches = state["caches"].as_array().unwrap().iter();
+        caches.map(|cache| (cache["kind"].clone(), cache["synced"].clone())).collect::<Vec<_>>()
+    };
+    let of = |names: &[&str]| names.iter().map(|name| (json!(name), json!(true))).collect::<Vec<_>>();
+    site.state_when(|state| kinds(state) == of(&["ConfigMap", "Secret"])).await;
+    let pods = watches.watch::<Pod>(Identity::of::<Pod>()).await.unwrap();
+    site.state_when(|state| kinds(state) == of(&["ConfigMap", "Pod", "Secret"])).await;
+    drop(pods);
+    site.state_when(|state| kinds(state) == of(&["ConfigMap", "Secret"])).await;
+}
+
+#[tokio::test]
+async fn the_state_says_why_conflicts_come_in_a_row_when_there_are_more_than_is_usual() {
+    let site = site(&[], None).await;
+    site.create("conflicts").await;
+    let state = site.state_when(|state| reconciles(state).len() > CONFLICTS_USUAL as usize).await;
+    for (n, run) in (1..).zip(reconciles(&state)) {
+        assert_eq!((run["outcome"].as_str(), run["text"].as_str()), (Some("conflict"), Some(&*conflict().to_string())));
+        let next = run["next"].as_str().unwrap();
+        if n <= CONFLICTS_USUAL {
+            assert_eq!(next, "again with the newer state", "{n}");
+        } else {
+            assert_eq!(next, format!("again, after a growing wait: {n} conflicts in a row"));
+        }
+    }
+    let failing = site.state_when(|state| state["controllers"][0]["n_failing"] == 1).await;
+    let failing = &failing["controllers"][0]["failing"][0];
+    assert_eq!(
+        (failing["key"].as_str(), failing["text"].as_str()),
+        (Some("default/conflicts"), Some(&*conflict().to_string()))
+    );
 }
 
 #[tokio::test]

@@ -1,22 +1,25 @@
 //! Events as they are in the API server: series, lost answers, and the errors of keys that fail.
 
 use kctl::{
-    k8s::api::events::v1::Event,
+    k8s::{api::events::v1::Event, jiff::Timestamp},
     kube::{
         Api,
         api::{DeleteParams, ListParams, PostParams},
     },
+    manager::Manager,
     prelude::*,
 };
 use kctl_tests::{Asked, Fault, Faults};
+use parking_lot::Mutex;
 
-use crate::contest::{Contest, seconds};
+use crate::contest::{Contest, conflict, seconds};
 
-/// Fails, is given up, panics or tells by the name of the object.
+/// Fails, conflicts, is given up or tells by the name of the object.
 #[controller]
 async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
     match config.metadata.name.as_deref().unwrap_or_default() {
         "fails" => Err("the disk is full".into()),
+        "conflicts" => Err(conflict()),
         "gives-up" => Err(kctl::Error::from("it is misspelt")).terminal(),
         "tells" => {
             cx.event(EventType::Normal, "Looked", "it was looked at");
@@ -32,7 +35,7 @@ struct World {
 }
 
 /// A manager at work on one object.
-async fn world(name: &str, set_up: impl FnOnce(kctl::manager::Manager) -> kctl::manager::Manager) -> World {
+async fn world(name: &str, set_up: impl FnOnce(Manager) -> Manager) -> World {
     let (contest, faults) = (Contest::new(), Faults::default());
     let mut object = ConfigMap::default();
     object.metadata.name = Some(name.into());
@@ -85,6 +88,40 @@ async fn errors_are_told_after_as_many_failures_as_somebody_wants() {
         let told = events.iter().filter(|event| event.contains(wanted)).count();
         assert_eq!((events.len(), told), if failures > 0 { (1, 1) } else { (0, 0) }, "{failures:?}: {events:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflicts_are_told_once_when_there_are_more_in_a_row_than_is_usual() {
+    let wanted = format!("Warning ReconcileFailed: met a conflict 6 times in a row: {}", conflict());
+    for (failures, told) in [(1, 1), (10, 1), (50, 1), (0, 0)] {
+        let world = world("conflicts", |manager| manager.tell_failure(failures)).await;
+        seconds(4_000).await;
+        assert_eq!(world.events().await, vec![wanted.clone(); told], "{failures}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_set_on_the_manager_of_an_app_counts_for_its_controllers() {
+    let past: Timestamp = "2001-02-03T04:05:06Z".parse().unwrap();
+    let mut all_traces = Vec::new();
+    for _run in 0..2 {
+        let (begun, traces) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+        let (begins, ends) = (begun.clone(), traces.clone());
+        let set_up = |manager: Manager| {
+            let manager = manager.clock(Arc::new(move || past)).trace_seed(7);
+            manager
+                .on_begin(Arc::new(move |controller, key| begins.lock().push(format!("{controller} {key}"))))
+                .on_end(Arc::new(move |report| ends.lock().push(report.trace)))
+        };
+        let world = world("tells", set_up).await;
+        seconds(30).await;
+        let events = Api::<Event>::default_namespaced(world.contest.client.clone()).list(&ListParams::default()).await;
+        let times: Vec<_> = events.unwrap().items.into_iter().map(|event| event.event_time.unwrap().0).collect();
+        assert_eq!(times, [past]);
+        assert_eq!(*begun.lock(), ["configmap default/tells"]);
+        all_traces.push(traces.lock().clone());
+    }
+    assert_eq!((all_traces[0].len(), &all_traces[0]), (1, &all_traces[1]));
 }
 
 #[tokio::test(start_paused = true)]

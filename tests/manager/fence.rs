@@ -1,7 +1,12 @@
 //! The write permit: no write of a leader is still on its way when the next one begins to write.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
+use kctl::{
+    kube::{Api, api::PostParams},
+    manager::Manager,
+    prelude::*,
+};
 use kctl_runtime::{
     effect::WritePermit,
     manager::lease::{Elector, Leadership},
@@ -9,8 +14,9 @@ use kctl_runtime::{
 use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;
 use tokio::{
+    sync::oneshot,
     task::JoinSet,
-    time::{Duration, sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::contest::{Contest, config, seconds};
@@ -40,7 +46,8 @@ type Arrived = Arc<Mutex<Vec<String>>>;
 async fn write(identity: String, leadership: Leadership, mut chance: Chance, late: Duration, arrived: Arrived) {
     let margin = leadership.config().write_margin();
     while leadership.led().await {
-        let Ok(within) = leadership.permit().ask("write").await else { return };
+        let Ok(leave) = leadership.permit().ask("write").await else { return };
+        let within = leave.within();
         // Most writes are quick; those that are not are what this is about.
         let slowest = if chance.below(4) == 0 { within + margin + late } else { Duration::from_secs(3) };
         sleep(chance.millis(slowest)).await;
@@ -126,7 +133,7 @@ async fn a_write_waits_for_a_renewal_when_too_little_is_left_of_the_lease() {
     let candidate = contest.start(config("a"));
     let permit = candidate.leadership.permit();
     assert!(candidate.leadership.led().await);
-    let within = permit.ask("write").await.unwrap();
+    let within = permit.ask("write").await.unwrap().within();
     assert_eq!(within, Duration::from_millis(9_750));
     candidate.faults.add(Fault::Break, |asked: &Asked| asked.path.contains("/leases"));
     // 15 s less 9.75 s less a margin of 1.3 s.
@@ -137,7 +144,7 @@ async fn a_write_waits_for_a_renewal_when_too_little_is_left_of_the_lease() {
     }
     candidate.faults.clear();
     let asked = timeout(Duration::from_secs(3), permit.ask("write")).await;
-    assert_eq!(asked.unwrap().unwrap(), within, "the next renewal comes within 2 s");
+    assert_eq!(asked.unwrap().unwrap().within(), within, "the next renewal comes within 2 s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,4 +163,96 @@ async fn without_the_lease_nothing_is_written_and_the_error_says_why() {
     assert_eq!(asked.to_string(), text, "it waited for a renewal, in vain");
     assert!(!asked.is_unknown_outcome(), "nothing was sent");
     assert!(WritePermit::always().ask("write").await.is_ok());
+}
+
+/// What becomes of the one write of a reconcile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Write {
+    Answered,
+    /// The reconcile is cut by its timeout two seconds after it has begun to write, at 10 s.
+    CutByTimeout,
+    /// The reconcile itself waits for two seconds only.
+    CutBySelect,
+    /// Nobody answers within the 9.75 s that it may take.
+    GivenUp,
+    /// It is an event that nobody answers.
+    Event,
+}
+
+/// Writes once.
+#[controller(of = ConfigMap, owns = Secret, timeout = "12s", retries = 0)]
+struct Once {
+    write: Write,
+}
+
+impl Reconcile for Once {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let metadata = ObjectMeta { name: Some("written".into()), ..ObjectMeta::default() };
+        let secrets = cx.owned::<Secret>();
+        let create = async { secrets.create(Secret { metadata, ..Secret::default() }).await };
+        match self.write {
+            Write::Answered | Write::GivenUp => drop(create.await?),
+            Write::CutByTimeout => {
+                seconds(10).await;
+                drop(create.await?);
+            }
+            Write::CutBySelect => {
+                let _cut = timeout(Duration::from_secs(2), create).await;
+            }
+            Write::Event => cx.event(Normal, "Seen", "it was seen"),
+        }
+        Ok(Action::await_change())
+    }
+}
+
+/// Stops a leader at this second; returns the second in which it ended, and that in which it handed the lease back.
+async fn hands_back(write: Write, stop_at: u64, graceful: Option<Duration>) -> (u64, Option<u64>) {
+    let contest = Contest::new();
+    let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
+    let object = ConfigMap { metadata, ..ConfigMap::default() };
+    Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
+    let faults = Faults::default();
+    if write != Write::Answered {
+        let plural = if write == Write::Event { "/events" } else { "/secrets" };
+        let writes = move |asked: &Asked| asked.method == "POST" && asked.path.contains(plural);
+        faults.add(Fault::Delay(Duration::from_secs(60)), writes);
+    }
+    let app = App::new("once").controller_with(move |_env| std::future::ready(Ok(Once { write })));
+    let manager: Manager = app.manager(faults.client(&contest.server)).await.unwrap();
+    let manager = manager.elect(config("a")).unwrap().graceful_timeout(graceful);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let begun = Instant::now();
+    let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
+    seconds(stop_at).await;
+    stop.send(()).unwrap();
+    let mut handed_back = None;
+    while !running.is_finished() {
+        let is_free = contest.held().await.0.is_empty();
+        handed_back = handed_back.or(is_free.then(|| begun.elapsed().as_secs()));
+        sleep(Duration::from_millis(10)).await;
+    }
+    running.await.unwrap().unwrap();
+    let ended = begun.elapsed().as_secs();
+    handed_back = handed_back.or(contest.held().await.0.is_empty().then_some(ended));
+    (ended, handed_back)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_is_handed_back_when_no_write_can_be_on_its_way() {
+    // A write may take 9.75 s, and go on for another 1.3 s.
+    let cases = [
+        (Write::Answered, 3, None, (3, Some(3))),
+        (Write::CutByTimeout, 13, None, (21, Some(21))),
+        (Write::CutBySelect, 3, None, (11, Some(11))),
+        (Write::GivenUp, 10, None, (11, Some(11))),
+        (Write::GivenUp, 12, None, (12, Some(12))),
+        (Write::Event, 3, None, (11, Some(11))),
+        // What the stop may not wait for keeps the lease until it runs out.
+        (Write::CutByTimeout, 13, Some(Duration::from_secs(5)), (13, None)),
+        (Write::CutByTimeout, 13, Some(Duration::from_secs(9)), (21, Some(21))),
+        (Write::Event, 3, Some(Duration::from_secs(2)), (8, None)),
+    ];
+    for (write, stop_at, graceful, expected) in cases {
+        assert_eq!(hands_back(write, stop_at, graceful).await, expected, "{write:?}, stopped at {stop_at}");
+    }
 }

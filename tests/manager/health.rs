@@ -77,7 +77,7 @@ async fn readiness_names_the_permission_that_is_missing() {
     let process = start(&contest, None, Some(Fault::Refuse(403))).await;
     seconds(1).await;
     let ready = process.ready();
-    assert!(ready[1].starts_with("cache-secrets FAILS: watch secrets: "), "{ready:?}");
+    assert!(ready[1].starts_with("cache-secrets FAILS: list secrets: "), "{ready:?}");
     assert!(ready[1].contains("give its service account `list` and `watch` on `secrets`"), "{ready:?}");
     assert_eq!(process.dead(), [""; 0], "a new start would not help");
     process.faults.clear();
@@ -137,6 +137,34 @@ async fn workers_that_take_no_key_although_some_wait_are_noticed_after_a_minute(
     seconds(1).await;
     let stuck = ("controller-configmap".to_owned(), "keys wait and no worker takes one, for 60 s".to_owned());
     assert_eq!(dead(), [stuck]);
+}
+
+#[controller]
+async fn accounts(_account: Arc<ServiceAccount>, _cx: Context<accounts>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_that_are_stuck_are_noticed_while_another_controller_waits_for_its_caches() {
+    let contest = Contest::new();
+    let faults = Faults::default();
+    faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("secrets"));
+    let app = App::new("both").controller::<configs>().controller::<accounts>();
+    let manager = app.manager(faults.client(&contest.server)).await.unwrap();
+    let view = manager.view();
+    let health = Health::new(view.clone(), manager.metrics().clone());
+    let running = tokio::spawn(manager.run(std::future::pending()));
+    seconds(1).await;
+    // The workers are gone, caches and queues are not: those of one controller have nothing to wait for.
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    for (_, queue) in view.controllers() {
+        queue.add(kctl::key::ObjectKey::new(Some("default"), "x"));
+    }
+    let dead = || health.live().into_iter().filter(|check| check.result.is_err()).map(|check| check.name);
+    assert_eq!(dead().collect::<Vec<_>>(), [""; 0]);
+    seconds(60).await;
+    assert_eq!(dead().collect::<Vec<_>>(), ["controller-serviceaccount"]);
 }
 
 #[tokio::test(start_paused = true)]

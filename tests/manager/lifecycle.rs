@@ -13,7 +13,10 @@ use kctl::{
 use kctl_tests::{Asked, Fault, Faults};
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
-use crate::contest::{Contest, config, seconds};
+use crate::{
+    contest::{Contest, config, seconds},
+    trace::Lines,
+};
 
 /// Says that it saw a `ConfigMap`, and takes its time over it.
 #[controller(of = ConfigMap, owns = Secret, concurrency = 4)]
@@ -91,6 +94,27 @@ async fn a_standby_fills_its_caches_and_reconciles_nothing() {
     let standby = start(&contest, Duration::ZERO, elected("b")).await;
     seconds(60).await;
     assert!(n_requests(&contest, "watch", "configmaps") > n_watches);
+    assert_eq!(standby.n_done(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_keeps_no_keys_of_objects_that_come_and_go() {
+    let contest = Contest::new();
+    let _leader = start(&contest, Duration::ZERO, elected("a")).await;
+    seconds(1).await;
+    let mut seen = None;
+    let elect = |manager: Manager| {
+        let manager = manager.elect(config("b")).unwrap();
+        seen = Some(manager.view());
+        manager
+    };
+    let standby = start(&contest, Duration::ZERO, elect).await;
+    let view = seen.unwrap();
+    seconds(1).await;
+    create(&contest, 0..3).await;
+    seconds(1).await;
+    let (_, queue) = &view.controllers()[0];
+    assert_eq!((view.primaries()[0].store().len(), queue.stats().adds), (3, 0), "it knows them, and queues nothing");
     assert_eq!(standby.n_done(), 0);
 }
 
@@ -293,6 +317,58 @@ async fn reconciles_that_outlast_the_graceful_timeout_are_cut_off_and_the_lease_
     assert_eq!(stopped_after(Some(Duration::from_secs(30))).await, (error("30s"), 30, "a".into()));
     assert_eq!(stopped_after(Some(Duration::from_secs(50))).await, (None, 40, String::new()));
     assert_eq!(stopped_after(None).await, (None, 40, String::new()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_manager_ends_well_and_hands_the_lease_back_even_if_it_may_take_no_time() {
+    for round in 0..100 {
+        let contest = Contest::new();
+        let mut seen = None;
+        let setup = |manager: Manager| {
+            seen = Some(manager.view());
+            elected("a")(manager).graceful_timeout(Some(Duration::ZERO))
+        };
+        let process = start(&contest, Duration::ZERO, setup).await;
+        let view = seen.unwrap();
+        create(&contest, 0..1).await;
+        // The event comes last, but for what the Secret brings.
+        while n_requests(&contest, "create", "events") < 1 || !view.is_idle() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let ended = process.stop().await;
+        assert!(ended.is_ok(), "round {round}: {ended:?}");
+        assert_eq!(contest.held().await.0, "", "round {round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_hangs_is_reported_each_minute_with_what_would_end_it() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    let _logged = tracing::subscriber::set_default(log);
+    let hanging = || -> Vec<String> {
+        let text = lines.text();
+        text.lines().filter(|line| line.contains("has been running for")).map(ToOwned::to_owned).collect()
+    };
+    let contest = Contest::new();
+    let _process = start(&contest, Duration::from_secs(190), |manager| manager).await;
+    seconds(30).await;
+    create(&contest, 0..2).await;
+    seconds(85).await;
+    assert_eq!(hanging(), Vec::<String>::new(), "at 60 s they had run for half a minute");
+    for (wait, since) in [(10, "90 s"), (60, "150 s")] {
+        seconds(wait).await;
+        let lines = hanging();
+        let last = lines.last().unwrap();
+        let text = format!(
+            "a reconcile has been running for {since}; `timeout = \"…\"` in its declaration would end it; so do 1 others"
+        );
+        let names = [" WARN ", &text, "controller=\"configmap\"", "key=default/config-"];
+        assert!(names.iter().all(|name| last.contains(name)), "{last}");
+    }
+    seconds(600).await;
+    assert_eq!(hanging().len(), 4, "what they made ran each once more, and nothing hangs any longer");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ mod events;
 mod fence;
 mod finalizers;
 mod health;
+mod leak;
 mod lifecycle;
 mod manifests;
 mod metrics;

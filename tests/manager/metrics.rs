@@ -1,7 +1,11 @@
 //! `/metrics`: the names and labels that dashboards of controller-runtime know, and what they count.
 
 use kctl::{
-    kube::{Api, api::PostParams},
+    key::ObjectKey,
+    kube::{
+        Api,
+        api::{DeleteParams, Patch, PatchParams, PostParams},
+    },
     manager::metrics::{
         Format, Metrics, RequestCounter,
         prometheus_client::{metrics::counter::Counter, registry::Registry},
@@ -18,7 +22,7 @@ use crate::contest::{Contest, config, seconds};
 #[controller(owns = Secret, concurrency = 3, retries = 0, timeout = "5s", name = "does")]
 async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
     match config.name_any().as_str() {
-        "fails" => Err("no".into()),
+        "fails" if config.data.is_none() => Err("no".into()),
         "terminal" => Err::<Action, _>("never").terminal(),
         "panics" => panic!("it does"),
         "hangs" => std::future::pending().await,
@@ -91,10 +95,13 @@ async fn every_name_of_controller_runtime_and_client_go_is_there_from_the_start(
         ("workqueue_longest_running_processor_seconds", r#"{name="does",controller="does"}"#, 0),
         ("leader_election_master_status", r#"{name="podset"}"#, 1),
         ("leader_election_slowpath_total", r#"{name="podset"}"#, 0),
+        ("certwatcher_read_certificate_total", "", 0),
+        ("certwatcher_read_certificate_errors_total", "", 0),
         ("kctl_cache_synced", r#"{name="",group="",version="v1",resource="configmaps"}"#, 1),
         ("kctl_cache_users", r#"{name="",group="",version="v1",resource="configmaps"}"#, 1),
         ("kctl_cache_bytes", r#"{name="",group="",version="v1",resource="secrets"}"#, 0),
         ("kctl_cache_lag_seconds", r#"{name="",group="",version="v1",resource="secrets"}"#, 0),
+        ("informer_processing_latency_seconds_count", r#"{name="",group="",version="v1",resource="secrets"}"#, 1),
         ("informer_queued_items", r#"{name="",group="",version="v1",resource="secrets"}"#, 0),
     ];
     for (name, labels, wanted) in names {
@@ -102,9 +109,35 @@ async fn every_name_of_controller_runtime_and_client_go_is_there_from_the_start(
     }
     assert!(text.contains("# TYPE controller_runtime_reconcile_total counter\n"), "{text}");
     assert!(text.contains("# TYPE controller_runtime_reconcile_time_seconds histogram\n"));
-    for bound in ["store_deltas", "store_tombstones", "events", "watch_changes", "informers", "triggers"] {
+    for bound in
+        ["store_deltas", "store_tombstones", "events", "watch_changes", "handler_changes", "informers", "triggers"]
+    {
         let used = value(&text, &format!(r#"kctl_bound_used{{bound="{bound}"}}"#));
         assert!(used < value(&text, &format!(r#"kctl_bound_limit{{bound="{bound}"}}"#)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_priorities_that_are_not_told_apart_are_in_the_depth_under_one_label() {
+    let contest = Contest::new();
+    let faults = Faults::default();
+    // Without this cache no worker takes a key away.
+    faults.add(Fault::Refuse(403), |asked| asked.path.ends_with("/secrets"));
+    let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
+    let (view, metrics) = (manager.view(), manager.metrics().clone());
+    tokio::spawn(manager.run(std::future::pending()));
+    seconds(1).await;
+    let (_spec, queue) = &view.controllers()[0];
+    for (least, expected) in [(0, None), (-2, Some(2))] {
+        for priority in least..25 {
+            queue.add_with(ObjectKey::new(Some("default"), &format!("key{priority}")), priority);
+        }
+        let text = metrics.text(Format::Prometheus);
+        let samples = || text.lines().filter_map(|line| line.strip_prefix("workqueue_depth{")?.split_once("} "));
+        let depths = samples().map(|(_labels, depth)| depth.parse::<usize>().unwrap());
+        assert_eq!(depths.sum::<usize>(), queue.stats().depth, "no key is left out, or counted twice: {text}");
+        let beyond = samples().find(|(labels, _)| labels.contains(r#"priority="exceeded_cardinality_limit""#));
+        assert_eq!(beyond.map(|(_, depth)| depth.parse().unwrap()), expected, "{text}");
     }
 }
 
@@ -136,13 +169,39 @@ async fn reconciles_are_counted_by_what_they_come_to() {
     assert!(seconds_of(&text, r#"controller_runtime_reconcile_time_seconds_sum{controller="does"}"#) >= 5.0);
     assert_eq!(value(&text, r#"workqueue_work_duration_seconds_count{name="does",controller="does"}"#), 6);
     assert_eq!(value(&text, r#"kctl_cache_objects{name="",group="",version="v1",resource="configmaps"}"#), 6);
-    assert!(value(&text, r#"kctl_cache_bytes{name="",group="",version="v1",resource="configmaps"}"#) > 6 * 100);
+    assert!(value(&text, r#"kctl_cache_bytes{name="",group="",version="v1",resource="configmaps"}"#) > 6 * 20);
     create(&contest, "conflicts").await;
     seconds(1).await;
     let text = metrics.text(Format::Prometheus);
     let conflicts = value(&text, r#"controller_runtime_reconcile_total{controller="does",result="conflict"}"#);
     assert!(conflicts >= 1, "an outdated state is no error");
     assert_eq!(value(&text, r#"controller_runtime_reconcile_errors_total{controller="does"}"#), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_were_given_up_fail_until_they_succeed_or_their_objects_are_gone() {
+    let contest = Contest::new();
+    let metrics = running(&contest, &Faults::default(), false).await;
+    let n_failing = async || {
+        seconds(3_600).await;
+        value(&metrics.text(Format::Prometheus), r#"kctl_failing_keys{controller="does"}"#)
+    };
+    for name in ["fine", "fails", "terminal", "panics", "hangs"] {
+        create(&contest, name).await;
+    }
+    assert_eq!(n_failing().await, 4);
+    let configs = Api::<ConfigMap>::default_namespaced(contest.client.clone());
+    let change = async |name: &str, change: kctl::Json| {
+        configs.patch(name, &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
+    };
+    change("terminal", kctl::json!({ "data": { "still": "fails" } })).await;
+    assert_eq!(n_failing().await, 4);
+    change("fails", kctl::json!({ "data": { "now": "succeeds" } })).await;
+    assert_eq!(n_failing().await, 3);
+    for (name, left) in [("terminal", 2), ("panics", 1), ("hangs", 0)] {
+        configs.delete(name, &DeleteParams::default()).await.unwrap();
+        assert_eq!(n_failing().await, left, "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,26 +217,48 @@ async fn the_leader_is_the_one_whose_gauge_is_one() {
     assert_eq!(status(), 0);
 }
 
-#[tokio::test]
-async fn requests_are_counted_by_code_method_and_host() {
+#[tokio::test(start_paused = true)]
+async fn requests_are_counted_by_code_method_and_host_and_timed_unless_they_watch() {
     let metrics = Metrics::default();
     let counter = RequestCounter::new("10.0.0.1:6443");
     counter.register(&metrics);
     let answers = tower::service_fn(|request: http::Request<()>| async move {
         match request.uri().path() {
             "/gone" => Err("the connection broke"),
+            "/slow" => {
+                seconds(3).await;
+                Ok(http::Response::builder().status(200).body(()).unwrap())
+            }
             path => Ok(http::Response::builder().status(if path == "/no" { 403 } else { 200 }).body(()).unwrap()),
         }
     });
     let client = counter.layer(answers);
-    for (method, path) in [("GET", "/"), ("GET", "/"), ("POST", "/no"), ("PUT", "/gone"), ("BREW", "/")] {
+    let asked = [
+        ("GET", "/"),
+        ("GET", "/slow"),
+        ("GET", "/slow?a=b&watch=true"),
+        ("GET", "/slow?watch=1"),
+        ("POST", "/no"),
+        ("PUT", "/gone"),
+        ("BREW", "/?watch=false"),
+    ];
+    for (method, path) in asked {
         let request = http::Request::builder().method(method).uri(path).body(()).unwrap();
         assert_eq!(client.clone().oneshot(request).await.is_err(), path == "/gone");
     }
     let text = metrics.text(Format::Prometheus);
-    for (code, method, n) in [("200", "GET", 2), ("403", "POST", 1), ("<error>", "PUT", 1), ("200", "other", 1)] {
+    for (code, method, n) in [("200", "GET", 4), ("403", "POST", 1), ("<error>", "PUT", 1), ("200", "other", 1)] {
         let sample = format!(r#"rest_client_requests_total{{code="{code}",method="{method}",host="10.0.0.1:6443"}}"#);
         assert_eq!(value(&text, &sample), n);
+    }
+    let timed = |verb: &str, of: &str| {
+        format!(r#"rest_client_request_duration_seconds_{of}verb="{verb}",host="10.0.0.1:6443"}}"#)
+    };
+    for (verb, n) in [("GET", 2), ("POST", 1), ("PUT", 1), ("other", 1)] {
+        assert_eq!(value(&text, &timed(verb, "count{")), n, "{verb}");
+    }
+    for (le, n) in [("0.005", 1), ("2", 1), ("4", 2), ("+Inf", 2)] {
+        assert_eq!(value(&text, &timed("GET", &format!(r#"bucket{{le="{le}","#))), n, "{le}");
     }
 }
 

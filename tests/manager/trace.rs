@@ -23,7 +23,13 @@ async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
 
 /// What is logged.
 #[derive(Clone, Default)]
-struct Lines(Shared<Mutex<Vec<u8>>>);
+pub(crate) struct Lines(Shared<Mutex<Vec<u8>>>);
+
+impl Lines {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl io::Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -58,6 +64,9 @@ async fn run() -> (Vec<String>, String) {
         object.metadata.name = Some(name.into());
         Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
     }
+    // A span that another test enters for the first time while a subscriber begins can be missed by it (tracing-core registers
+    // the one after it has asked the others): by now it is known.
+    tracing::callsite::rebuild_interest_cache();
     let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
     tokio::spawn(manager.run(std::future::pending()));
     seconds(1).await;

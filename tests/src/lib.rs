@@ -25,6 +25,8 @@ use tower::Service;
 pub enum Fault {
     /// The server says no, with this HTTP status.
     Refuse(u16),
+    /// The server says no, with this HTTP status, and asks for a wait of so many seconds.
+    RefuseFor(u16, u32),
     /// The connection breaks before the server has seen the request.
     Break,
     /// The server does what was asked for; the connection breaks before the answer.
@@ -48,15 +50,26 @@ pub struct Asked {
     pub is_watch: bool,
     /// The header `traceparent`; empty without one.
     pub trace: String,
+    /// The header `accept`; empty without one.
+    pub accept: String,
 }
 
 impl Asked {
     fn of<B>(request: &Request<B>) -> Self {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let is_watch = query.contains("watch=true");
-        let trace = request.headers().get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let (trace, accept) = (header("traceparent").to_owned(), header("accept").to_owned());
         let (method, path) = (request.method().clone(), request.uri().path().into());
-        Self { method, path, query, is_watch, trace: trace.into() }
+        Self { method, path, query, is_watch, trace, accept }
+    }
+
+    /// Whether it is a list of objects of which it wants all at once.
+    fn is_whole_list(&self) -> bool {
+        let of_objects = self.path.starts_with("/api/v1/") || self.path.matches('/').count() > 3;
+        let is_part =
+            ["watch=true", "limit=", "continue=", "fieldSelector="].iter().any(|part| self.query.contains(part));
+        self.method == Method::GET && of_objects && self.path.ends_with('s') && !is_part
     }
 
     /// Whether it is a list or a watch of the resource with this plural.
@@ -75,6 +88,8 @@ pub struct Faults {
     cut: Arc<Notify>,
     /// The server does not stream its state before a watch, as those before Kubernetes 1.32.
     pub lists_only: bool,
+    /// What is before the server lets no whole lists of objects through.
+    pub pages_only: bool,
 }
 
 impl Faults {
@@ -126,12 +141,19 @@ impl Service<Request<kube::client::Body>> for Connection {
         Box::pin(async move {
             let asked = Asked::of(&request);
             let cut = faults.cut.clone().notified_owned();
-            if faults.lists_only && asked.query.contains("sendInitialEvents") {
+            let is_refused = (faults.pages_only && asked.is_whole_list())
+                || (faults.lists_only && asked.query.contains("sendInitialEvents"));
+            if is_refused {
                 return Ok(refusal(422, &asked));
             }
             let fault = faults.of(&asked);
             match fault {
                 Some(Fault::Refuse(code)) => return Ok(refusal(code, &asked)),
+                Some(Fault::RefuseFor(code, seconds)) => {
+                    let mut refusal = refusal(code, &asked);
+                    refusal.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+                    return Ok(refusal);
+                }
                 Some(Fault::Break) => return Err("the connection broke".into()),
                 Some(Fault::Delay(wait)) => tokio::time::sleep(wait).await,
                 Some(Fault::LoseAnswer | Fault::DelayAnswer(_)) | None => {}

@@ -12,7 +12,7 @@ use std::{
 
 use kctl::{
     kube::{Client, Config, client::ClientBuilder},
-    object::Kind,
+    object::{Kind, Object},
     prelude::*,
     source::{Identity, Source},
     store::SharedStore,
@@ -102,19 +102,24 @@ async fn main() -> Result<()> {
 
 /// Caches all objects of a kind.
 async fn sync(client: Client) -> Result<()> {
-    let kind = match env::var("BENCH_KIND").unwrap_or_default().as_str() {
-        "Pod" => Kind::of::<Pod>(),
-        _ => Kind::of::<ConfigMap>(),
-    };
-    let identity = Identity { namespaces: vec![namespace()], ..Identity::all(kind) };
-    let store = Arc::new(SharedStore::default());
+    match env::var("BENCH_KIND").unwrap_or_default().as_str() {
+        "Pod" => cache::<Pod>(client).await,
+        _ => cache::<ConfigMap>(client).await,
+    }
+    Ok(())
+}
+
+/// Caches what can be read as `K`: every object is checked, as for a controller.
+async fn cache<K: Object>(client: Client) {
+    let identity = Identity { namespaces: vec![namespace()], ..Identity::all(Kind::of::<K>()) };
+    let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
     let source = Source::new(client, identity, store.clone());
+    let _typed = source.view::<K>();
     let told = async {
         store.wait_until_synced().await;
         say(&format!("SYNCED {}", store.len()));
     };
     tokio::join!(source.run(), store.clone().write(), told);
-    Ok(())
 }
 
 /// Runs the controller.

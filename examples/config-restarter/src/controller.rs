@@ -52,7 +52,7 @@ impl Reconcile for ConfigRestarter {
         }
         let (mut status, conditions) = observe(&policy, &cx, hash);
         let (conditions, registered) = self.register(&cx, &mut status, conditions).await;
-        status.conditions = conditions.into_vec();
+        status.conditions = conditions.into_vec()?;
         cx.patch_status(status).await?;
         registered?;
         Ok(Action::await_change())

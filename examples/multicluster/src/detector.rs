@@ -1,71 +1,110 @@
 //! Templates and policies → bindings: what goes out, with how many replicas, and what it needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kctl::{
-    interpreter::operation::{InterpretDependency, InterpretReplica, Object},
+    interpreter::{
+        kind::Gvk,
+        operation::{InterpretDependency, InterpretReplica, Object},
+    },
+    object::Stored,
     prelude::*,
 };
 use serde_json::{Value, json};
 
 use crate::{
+    found::{Finds, FoundKinds},
     interpret::ask,
     kinds::{PropagationPolicy, RequiredBy, ResourceBinding, ResourceBindingSpec, ResourceRef},
-    templates::{self, binding_name, is_known, is_selected},
+    policies::LOOKED_FOR_EVERY,
+    templates::{is_selected, may_leave, reading},
 };
 
 /// Makes the bindings of a namespace: of each template that a policy selects, and of what such a template needs.
 #[controller(
+    of = Namespace,
     owns = ResourceBinding(apply, delete),
     watches = PropagationPolicy(map = namespace_of),
-    watches = Deployment(map = namespace_of),
-    watches = Service(map = namespace_of),
-    watches = ConfigMap(map = namespace_of),
-    watches = Secret(map = namespace_of),
-    watches = Pod(map = namespace_of),
+    rbac(reading()),
     name = "detector"
 )]
-pub(crate) async fn detector(namespace: Arc<Namespace>, cx: Context<detector>) -> Result<Action> {
-    let name = namespace.name_any();
-    let mut policies: Vec<_> = cx.store::<PropagationPolicy>().in_namespace(&name).collect();
-    policies.sort_by_key(|policy| policy.name_any());
-    let bindings = cx.owned::<ResourceBinding>();
-    let mut wanted = BTreeMap::new();
-    for template in templates::all(&cx, &name) {
-        let selects = |policy: &&Arc<PropagationPolicy>| is_selected(&policy.spec.resource_selectors, &template);
-        let Some(policy) = policies.iter().find(selects) else { continue };
-        let (kind, object) = (text(&template["kind"]), text(&template["metadata"]["name"]));
-        let binding = binding_name(kind, object);
-        let spec = wanted.entry(binding.clone()).or_insert_with(|| unplaced(kind, object));
-        spec.policy = Some(policy.name_any());
-        spec.placement = Some(policy.spec.placement.clone());
-        let replicas = ask::<InterpretReplica>(&template, Object(template.clone())).await?;
-        spec.replicas = replicas.map(|answer| answer.replicas);
-        if policy.spec.propagate_deps {
-            let clusters = clusters_of(bindings.iter(), &binding);
-            for need in needs(&template).await? {
-                let spec = wanted.entry(binding_name(&need.kind, &need.name));
-                let spec = spec.or_insert_with(|| unplaced(&need.kind, &need.name));
-                spec.required_by.push(RequiredBy { binding: binding.clone(), clusters: clusters.clone() });
+pub(crate) struct Detector {
+    templates: FoundKinds,
+}
+
+impl Finds for Detector {
+    fn with(templates: FoundKinds) -> Self {
+        Self { templates }
+    }
+
+    fn key_of(_kind: &Gvk, template: &Stored) -> Option<Key<Namespace>> {
+        template.meta().namespace().map(Key::cluster)
+    }
+}
+
+impl Reconcile for Detector {
+    async fn reconcile(&self, namespace: Arc<Namespace>, cx: Context<Self>) -> Result<Action> {
+        let name = namespace.name_any();
+        let mut policies: Vec<_> = cx.store::<PropagationPolicy>().in_namespace(&name).collect();
+        policies.sort_by_key(|policy| policy.name_any());
+        let selectors = policies.iter().flat_map(|policy| &policy.spec.resource_selectors);
+        let kinds: BTreeSet<Gvk> = selectors.map(|selector| selector.gvk()).filter(may_leave).collect();
+        let bindings = cx.owned::<ResourceBinding>();
+        let (mut wanted, mut missing) = (BTreeMap::new(), false);
+        for kind in kinds {
+            let Some(templates) = self.templates.all(&kind, &name).await? else {
+                missing = true;
+                continue;
+            };
+            for template in templates {
+                let selects =
+                    |policy: &&Arc<PropagationPolicy>| is_selected(&policy.spec.resource_selectors, &template);
+                let Some(policy) = policies.iter().find(selects) else { continue };
+                let resource = reference(&kind, text(&template["metadata"]["name"]));
+                let clusters = clusters_of(bindings.iter(), &resource.binding());
+                want(&mut wanted, policy, resource, &template, &clusters).await?;
             }
         }
+        let desired = wanted.into_iter().map(|(binding, spec)| {
+            json!({
+                "apiVersion": "fleet.example.com/v1alpha1",
+                "kind": "ResourceBinding",
+                "metadata": { "name": binding, "namespace": name },
+                "spec": spec,
+            })
+        });
+        bindings.converge(desired).await?;
+        Ok(if missing { Action::requeue(LOOKED_FOR_EVERY) } else { Action::await_change() })
     }
-    let desired = wanted.into_iter().map(|(binding, spec)| {
-        json!({
-            "apiVersion": "fleet.example.com/v1alpha1",
-            "kind": "ResourceBinding",
-            "metadata": { "name": binding, "namespace": name },
-            "spec": spec,
-        })
-    });
-    bindings.converge(desired).await?;
-    Ok(Action::await_change())
+}
+
+/// Adds the binding of a template and those of what it needs.
+async fn want(
+    wanted: &mut BTreeMap<String, ResourceBindingSpec>,
+    policy: &PropagationPolicy,
+    resource: ResourceRef,
+    template: &Value,
+    clusters: &[String],
+) -> Result<()> {
+    let binding = resource.binding();
+    let spec = wanted.entry(binding.clone()).or_insert_with(|| unplaced(resource));
+    spec.policy = Some(policy.name_any());
+    spec.placement = Some(policy.spec.placement.clone());
+    let replicas = ask::<InterpretReplica>(template, Object(template.clone())).await?;
+    spec.replicas = replicas.map(|answer| answer.replicas);
+    if policy.spec.propagate_deps {
+        for need in needs(template).await? {
+            let spec = wanted.entry(need.binding()).or_insert_with(|| unplaced(need));
+            spec.required_by.push(RequiredBy { binding: binding.clone(), clusters: clusters.to_vec() });
+        }
+    }
+    Ok(())
 }
 
 /// The binding of an object before anybody wants it anywhere. What the scheduler decides is not the detector's to say.
-fn unplaced(kind: &str, name: &str) -> ResourceBindingSpec {
+fn unplaced(resource: ResourceRef) -> ResourceBindingSpec {
     ResourceBindingSpec {
-        resource: ResourceRef { kind: kind.into(), name: name.into() },
+        resource,
         policy: None,
         replicas: None,
         placement: None,
@@ -74,10 +113,16 @@ fn unplaced(kind: &str, name: &str) -> ResourceBindingSpec {
     }
 }
 
-/// What a template needs, of the kinds that go to members.
-async fn needs(template: &Value) -> Result<Vec<DependentReference>> {
+fn reference(kind: &Gvk, name: &str) -> ResourceRef {
+    ResourceRef { api_version: kind.api_version(), kind: kind.kind.clone(), name: name.into() }
+}
+
+/// What a template needs by name.
+async fn needs(template: &Value) -> Result<Vec<ResourceRef>> {
     let needs = ask::<InterpretDependency>(template, Object(template.clone())).await?.flatten().unwrap_or_default();
-    Ok(needs.into_iter().filter(|need| is_known(&need.kind) && !need.name.is_empty()).collect())
+    let named = needs.into_iter().filter(|need| !need.name.is_empty());
+    let needs = named.map(|need| ResourceRef { api_version: need.api_version, kind: need.kind, name: need.name });
+    Ok(needs.filter(|need| may_leave(&need.gvk())).collect())
 }
 
 /// Where a binding is by now.

@@ -2,47 +2,68 @@
 //!
 //! There is a controller for each member: one that is away holds up nobody else.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use kctl::{
-    interpreter::operation::{InterpretHealth, InterpretStatus, Object as Subject, Retain, Retention},
-    object::Object,
+    interpreter::{
+        kind::Gvk,
+        operation::{InterpretHealth, InterpretStatus, Object as Subject, Retain, Retention},
+    },
+    k8s::api::rbac::v1::PolicyRule,
+    kube::api::{DeleteParams, PostParams, Preconditions},
+    object::Stored,
     prelude::*,
-    reconcile::{CachesOn, Controller, MayCreate, MayDelete, MayUpdate, OnCluster, WritesOn},
+    reconcile::{CachesOn, HasRulesOn, MayCreate, OnCluster, WritesOn},
 };
 use serde_json::Value;
 
 use crate::{
+    APP,
     clusters::{Member1, Member2},
+    found::{Finds, FoundKinds},
     interpret::ask,
     kinds::{MemberCluster, Work, WorkStatus},
     members::is_ready,
+    templates::any,
     works::CLUSTER,
 };
 
-/// On objects of members: the work that they are from.
-pub(crate) const WORK: &str = "fleet.example.com/work";
-/// On objects of members: what was written there last, so that fields that a template drops are dropped there, too.
+/// A label of the objects of members that came from works.
+const PLACED: &str = "fleet.example.com/placed";
+/// An annotation on them: the work that they are from.
+const WORK: &str = "fleet.example.com/work";
+/// Another one: a hash of what was written there last, so that fields that a template drops are dropped there, too.
 const WRITTEN: &str = "fleet.example.com/written";
+/// What is the member's in the metadata of an object.
+const KEPT: [&str; 3] = ["resourceVersion", "finalizers", "ownerReferences"];
 
 macro_rules! execution {
     ($controller:ident, $member:ident) => {
         /// Brings the works of a member to it.
         #[controller(
-                            of = Work,
-                            watches = Deployment(create, update, delete, map = work_of, selector = WORK, on = $member),
-                            watches = Service(create, update, delete, map = work_of, selector = WORK, on = $member),
-                            watches = ConfigMap(create, update, delete, map = work_of, selector = WORK, on = $member),
-                            watches = Secret(create, update, delete, map = work_of, selector = WORK, on = $member),
-                            watches = Pod(create, update, delete, map = work_of, selector = WORK, on = $member),
-                            reads = Namespace(create, on = $member),
-                            watches = MemberCluster(map = works_of),
-                            primary(selector = format!("{CLUSTER}={}", $member::NAME)),
-                            finalizer = "fleet.example.com/execution",
-                            backoff("1s", max = "30s"),
-                            name = $member::NAME
-                        )]
-        pub(crate) struct $controller;
+                                                            of = Work,
+                                                            rbac(placing(), on = $member),
+                                                            reads = Namespace(create, on = $member),
+                                                            watches = MemberCluster(map = works_of),
+                                                            primary(selector = format!("{CLUSTER}={}", $member::NAME)),
+                                                            finalizer = "fleet.example.com/execution",
+                                                            backoff("1s", max = "30s"),
+                                                            name = $member::NAME
+                                                        )]
+        pub(crate) struct $controller {
+            kinds: FoundKinds,
+        }
+
+        impl Finds for $controller {
+            const CLUSTER: &str = $member::NAME;
+            const LABELS: &str = PLACED;
+
+            fn with(kinds: FoundKinds) -> Self {
+                Self { kinds }
+            }
+
+            fn key_of(_kind: &Gvk, placed: &Stored) -> Option<Key<Work>> {
+                work_of(placed)
+            }
+        }
 
         impl Reconcile for $controller {
             async fn reconcile(&self, work: Arc<Work>, cx: Context<Self>) -> Result<Action> {
@@ -50,10 +71,9 @@ macro_rules! execution {
                     // Its return is a change.
                     return Ok(Action::await_change());
                 }
-                let there = cx.cluster($member);
-                let placed = place(&there, &work).await;
+                let placed = place(&cx.cluster($member), &self.kinds, &work).await;
                 let status = match &placed {
-                    Ok(observed) => look(observed).await?,
+                    Ok(observed) => look(observed).await,
                     Err(error) => WorkStatus {
                         applied: false,
                         applied_message: error.to_string(),
@@ -75,7 +95,7 @@ macro_rules! execution {
                 if !is_ready(&cx, $member::NAME) {
                     return Err(format!("{} is away: its objects wait for it", $member::NAME).into());
                 }
-                remove(&cx.cluster($member), &work).await
+                remove(&cx.cluster($member), &self.kinds, &work).await
             }
         }
     };
@@ -84,137 +104,140 @@ macro_rules! execution {
 execution!(OnMember1, Member1);
 execution!(OnMember2, Member2);
 
-/// What a controller may do with a kind on a member.
-trait Manages<M, K>:
-    CachesOn<M, K> + WritesOn<M, K, Grant: MayCreate<Self, K> + MayUpdate<Self, K> + MayDelete<Self, K>>
-{
-}
-impl<C, M, K> Manages<M, K> for C where
-    C: CachesOn<M, K> + WritesOn<M, K, Grant: MayCreate<C, K> + MayUpdate<C, K> + MayDelete<C, K>>
-{
+/// What is done on members: whatever the control plane has may go there.
+fn placing() -> PolicyRule {
+    any("*", &["get", "list", "watch", "create", "update", "delete"])
 }
 
-/// The same with all kinds of templates.
+/// A controller that may do it.
 trait Executes<M>:
-    Manages<M, Deployment>
-    + Manages<M, Service>
-    + Manages<M, ConfigMap>
-    + Manages<M, Secret>
-    + Manages<M, Pod>
-    + CachesOn<M, Namespace>
-    + WritesOn<M, Namespace, Grant: MayCreate<Self, Namespace>>
+    HasRulesOn<M> + CachesOn<M, Namespace> + WritesOn<M, Namespace, Grant: MayCreate<Self, Namespace>>
 {
 }
 impl<C, M> Executes<M> for C where
-    C: Manages<M, Deployment>
-        + Manages<M, Service>
-        + Manages<M, ConfigMap>
-        + Manages<M, Secret>
-        + Manages<M, Pod>
-        + CachesOn<M, Namespace>
-        + WritesOn<M, Namespace, Grant: MayCreate<C, Namespace>>
+    C: HasRulesOn<M> + CachesOn<M, Namespace> + WritesOn<M, Namespace, Grant: MayCreate<C, Namespace>>
 {
 }
 
 /// Has the object of a work be on the member as the work says; returns what is there.
-async fn place<C: Executes<M>, M: Cluster>(there: &OnCluster<C, M>, work: &Work) -> Result<Value> {
-    let namespace = work.namespace().unwrap_or_default();
-    if there.store::<Namespace>().get(&Key::cluster(&namespace)).is_none() {
-        let metadata = ObjectMeta { name: Some(namespace), ..ObjectMeta::default() };
-        there.objects::<Namespace>().create(&Namespace { metadata, ..Namespace::default() }).await?;
-    }
-    match kind_of(work) {
-        "Deployment" => put::<Deployment, C, M>(there, work).await,
-        "Service" => put::<Service, C, M>(there, work).await,
-        "ConfigMap" => put::<ConfigMap, C, M>(there, work).await,
-        "Secret" => put::<Secret, C, M>(there, work).await,
-        "Pod" => put::<Pod, C, M>(there, work).await,
-        other => Err(format!("the kind {other} is not brought to members")).terminal(),
-    }
-}
-
-async fn put<K, C, M>(there: &OnCluster<C, M>, work: &Work) -> Result<Value>
+async fn place<C, M>(there: &OnCluster<C, M>, kinds: &FoundKinds, work: &Work) -> Result<Value>
 where
-    K: Object,
-    C: Controller + Manages<M, K>,
+    C: Executes<M>,
     M: Cluster,
 {
+    let namespace = work.namespace().unwrap_or_default();
+    let (kind, name) = (Gvk::of(&work.spec.manifest), name_of(work));
+    let Some(api) = kinds.api(there.client(), &kind, &namespace).await? else {
+        let Gvk { kind, .. } = &kind;
+        let version = Gvk::of(&work.spec.manifest).api_version();
+        return Err(format!("{} has no kind {kind} in {version}: install its definition there", M::NAME).into());
+    };
+    if there.store::<Namespace>().get(&Key::cluster(&namespace)).is_none() {
+        let metadata = ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() };
+        there.objects::<Namespace>().create(&Namespace { metadata, ..Namespace::default() }).await?;
+    }
     let mut desired = work.spec.manifest.clone();
     let written = hash(&desired);
-    desired["metadata"]["labels"][WORK] = work.name_any().into();
+    desired["metadata"]["labels"][PLACED] = "true".into();
+    desired["metadata"]["annotations"][WORK] = work.name_any().into();
     desired["metadata"]["annotations"][WRITTEN] = written.as_str().into();
-    let Some(observed) = there.store::<K>().get(&key_of(work)) else {
-        // One that exists is somebody else's: the refusal says so.
-        let created = there.objects::<K>().create(&kctl::from_json(desired)?).await?;
-        return Ok(serde_json::to_value(&*created)?);
-    };
-    let observed = serde_json::to_value(&*observed)?;
-    let retention = Retention { desired: desired.clone(), observed: observed.clone() };
-    let mut desired = ask::<Retain>(&observed, retention).await?.unwrap_or(desired);
-    if observed["metadata"]["annotations"][WRITTEN] == *written && contains(&observed, &desired) {
+    // What is watched lags behind what was written: it says that nothing is to be done, but not what.
+    if let Some(observed) = kinds.get(&kind, &namespace, name).await?
+        && is_as_wanted(&observed, &retained(&observed, &desired).await?)
+    {
         return Ok(observed);
     }
-    desired["metadata"]["resourceVersion"] = observed["metadata"]["resourceVersion"].clone();
-    let updated = there.objects::<K>().update(&kctl::from_json(desired)?).await?;
-    Ok(serde_json::to_value(&*updated)?)
+    let Some(observed) = api.get_opt(name).await? else {
+        let created = api.create(&written_by_us(), &kctl::from_json(desired)?).await?;
+        return Ok(serde_json::to_value(created)?);
+    };
+    let observed = serde_json::to_value(observed)?;
+    if observed["metadata"]["annotations"][WORK] != *work.name_any() {
+        let text =
+            format!("{} {name} already exists on {}: delete it there, or select other objects", kind.kind, M::NAME);
+        return Err(text.into());
+    }
+    let desired = retained(&observed, &desired).await?;
+    if is_as_wanted(&observed, &desired) {
+        return Ok(observed);
+    }
+    let updated = api.replace(name, &written_by_us(), &kctl::from_json(desired)?).await?;
+    Ok(serde_json::to_value(updated)?)
+}
+
+/// What is wanted, with what is the member's to say.
+async fn retained(observed: &Value, desired: &Value) -> Result<Value> {
+    let retention = Retention { desired: desired.clone(), observed: observed.clone() };
+    let mut retained = ask::<Retain>(observed, retention).await?.unwrap_or_else(|| desired.clone());
+    for field in KEPT {
+        if let Some(own) = observed["metadata"].get(field) {
+            retained["metadata"][field] = own.clone();
+        }
+    }
+    Ok(retained)
+}
+
+fn is_as_wanted(observed: &Value, desired: &Value) -> bool {
+    let written = |object: &Value| object["metadata"]["annotations"][WRITTEN].clone();
+    written(observed) == written(desired) && contains(observed, desired)
+}
+
+fn written_by_us() -> PostParams {
+    PostParams { field_manager: Some(APP.into()), ..PostParams::default() }
 }
 
 /// Takes the object of a work off the member.
-async fn remove<C: Executes<M>, M: Cluster>(there: &OnCluster<C, M>, work: &Work) -> Result<()> {
-    match kind_of(work) {
-        "Deployment" => take::<Deployment, C, M>(there, work).await,
-        "Service" => take::<Service, C, M>(there, work).await,
-        "ConfigMap" => take::<ConfigMap, C, M>(there, work).await,
-        "Secret" => take::<Secret, C, M>(there, work).await,
-        "Pod" => take::<Pod, C, M>(there, work).await,
-        // It was never brought there.
-        _ => Ok(()),
-    }
-}
-
-async fn take<K, C, M>(there: &OnCluster<C, M>, work: &Work) -> Result<()>
+async fn remove<C, M>(there: &OnCluster<C, M>, kinds: &FoundKinds, work: &Work) -> Result<()>
 where
-    K: Object,
-    C: Controller + Manages<M, K>,
+    C: Executes<M>,
     M: Cluster,
 {
-    let Some(observed) = there.store::<K>().get(&key_of(work)) else { return Ok(()) };
-    match there.objects::<K>().delete(&observed).await {
-        Err(error) if error.is_not_found() => Ok(()),
-        done => Ok(done?),
+    let namespace = work.namespace().unwrap_or_default();
+    // What it has no kind of was never brought there, or went with the kind.
+    let Some(api) = kinds.api(there.client(), &Gvk::of(&work.spec.manifest), &namespace).await? else { return Ok(()) };
+    let Some(observed) = api.get_opt(name_of(work)).await? else { return Ok(()) };
+    if observed.annotations().get(WORK) != Some(&work.name_any()) {
+        return Ok(());
+    }
+    let exactly = Preconditions { uid: observed.uid(), resource_version: None };
+    let delete = DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() };
+    match api.delete(name_of(work), &delete).await {
+        Err(kctl::kube::Error::Api(refused)) if refused.code == 404 => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_gone_or_going) => Ok(()),
     }
 }
 
-/// What is worth to be known of an object of a member.
-async fn look(observed: &Value) -> Result<WorkStatus> {
-    let status = ask::<InterpretStatus>(observed, Subject(observed.clone())).await?;
-    let health = match ask::<InterpretHealth>(observed, Subject(observed.clone())).await? {
-        Some(true) => "Healthy",
-        Some(false) => "Unhealthy",
-        None => "Unknown",
+/// What is worth to be known of an object of a member. What its interpreters cannot read is said, and is no reason to hide that the
+/// object is there.
+async fn look(observed: &Value) -> WorkStatus {
+    let (status, applied_message) = match ask::<InterpretStatus>(observed, Subject(observed.clone())).await {
+        Ok(status) => (status, String::new()),
+        Err(error) => (None, format!("its status cannot be read: {error}")),
     };
-    Ok(WorkStatus {
-        applied: true,
-        applied_message: String::new(),
-        status: status.filter(Value::is_object),
-        health: health.into(),
-    })
+    // A kind whose health nobody can judge counts as healthy, as in Karmada.
+    let health = match ask::<InterpretHealth>(observed, Subject(observed.clone())).await {
+        Ok(Some(true) | None) => "Healthy",
+        Ok(Some(false)) => "Unhealthy",
+        Err(_) => "Unknown",
+    };
+    WorkStatus { applied: true, applied_message, status: status.filter(Value::is_object), health: health.into() }
 }
 
-fn kind_of(work: &Work) -> &str {
-    work.spec.manifest["kind"].as_str().unwrap_or_default()
+fn name_of(work: &Work) -> &str {
+    work.spec.manifest["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// The place of the object of a work: the namespaces are those of the control plane.
-fn key_of<K: Object>(work: &Work) -> Key<K> {
-    let name = work.spec.manifest["metadata"]["name"].as_str().unwrap_or_default();
-    Key::namespaced(&work.namespace().unwrap_or_default(), name)
+/// The work that an object of a member is from.
+fn work_of(placed: &Stored) -> Option<Key<Work>> {
+    let placed: PartialObjectMeta<Work> = serde_json::from_str(&placed.json()).ok()?;
+    Some(Key::namespaced(&placed.namespace()?, placed.annotations().get(WORK)?))
 }
 
+/// FNV-1a: it stands in objects of members, where the next release of the program has to find the same.
 fn hash(manifest: &Value) -> String {
-    let mut hasher = DefaultHasher::new();
-    manifest.to_string().hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", manifest.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 /// Whether everything that is wanted is there: defaults and what others have added are no difference.
@@ -230,12 +253,17 @@ fn contains(whole: &Value, part: &Value) -> bool {
     }
 }
 
-fn work_of<K: ResourceExt>(object: &K, _works: &Store<Work>) -> Vec<Key<Work>> {
-    let name = object.labels().get(WORK);
-    name.map(|name| Key::namespaced(&object.namespace().unwrap_or_default(), name)).into_iter().collect()
-}
-
 fn works_of(_cluster: &MemberCluster, works: &Store<Work>) -> Vec<Key<Work>> {
     // The store has those of one cluster only.
     works.keys()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_of_a_manifest_is_the_same_in_every_release() {
+        assert_eq!(hash(&kctl::json!({ "a": 1 })), "9c3e82dd6fcae8b1");
+    }
 }

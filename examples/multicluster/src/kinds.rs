@@ -34,7 +34,8 @@ pub struct ClusterStatus {
     kind = "PropagationPolicy",
     namespaced,
     status = "PropagationPolicyStatus",
-    printcolumn(json_path = ".status.selected", name = "Selected", type_ = "integer")
+    printcolumn(json_path = ".status.selected", name = "Selected", type_ = "integer"),
+    printcolumn(json_path = ".status.message", name = "Message", type_ = "string")
 )]
 pub struct PropagationPolicySpec {
     /// Which objects of the namespace. The first policy by name that selects an object has it.
@@ -53,12 +54,17 @@ pub struct PropagationPolicySpec {
 pub struct PropagationPolicyStatus {
     /// How many objects it has.
     pub selected: i64,
+    /// Which of its kinds it cannot have, and why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// Objects by kind, and by name or labels where these are given.
 #[schema]
 pub struct ResourceSelector {
-    /// Such as `Deployment`.
+    /// Such as `apps/v1`.
+    pub api_version: String,
+    /// Such as `Deployment`: any kind with namespaces that the control plane has, now or later.
     pub kind: String,
     /// The name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -136,6 +142,8 @@ pub struct ResourceBindingSpec {
 /// An object of the control plane.
 #[schema]
 pub struct ResourceRef {
+    /// Such as `apps/v1`.
+    pub api_version: String,
     /// Such as `Deployment`.
     pub kind: String,
     /// The name.

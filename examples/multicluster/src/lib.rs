@@ -12,6 +12,7 @@ mod aggregation;
 mod clusters;
 mod detector;
 mod execution;
+mod found;
 mod interpret;
 mod kinds;
 mod members;
@@ -26,6 +27,9 @@ use kctl::App;
 pub use clusters::{Member1, Member2};
 pub use kinds::{BindingCluster, MemberCluster, OverridePolicy, PropagationPolicy, ResourceBinding, Work, WorkStatus};
 
+/// The name, also as a field manager.
+const APP: &str = "multicluster";
+
 /// The program.
 pub fn app() -> App {
     clusters::connect(controllers().dev_objects(include_str!("../fleet.yaml")))
@@ -33,14 +37,43 @@ pub fn app() -> App {
 
 /// The same without the members: tests bring their own.
 pub fn controllers() -> App {
-    App::new("multicluster")
+    let app = App::new(APP)
         .controller::<members::members>()
-        .controller::<policies::policies>()
+        .controller_with(|env| async { Ok(policies::Policies { watches: env.watches }) })
         .controller::<overrides::overrides>()
-        .controller::<detector::detector>()
-        .controller::<scheduler::scheduler>()
-        .controller::<works::works>()
-        .controller_with(|_env| async { Ok(execution::OnMember1) })
-        .controller_with(|_env| async { Ok(execution::OnMember2) })
-        .controller::<aggregation::aggregation>()
+        .controller::<scheduler::scheduler>();
+    let app = found::add::<detector::Detector>(app);
+    let app = found::add::<works::Works>(app);
+    let app = found::add::<execution::OnMember1>(app);
+    let app = found::add::<execution::OnMember2>(app);
+    found::add::<aggregation::Collector>(app)
+}
+
+#[cfg(test)]
+mod tests {
+    //! What the roles print is what the types grant.
+    use kctl::prelude::*;
+
+    use super::{
+        MemberCluster, OverridePolicy, PropagationPolicy, ResourceBinding, Work,
+        aggregation::Collector,
+        clusters::{Member1, Member2},
+        detector::Detector,
+        execution::{OnMember1, OnMember2},
+        members::members,
+        overrides::overrides,
+        policies::Policies,
+        scheduler::scheduler,
+        works::Works,
+    };
+
+    kctl::grants_test!(fn grants_of_members: members; live(on = Member1) Namespace, live(on = Member2) Namespace);
+    kctl::grants_test!(fn grants_of_policies: Policies; uses ResourceBinding);
+    kctl::grants_test!(fn grants_of_overrides: overrides);
+    kctl::grants_test!(fn grants_of_detector: Detector; owns ResourceBinding, uses PropagationPolicy);
+    kctl::grants_test!(fn grants_of_scheduler: scheduler; uses MemberCluster);
+    kctl::grants_test!(fn grants_of_works: Works; owns Work, uses OverridePolicy);
+    kctl::grants_test!(fn grants_of_aggregation: Collector; uses Work, uses MemberCluster);
+    kctl::grants_test!(fn grants_of_execution_on_member1: OnMember1; uses MemberCluster, uses(on = Member1) Namespace);
+    kctl::grants_test!(fn grants_of_execution_on_member2: OnMember2; uses MemberCluster, uses(on = Member2) Namespace);
 }

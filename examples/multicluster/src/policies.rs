@@ -1,18 +1,55 @@
-//! `PropagationPolicy`: says how many objects it has.
+//! `PropagationPolicy`: says how many objects it has, and which of its kinds it cannot have.
 
-use kctl::prelude::*;
+use kctl::{
+    kube::core::GroupVersionKind,
+    prelude::*,
+    watches::{WatchError, Watches},
+};
 
-use crate::kinds::{PropagationPolicy, PropagationPolicyStatus, ResourceBinding};
+use crate::{
+    kinds::{PropagationPolicy, PropagationPolicyStatus, ResourceBinding},
+    templates::may_leave,
+};
+
+/// How often a kind is looked for that is not there.
+pub(crate) const LOOKED_FOR_EVERY: Duration = Duration::from_secs(10);
 
 /// Counts the bindings of a policy.
-#[controller(watches = ResourceBinding(map = policy_of), name = "policies")]
-pub(crate) async fn policies(policy: Arc<PropagationPolicy>, cx: Context<policies>) -> Result<Action> {
-    let (namespace, name) = (policy.namespace().unwrap_or_default(), policy.name_any());
-    let bindings = cx.store::<ResourceBinding>();
-    let selected =
-        bindings.in_namespace(&namespace).filter(|binding| binding.spec.policy.as_ref() == Some(&name)).count();
-    cx.patch_status(PropagationPolicyStatus { selected: selected.try_into()? }).await?;
-    Ok(Action::await_change())
+#[controller(of = PropagationPolicy, watches = ResourceBinding(map = policy_of), name = "policies")]
+pub(crate) struct Policies {
+    pub(crate) watches: Watches,
+}
+
+impl Reconcile for Policies {
+    async fn reconcile(&self, policy: Arc<PropagationPolicy>, cx: Context<Self>) -> Result<Action> {
+        let (namespace, name) = (policy.namespace().unwrap_or_default(), policy.name_any());
+        let bindings = cx.store::<ResourceBinding>();
+        let own = bindings.in_namespace(&namespace).filter(|binding| binding.spec.policy.as_ref() == Some(&name));
+        let selected = own.count().try_into()?;
+        let (mut problems, mut missing) = (Vec::new(), false);
+        for kind in policy.spec.resource_selectors.iter().map(|selector| selector.gvk()) {
+            if !may_leave(&kind) {
+                problems.push(format!("{} of {} stays in the control plane", kind.kind, kind.api_version()));
+                continue;
+            }
+            let named = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
+            match self.watches.is_namespaced(&named).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let (kind, version) = (kind.kind.as_str(), kind.api_version());
+                    problems.push(format!("{kind} of {version} is in no namespace: a policy has objects of its own"));
+                }
+                Err(unknown @ WatchError::UnknownKind { .. }) => {
+                    problems.push(unknown.to_string());
+                    missing = true;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        problems.dedup();
+        cx.patch_status(PropagationPolicyStatus { selected, message: problems.join("; ") }).await?;
+        Ok(if missing { Action::requeue(LOOKED_FOR_EVERY) } else { Action::await_change() })
+    }
 }
 
 fn policy_of(binding: &ResourceBinding, _policies: &Store<PropagationPolicy>) -> Vec<Key<PropagationPolicy>> {

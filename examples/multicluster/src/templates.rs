@@ -1,71 +1,81 @@
-//! Templates: the objects of the control plane that go to members. The kinds are listed here.
+//! Templates: the objects of the control plane that go to members. Their kinds are those that policies name.
 
-use kctl::{object::Object, prelude::*};
-use serde_json::Value;
+use kctl::{interpreter::kind::Gvk, k8s::api::rbac::v1::PolicyRule, object::Stored, prelude::*};
+use serde_json::{Value, json};
 
-use crate::kinds::{ResourceRef, ResourceSelector};
+use crate::kinds::{ResourceBinding, ResourceRef, ResourceSelector};
 
-/// A controller that reads all of them.
-pub(crate) trait ReadsTemplates:
-    Reads<Deployment> + Reads<Service> + Reads<ConfigMap> + Reads<Secret> + Reads<Pod>
-{
-}
-impl<C: Reads<Deployment> + Reads<Service> + Reads<ConfigMap> + Reads<Secret> + Reads<Pod>> ReadsTemplates for C {}
+/// The kinds of this program stay in the control plane.
+const OWN_GROUP: &str = "fleet.example.com";
 
-/// The templates of a namespace, by kind and name.
-pub(crate) fn all<C: ReadsTemplates>(cx: &Context<C>, namespace: &str) -> Vec<Value> {
-    let stores = [
-        of(&cx.store::<Deployment>(), namespace),
-        of(&cx.store::<Service>(), namespace),
-        of(&cx.store::<ConfigMap>(), namespace),
-        of(&cx.store::<Secret>(), namespace),
-        of(&cx.store::<Pod>(), namespace),
-    ];
-    stores.concat()
+/// What is read: any kind may be named, so that the role can't say which. Nothing of it may be written but statuses.
+pub(crate) fn reading() -> PolicyRule {
+    any("*", &["list", "watch"])
 }
 
-fn of<K: Object>(store: &Store<K>, namespace: &str) -> Vec<Value> {
-    let mut alive: Vec<_> =
-        store.in_namespace(namespace).filter(|object| object.meta().deletion_timestamp.is_none()).collect();
-    alive.sort_by_key(|object| object.name_any());
-    alive.iter().filter_map(|object| serde_json::to_value(&**object).ok()).collect()
+/// Statuses of templates.
+pub(crate) fn telling() -> PolicyRule {
+    any("*/status", &["patch"])
 }
 
-/// One template.
-pub(crate) fn get<C: ReadsTemplates>(cx: &Context<C>, namespace: &str, resource: &ResourceRef) -> Option<Value> {
-    let name = resource.name.as_str();
-    match resource.kind.as_str() {
-        "Deployment" => one(&cx.store::<Deployment>(), namespace, name),
-        "Service" => one(&cx.store::<Service>(), namespace, name),
-        "ConfigMap" => one(&cx.store::<ConfigMap>(), namespace, name),
-        "Secret" => one(&cx.store::<Secret>(), namespace, name),
-        "Pod" => one(&cx.store::<Pod>(), namespace, name),
-        _ => None,
+/// A rule about all kinds.
+pub(crate) fn any(resource: &str, verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec!["*".into()]),
+        resources: Some(vec![resource.into()]),
+        verbs: verbs.iter().map(ToString::to_string).collect(),
+        ..PolicyRule::default()
     }
 }
 
-fn one<K: Object>(store: &Store<K>, namespace: &str, name: &str) -> Option<Value> {
-    let object = store.get(&Key::namespaced(namespace, name))?;
-    let is_alive = object.meta().deletion_timestamp.is_none();
-    is_alive.then(|| serde_json::to_value(&*object).ok()).flatten()
+impl ResourceSelector {
+    /// The kind that it names.
+    pub(crate) fn gvk(&self) -> Gvk {
+        gvk(&self.api_version, &self.kind)
+    }
+
+    fn selects(&self, template: &Value) -> bool {
+        let metadata = &template["metadata"];
+        let named = self.name.is_empty() || metadata["name"] == *self.name;
+        let labelled = self.labels.iter().all(|(key, value)| metadata["labels"][key] == **value);
+        template["apiVersion"] == *self.api_version && template["kind"] == *self.kind && named && labelled
+    }
 }
 
-/// Whether templates of a kind can go to members.
-pub(crate) fn is_known(kind: &str) -> bool {
-    ["Deployment", "Service", "ConfigMap", "Secret", "Pod"].contains(&kind)
+impl ResourceRef {
+    /// The kind of the object.
+    pub(crate) fn gvk(&self) -> Gvk {
+        gvk(&self.api_version, &self.kind)
+    }
+
+    /// The name of the binding of the object.
+    pub(crate) fn binding(&self) -> String {
+        binding_name(&self.gvk(), &self.name)
+    }
 }
 
-/// The name of the binding of a template.
-pub(crate) fn binding_name(kind: &str, name: &str) -> String {
-    format!("{}-{name}", kind.to_lowercase())
+fn gvk(api_version: &str, kind: &str) -> Gvk {
+    Gvk::of(&json!({ "apiVersion": api_version, "kind": kind }))
+}
+
+/// Whether objects of a kind can go to members.
+pub(crate) fn may_leave(kind: &Gvk) -> bool {
+    kind.group != OWN_GROUP
+}
+
+/// The name of the binding of a template. Kinds of the same name in other groups are other kinds.
+pub(crate) fn binding_name(kind: &Gvk, name: &str) -> String {
+    let of = kind.kind.to_lowercase();
+    if kind.group.contains('.') { format!("{of}.{}-{name}", kind.group) } else { format!("{of}-{name}") }
+}
+
+/// The key of the binding of a template.
+pub(crate) fn binding_of(kind: &Gvk, template: &Stored) -> Option<Key<ResourceBinding>> {
+    let meta = template.meta();
+    Some(Key::namespaced(meta.namespace()?, &binding_name(kind, meta.name())))
 }
 
 /// Whether one of the selectors names the template.
 pub(crate) fn is_selected(selectors: &[ResourceSelector], template: &Value) -> bool {
-    let metadata = &template["metadata"];
-    selectors.iter().any(|selector| {
-        let named = selector.name.is_empty() || metadata["name"] == *selector.name;
-        let labelled = selector.labels.iter().all(|(key, value)| metadata["labels"][key] == **value);
-        template["kind"] == *selector.kind && named && labelled
-    })
+    selectors.iter().any(|selector| selector.selects(template))
 }

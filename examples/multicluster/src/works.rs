@@ -1,17 +1,24 @@
 //! A binding with its clusters → a work for each: the object as it is to be there.
 
+use std::collections::BTreeMap;
+
 use kctl::{
-    interpreter::operation::{Object, Prune, ReviseReplica, Revision},
-    object,
+    interpreter::{
+        division::divide,
+        kind::Gvk,
+        operation::{Object, Prune, ReviseReplica, Revision},
+    },
+    object::Stored,
     prelude::*,
 };
 use serde_json::{Value, json};
 
 use crate::{
+    found::{Finds, FoundKinds},
     interpret::ask,
-    kinds::{BindingCluster, OverridePolicy, ResourceBinding, Work},
+    kinds::{BindingCluster, Division, OverridePolicy, ResourceBinding, ResourceBindingSpec, Work},
     overrides,
-    templates::{self, binding_name},
+    templates::{binding_of, reading},
 };
 
 /// On works: the cluster, for those who bring them there.
@@ -21,38 +28,56 @@ const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
 /// Makes the works of a binding.
 #[controller(
+    of = ResourceBinding,
     owns = Work(apply, delete),
     watches = OverridePolicy(map = bindings_of_the_namespace),
-    watches = Deployment(map = binding_of),
-    watches = Service(map = binding_of),
-    watches = ConfigMap(map = binding_of),
-    watches = Secret(map = binding_of),
-    watches = Pod(map = binding_of),
+    rbac(reading()),
     primary(when = generation_changed),
     name = "works"
 )]
-pub(crate) async fn works(binding: Arc<ResourceBinding>, cx: Context<works>) -> Result<Action> {
-    let namespace = binding.namespace().unwrap_or_default();
-    let policies: Vec<_> = cx.store::<OverridePolicy>().in_namespace(&namespace).collect();
-    let mut works = Vec::new();
-    if let Some(template) = templates::get(&cx, &namespace, &binding.spec.resource) {
-        for cluster in &binding.spec.clusters {
-            let mut manifest = manifest(&template, cluster).await?;
-            overrides::apply(&policies, &cluster.name, &mut manifest)?;
-            works.push(json!({
-                "apiVersion": "fleet.example.com/v1alpha1",
-                "kind": "Work",
-                "metadata": {
-                    "name": work_name(&binding.name_any(), &cluster.name),
-                    "namespace": namespace,
-                    "labels": { CLUSTER: cluster.name },
-                },
-                "spec": { "cluster": cluster.name, "manifest": manifest },
-            }));
-        }
+pub(crate) struct Works {
+    templates: FoundKinds,
+}
+
+impl Finds for Works {
+    fn with(templates: FoundKinds) -> Self {
+        Self { templates }
     }
-    cx.owned::<Work>().converge(works).await?;
-    Ok(Action::await_change())
+
+    fn key_of(kind: &Gvk, template: &Stored) -> Option<Key<ResourceBinding>> {
+        binding_of(kind, template)
+    }
+}
+
+impl Reconcile for Works {
+    async fn reconcile(&self, binding: Arc<ResourceBinding>, cx: Context<Self>) -> Result<Action> {
+        let namespace = binding.namespace().unwrap_or_default();
+        let policies: Vec<_> = cx.store::<OverridePolicy>().in_namespace(&namespace).collect();
+        let resource = &binding.spec.resource;
+        let mut works = Vec::new();
+        if let Some(template) = self.templates.get(&resource.gvk(), &namespace, &resource.name).await? {
+            let completions = completions(&template, &binding.spec);
+            for cluster in &binding.spec.clusters {
+                let mut manifest = manifest(&template, cluster).await?;
+                if let Some(share) = completions.get(&cluster.name) {
+                    manifest["spec"]["completions"] = (*share).into();
+                }
+                overrides::apply(&policies, &cluster.name, &mut manifest)?;
+                works.push(json!({
+                    "apiVersion": "fleet.example.com/v1alpha1",
+                    "kind": "Work",
+                    "metadata": {
+                        "name": work_name(&binding.name_any(), &cluster.name),
+                        "namespace": namespace,
+                        "labels": { CLUSTER: cluster.name },
+                    },
+                    "spec": { "cluster": cluster.name, "manifest": manifest },
+                }));
+            }
+        }
+        cx.owned::<Work>().converge(works).await?;
+        Ok(Action::await_change())
+    }
 }
 
 /// The name of the work of a binding for a cluster.
@@ -82,9 +107,20 @@ async fn manifest(template: &Value, cluster: &BindingCluster) -> Result<Value> {
     Ok(ask::<ReviseReplica>(&manifest, revision).await?.unwrap_or(manifest))
 }
 
-fn binding_of<K: object::Object>(template: &K, _bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {
-    let name = binding_name(&K::kind(&()), &template.name_any());
-    vec![Key::namespaced(&template.namespace().unwrap_or_default(), &name)]
+/// The completions of a job that is divided, by cluster: in the proportion of its replicas. Each cluster would run all of them
+/// otherwise.
+fn completions(template: &Value, spec: &ResourceBindingSpec) -> BTreeMap<String, i32> {
+    let is_divided = spec.placement.as_ref().is_some_and(|placement| placement.replicas == Division::Divided);
+    let completions = template["spec"]["completions"].as_i64().and_then(|all| i32::try_from(all).ok());
+    let Some(completions) = completions.filter(|_| is_divided && is_job(template)) else { return BTreeMap::new() };
+    let replicas = spec.clusters.iter().filter_map(|cluster| Some((cluster.name.clone(), cluster.replicas?.into())));
+    let uid = template["metadata"]["uid"].as_str().unwrap_or_default();
+    let shares = divide(completions, &replicas.collect(), &BTreeMap::new(), uid);
+    shares.into_iter().map(|share| (share.name, share.replicas)).collect()
+}
+
+fn is_job(template: &Value) -> bool {
+    template["apiVersion"] == "batch/v1" && template["kind"] == "Job"
 }
 
 fn bindings_of_the_namespace(policy: &OverridePolicy, bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {

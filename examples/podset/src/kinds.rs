@@ -40,6 +40,6 @@ pub struct PodSetStatus {
     pub observed_generation: i64,
     /// The selector as text, for the scale subresource.
     pub selector: String,
-    /// `ReplicaFailure` when a pod could not be created.
+    /// `ReplicaFailure` when a pod could not be created or deleted.
     pub conditions: Vec<Condition>,
 }

@@ -20,16 +20,16 @@ pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     let selector = selector_of(&set)?;
     let pods = claim(&set, &selector, &cx).await?;
     let wanted = usize::try_from(set.spec.replicas).unwrap_or(0);
-    let scaled = if pods.len() < wanted {
-        create(&set, &cx, (wanted - pods.len()).min(BURST_MAX)).await
+    let (reason, scaled) = if pods.len() < wanted {
+        ("FailedCreate", create(&set, &cx, (wanted - pods.len()).min(BURST_MAX)).await)
     } else {
-        delete(&cx, pods, wanted).await
+        ("FailedDelete", delete(&cx, pods, wanted).await)
     };
     // What was created and deleted is in the cache already.
     let now: Vec<_> = cx.owned::<Pod>().iter().filter(|pod| is_active(pod)).collect();
     let failure = scaled.as_ref().err().map(ToString::to_string);
     let conditions = match failure {
-        Some(text) => cx.conditions().with("ReplicaFailure", true, "FailedCreate", text),
+        Some(text) => cx.conditions().with("ReplicaFailure", true, reason, text),
         None => cx.conditions().without("ReplicaFailure"),
     };
     cx.patch_status(PodSetStatus {
@@ -37,7 +37,7 @@ pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
         ready_replicas: count(now.iter().filter(|pod| is_ready(pod)).count()),
         observed_generation: set.metadata.generation.unwrap_or_default(),
         selector: selector.to_string(),
-        conditions: conditions.into_vec(),
+        conditions: conditions.into_vec()?,
     })
     .await?;
     scaled?;

@@ -46,6 +46,9 @@ async fn create_namespace(client: &Client, prefix: &str) -> String {
 }
 
 async fn delete_namespace(client: &Client, name: &str) {
+    // Where no controller empties namespaces, the sets would meet the next program that has the kind.
+    let sets = Api::<PodSet>::namespaced(client.clone(), name);
+    sets.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     Api::<Namespace>::all(client.clone()).delete(name, &DeleteParams::default()).await.unwrap();
 }
 
@@ -100,6 +103,9 @@ async fn set_is_scaled_healed_and_deleted() {
     let one = pods.list(&ListParams::default()).await.unwrap().items[0].name_any();
     pods.delete(&one, &DeleteParams::default()).await.unwrap();
     eventually("a deleted pod is replaced", || ready(3)).await;
+    sets.delete("web", &DeleteParams::default()).await.unwrap();
+    let none = || async { pods.list(&ListParams::default()).await.unwrap().items.is_empty() };
+    eventually("the pods go with the set", none).await;
     running.abort();
     kubelet.abort();
     delete_namespace(&client, &namespace).await;

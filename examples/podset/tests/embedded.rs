@@ -1,6 +1,13 @@
 //! The operator on the embedded API server: no time passes, no cluster is needed.
 
+use std::time::Duration;
+
 use kctl::{
+    json,
+    k8s::api::{
+        admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+        events::v1::Event,
+    },
     kube::{
         Api,
         api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -43,6 +50,13 @@ impl World {
         let mut pods = self.pods().await;
         pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
         pods
+    }
+
+    /// Reason and message of the condition `ReplicaFailure`.
+    async fn failure(&self) -> Option<(String, String)> {
+        let status = self.sets.get("web").await.unwrap().status.unwrap();
+        let failure = status.conditions.into_iter().find(|condition| condition.type_ == "ReplicaFailure");
+        failure.map(|condition| (condition.reason, condition.message))
     }
 
     async fn patch(&self, patch: kctl::Json) {
@@ -165,6 +179,10 @@ async fn selector_that_does_not_match_the_template_is_reported_and_does_nothing(
     let world = World::with_web().await;
     world.patch(kctl::json!({ "spec": { "replicas": 5, "selector": { "matchLabels": { "app": "other" } } } })).await;
     assert_eq!(world.pods().await.len(), 3);
+    let events = Api::<Event>::default_namespaced(world.server.client()).list(&ListParams::default()).await.unwrap();
+    let failed = events.items.into_iter().find(|event| event.reason.as_deref() == Some("ReconcileFailed"));
+    let note = failed.and_then(|event| event.note).unwrap_or_default();
+    assert!(note.contains("spec.selector does not match the labels of spec.template"), "{note}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,4 +191,41 @@ async fn one_run_is_like_another() {
     let first = trace().await;
     assert!(first.len() > 10);
     assert_eq!(first, trace().await);
+}
+
+/// Denies an operation on pods, as a policy of a cluster does.
+const DENIAL: &str = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: { name: deny }
+spec:
+  matchConstraints:
+    resourceRules: [{ apiGroups: [""], apiVersions: [v1], operations: [OPERATION], resources: [pods] }]
+  validations: [{ expression: "false", message: "no OPERATION today" }]
+"#;
+const BINDING: &str = "{ metadata: { name: deny }, spec: { policyName: deny, validationActions: [Deny] } }";
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_cannot_be_created_or_deleted_are_told_in_a_condition_until_they_can() {
+    for (operation, replicas, reason) in [("CREATE", 5, "FailedCreate"), ("DELETE", 1, "FailedDelete")] {
+        let world = World::with_web().await;
+        assert_eq!(world.failure().await, None);
+        let policies: Api<ValidatingAdmissionPolicy> = Api::all(world.server.client());
+        let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.server.client());
+        let with = PostParams::default();
+        policies.create(&with, &kctl::from_yaml(&DENIAL.replace("OPERATION", operation)).unwrap()).await.unwrap();
+        bindings.create(&with, &kctl::from_yaml(BINDING).unwrap()).await.unwrap();
+        let more = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+        world.sets.patch("web", &PatchParams::default(), &more).await.unwrap();
+        // It is tried again and again: it is never idle.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let (said, message) = world.failure().await.unwrap();
+        assert_eq!(said, reason, "{message}");
+        assert!(message.contains(&format!("no {operation} today")), "{message}");
+        assert_eq!(world.alive().await.len(), 3, "{operation}");
+        bindings.delete("deny", &DeleteParams::default()).await.unwrap();
+        world.idle().await;
+        assert_eq!(world.failure().await, None);
+        assert_eq!(world.alive().await.len(), replicas, "{operation}");
+    }
 }

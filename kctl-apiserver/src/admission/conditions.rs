@@ -1,6 +1,4 @@
 //! CEL expressions of webhooks and policies: compiles a text once, hands on what it says about a request.
-//!
-//! Of the variables of the real server `authorizer` is not known: expressions with it are errors.
 
 use std::{
     collections::HashMap,
@@ -10,14 +8,16 @@ use std::{
 use kube_cel::{
     KubeCelExt,
     cel::{
-        Context, ExecutionError, IdedExpr, Program,
-        common::ast::{EntryExpr, Expr},
+        Context, ExecutionError, Program,
+        common::ast::IdedExpr,
         objects::{Key, Map},
     },
 };
 use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::Value;
+
+use super::{authorizer, messages};
 
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
@@ -29,7 +29,14 @@ const STACK_LEN: usize = 64 * 1024 * 1024;
 
 pub(crate) use kube_cel::cel::Value as Cel;
 
-type Compiled = Arc<Result<Program, String>>;
+type Compiled = Arc<Result<Code, String>>;
+
+/// An expression that has been read.
+struct Code {
+    program: Program,
+    /// The same, in which messages are maps: the evaluator knows no messages.
+    expression: IdedExpr,
+}
 
 static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mutex::default);
 
@@ -48,6 +55,11 @@ impl Scope {
         scope
     }
 
+    /// Functions and variables of another concept.
+    pub(super) fn context(&mut self) -> &mut Context<'static> {
+        &mut self.context
+    }
+
     pub(crate) fn set(&mut self, name: &str, value: Cel) {
         self.context.add_variable_from_value(name, value);
     }
@@ -58,7 +70,7 @@ impl Scope {
     /// In the words of the real server, without the expression.
     pub(crate) fn evaluate(&self, expression: &str) -> Result<Cel, String> {
         match compiled(expression).as_ref() {
-            Ok(program) => self.execute(program, expression).map_err(|error| match error {
+            Ok(code) => self.execute(code, expression).map_err(|error| match error {
                 ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
                 ExecutionError::NoSuchOverload => "no such overload".to_owned(),
                 ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
@@ -75,13 +87,13 @@ impl Scope {
 
 impl Scope {
     /// Runs a program; long ones on a stack of their own, since each operator may be a level of the evaluator.
-    fn execute(&self, program: &Program, expression: &str) -> Result<Cel, ExecutionError> {
+    fn execute(&self, code: &Code, expression: &str) -> Result<Cel, ExecutionError> {
         if expression.len() <= INLINE_LEN_MAX {
-            return program.execute(&self.context);
+            return Cel::resolve(&code.expression, &self.context);
         }
         std::thread::scope(|threads| {
             let evaluator = std::thread::Builder::new().stack_size(STACK_LEN);
-            let run = || program.execute(&self.context);
+            let run = || Cel::resolve(&code.expression, &self.context);
             let running = evaluator.spawn_scoped(threads, run);
             let joined =
                 running.map_err(|error| error.to_string()).and_then(|run| run.join().map_err(|_| "it gave up".into()));
@@ -100,10 +112,14 @@ static DECLARED: LazyLock<Regex> = LazyLock::new(|| {
 /// than `wanted`. Types are known of expressions without variables only.
 pub(crate) fn problem(expression: &str, variables: &[&str], wanted: &[&str]) -> Option<String> {
     let compiled = compiled(expression);
-    let program = match compiled.as_ref() {
-        Ok(program) => program,
+    let code = match compiled.as_ref() {
+        Ok(code) => code,
         Err(why) => return Some(format!("compilation failed: {why}")),
     };
+    if let Some(why) = messages::problem(&code.program, expression, variables) {
+        return Some(format!("compilation failed: {why}"));
+    }
+    let program = &code.program;
     let declared: Vec<&str> = DECLARED
         .captures_iter(expression)
         .flat_map(|found| [found.get(1), found.get(2)].into_iter().flatten().map(|name| name.as_str()))
@@ -122,12 +138,20 @@ pub(crate) fn problem(expression: &str, variables: &[&str], wanted: &[&str]) -> 
             ".".repeat(at)
         ));
     }
-    if !used.is_empty() {
+    let or = wanted.join(" or ");
+    let told = |found: String| {
+        (!wanted.is_empty() && !wanted.contains(&found.as_str()))
+            .then(|| format!("must evaluate to {or} but got {found}"))
+    };
+    match authorizer::type_of(program.expression(), expression) {
+        Err(why) => return Some(format!("compilation failed: {why}")),
+        Ok(Some(found)) => return told(found.into()),
+        Ok(None) => {}
+    }
+    if !used.is_empty() || messages::holds(program.expression()).is_some() {
         return None;
     }
-    let found = type_of(&program.execute(&Context::default().with_all()).ok()?);
-    let or = wanted.join(" or ");
-    (!wanted.is_empty() && !wanted.contains(&found)).then(|| format!("must evaluate to {or} but got {found}"))
+    told(type_of(&program.execute(&Context::default().with_all()).ok()?))
 }
 
 /// Names of types, which are values too.
@@ -140,18 +164,26 @@ fn position(expression: &str, name: &str) -> usize {
     found.unwrap_or(0)
 }
 
-fn type_of(value: &Cel) -> &'static str {
-    match value {
+fn type_of(value: &Cel) -> String {
+    let simple = match value {
+        Cel::List(items) => {
+            let mut types: Vec<String> = items.iter().map(type_of).collect();
+            types.dedup();
+            return match types.as_slice() {
+                [one] => format!("list({one})"),
+                _ => "list(dyn)".into(),
+            };
+        }
         Cel::Bool(_) => "bool",
         Cel::Int(_) => "int",
         Cel::UInt(_) => "uint",
         Cel::Float(_) => "double",
         Cel::String(_) => "string",
-        Cel::List(_) => "list",
         Cel::Map(_) => "map",
         Cel::Null => "null_type",
         _ => "dyn",
-    }
+    };
+    simple.into()
 }
 
 fn compiled(expression: &str) -> Compiled {
@@ -167,7 +199,7 @@ fn compiled(expression: &str) -> Compiled {
     compiled
 }
 
-fn compile(expression: &str) -> Result<Program, String> {
+fn compile(expression: &str) -> Result<Code, String> {
     if let Some(why) = super::beyond(expression) {
         return Err(why);
     }
@@ -177,7 +209,16 @@ fn compile(expression: &str) -> Result<Program, String> {
     let parser = std::thread::Builder::new().stack_size(STACK_LEN).spawn(parse);
     let parsed = parser.map_err(|error| error.to_string())?.join();
     let program = parsed.unwrap_or_else(|_| Err("the parser gave up".into()))?;
-    without_structs(program)
+    let expression = messages::as_maps(program.expression());
+    Ok(Code { program, expression })
+}
+
+/// An expression as a tree, for those who look into it.
+///
+/// # Errors
+/// It does not compile.
+pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
+    compile(expression).map(|code| code.expression)
 }
 
 /// Whether an expression can be evaluated without harm to the process.
@@ -185,36 +226,8 @@ fn compile(expression: &str) -> Result<Program, String> {
 /// # Errors
 /// Why not; also when it does not compile.
 pub(crate) fn check(expression: &str) -> Result<(), String> {
-    compile(expression).map(drop)
-}
-
-/// The evaluator gives up the process on messages, so they are refused before.
-fn without_structs(program: Program) -> Result<Program, String> {
-    match holds_struct(program.expression()) {
-        Some(name) => Err(format!("ERROR: <input>:1:1: undeclared reference to '{name}' (in container '')")),
-        None => Ok(program),
-    }
-}
-
-fn holds_struct(expression: &IdedExpr) -> Option<String> {
-    match &expression.expr {
-        Expr::Struct(found) => Some(found.type_name.clone()),
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => None,
-        Expr::Call(call) => {
-            let target = call.target.as_deref().and_then(holds_struct);
-            target.or_else(|| call.args.iter().find_map(holds_struct))
-        }
-        Expr::Comprehension(inner) => {
-            let parts = [&inner.iter_range, &inner.accu_init, &inner.loop_cond, &inner.loop_step, &inner.result];
-            parts.into_iter().find_map(holds_struct)
-        }
-        Expr::List(list) => list.elements.iter().find_map(holds_struct),
-        Expr::Map(map) => map.entries.iter().find_map(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => holds_struct(&entry.key).or_else(|| holds_struct(&entry.value)),
-            EntryExpr::StructField(field) => holds_struct(&field.value),
-        }),
-        Expr::Select(select) => holds_struct(&select.operand),
-    }
+    let code = compile(expression)?;
+    messages::problem(&code.program, expression, &[]).map_or(Ok(()), Err)
 }
 
 /// JSON as CEL sees it: whole numbers are ints.

@@ -1,8 +1,11 @@
 //! Admission by webhooks and policies: reads what a request is about to store, hands on changes or the refusal.
 
+mod authorizer;
 mod bounds;
 mod conditions;
 mod matching;
+mod messages;
+mod mutation;
 mod patch;
 mod policy;
 mod review;
@@ -14,7 +17,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::{
     bounds::beyond,
-    conditions::{check, problem},
+    conditions::{check, problem, tree},
     review::body,
     webhook::to_client_config,
 };
@@ -105,15 +108,19 @@ impl<'a> Attributes<'a> {
         json!({ "group": group, "version": version, "kind": kind })
     }
 
-    /// What expressions see of the request.
-    fn scope(&self) -> Scope {
+    /// What expressions see of the request; they are those of a webhook or a policy.
+    fn scope(&self, state: &State, of: &Value) -> Scope {
         let request = review::request(self, &Versioned::of(&self.call.resource), &self.kind());
         let null = Value::Null;
-        Scope::new([
+        let mut scope = Scope::new([
             ("object", self.object.as_ref().unwrap_or(&null)),
             ("oldObject", self.old.as_deref().unwrap_or(&null)),
             ("request", &request),
-        ])
+        ]);
+        if authorizer::is_asked(of) {
+            authorizer::add(&mut scope, state, self);
+        }
+        scope
     }
 }
 
@@ -136,14 +143,15 @@ fn options(call: &Call, operation: Operation) -> Value {
 /// Whether anything could change an object: most servers have no such configurations.
 pub(crate) fn may_mutate(state: &State, call: &Call) -> bool {
     (call.resource.of.group != GROUP || call.resource.custom.is_some())
-        && has_any(state, "mutatingwebhookconfigurations")
+        && (has_any(state, "mutatingwebhookconfigurations") || has_any(state, "mutatingadmissionpolicybindings"))
 }
 
 fn has_any(state: &State, resource: &str) -> bool {
     state.objects(&GroupResource::new(GROUP, resource), None).next().is_some()
 }
 
-/// Lets mutating webhooks change the object, in their order.
+/// Lets policies and then webhooks change the object; when something has changed it, those that want to see that are asked
+/// once more.
 ///
 /// # Errors
 /// One of them denies it or cannot be asked, or its answer is still waited for.
@@ -151,7 +159,15 @@ pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(
     if attributes.is_exempt() {
         return Ok(());
     }
-    webhook::mutate(state, attributes)
+    let mut webhooks = webhook::Mutating::new(state);
+    let by_policies = mutation::run(state, attributes, false)?;
+    let by_webhooks = webhooks.run(state, attributes, false)?;
+    if by_policies || by_webhooks {
+        let once_more = mutation::run(state, attributes, true)?;
+        webhooks.again(once_more);
+        webhooks.run(state, attributes, true)?;
+    }
+    Ok(())
 }
 
 /// Asks validating policies and webhooks.
@@ -188,8 +204,8 @@ fn settle(call: &Call, object: &mut Value) -> Result<(), String> {
             crd::default(schema, object);
         }
         Some(schema) if call.verb != Verb::Delete && call.subresource != "scale" => {
-            decode::typed(schema, resource.kind(), object)?;
-            admit::default_object(&resource.api_version(), resource.kind(), object);
+            decode::typed(schema, resource.kind(), object, None)?;
+            admit::default_object(&resource.api_version(), resource.kind(), object, None);
         }
         _ => {}
     }

@@ -18,6 +18,8 @@ use crate::{
     store::State,
 };
 
+const KIND: &str = "ValidatingAdmissionPolicy";
+
 /// What one validation has against the object.
 struct Violation {
     message: String,
@@ -25,15 +27,21 @@ struct Violation {
 }
 
 /// A policy that a binding puts to work.
-struct Bound {
-    policy: Arc<Value>,
-    binding: Arc<Value>,
+pub(super) struct Bound {
+    pub(super) policy: Arc<Value>,
+    pub(super) binding: Arc<Value>,
 }
 
 impl Bound {
-    fn named(&self) -> String {
+    pub(super) fn named(&self, kind: &str) -> String {
         let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        format!("ValidatingAdmissionPolicy '{}' with binding '{}'", name(&self.policy), name(&self.binding))
+        format!("{kind} '{}' with binding '{}'", name(&self.policy), name(&self.binding))
+    }
+
+    /// Whether both are about a request.
+    pub(super) fn fits(&self, state: &State, attributes: &Attributes<'_>) -> bool {
+        constraints_fit(state, &self.policy["spec"]["matchConstraints"], attributes)
+            && constraints_fit(state, &self.binding["spec"]["matchResources"], attributes)
     }
 
     fn does(&self, action: &str) -> bool {
@@ -41,20 +49,20 @@ impl Bound {
     }
 }
 
-/// All policies with their bindings, by name.
-fn bound(state: &State) -> Vec<Bound> {
-    let of = |resource: &str| GroupResource::new(GROUP, resource);
-    let bindings: Vec<&Arc<Value>> = state.objects(&of("validatingadmissionpolicybindings"), None).collect();
-    let policies = of("validatingadmissionpolicies");
+/// All policies of a kind with their bindings, by name.
+pub(super) fn bound(state: &State, kind: &str) -> Vec<Bound> {
+    let of = |resource: &str| GroupResource::new(GROUP, &format!("{kind}admission{resource}"));
+    let bindings: Vec<Arc<Value>> = state.objects(&of("policybindings"), None).collect();
+    let policies = of("policies");
     let with_bindings = state.objects(&policies, None).flat_map(|policy| {
         let own = bindings.iter().filter(|binding| binding["spec"]["policyName"] == policy["metadata"]["name"]);
-        own.map(|binding| Bound { policy: policy.clone(), binding: (*binding).clone() })
+        own.map(|binding| Bound { policy: policy.clone(), binding: binding.clone() }).collect::<Vec<_>>()
     });
     with_bindings.collect()
 }
 
 /// Whether constraints are about a request.
-pub(super) fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'_>) -> bool {
+fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'_>) -> bool {
     let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
     let matches = |rules: &Value| matching::matching_resource(state, rules, policy, attributes).is_some();
     matching::namespace_fits(state, &constraints["namespaceSelector"], attributes)
@@ -69,11 +77,9 @@ pub(super) fn constraints_fit(state: &State, constraints: &Value, attributes: &A
 /// One of them denies it.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
     let mut denial = None;
-    for bound in bound(state) {
+    for bound in bound(state, "validating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
-        if !constraints_fit(state, &policy["matchConstraints"], attributes)
-            || !constraints_fit(state, &binding["matchResources"], attributes)
-        {
+        if !bound.fits(state, attributes) {
             continue;
         }
         let violations = match parameters(state, policy, binding, attributes) {
@@ -85,10 +91,10 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         };
         for Violation { message, reason } in violations {
             if bound.does("Warn") {
-                attributes.call.session.warn(&format!("Validation failed for {}: {message}", bound.named()));
+                attributes.call.session.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
             }
             if bound.does("Deny") && denial.is_none() {
-                denial = Some(denied(attributes, &format!("{} denied request: {message}", bound.named()), &reason));
+                denial = Some(denied(attributes, &format!("{} denied request: {message}", bound.named(KIND)), &reason));
             }
         }
     }
@@ -96,7 +102,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 }
 
 /// A denial; its message begins as that of everything forbidden, whatever its reason is.
-pub(super) fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> Refusal {
+fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> Refusal {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let mut refusal = Refusal::forbidden(&attributes.call.resource.of, name, why);
     refusal.reason = if reason.is_empty() { "Invalid".into() } else { reason.to_owned().into() };
@@ -140,7 +146,7 @@ pub(super) fn parameters(
         None => state
             .objects(&resource.of, Some(namespace))
             .filter(|object| selects(&reference["selector"], &object["metadata"]["labels"]))
-            .map(|object| Some(object.clone()))
+            .map(Some)
             .collect(),
     };
     match reference["parameterNotFoundAction"].as_str() {
@@ -153,14 +159,14 @@ pub(super) fn parameters(
 
 /// What expressions of a policy see: its variables one after the other.
 pub(super) struct PolicyScope {
-    scope: Scope,
+    pub(super) scope: Scope,
     /// Variables that cannot be told; that matters only where they are used.
     failed: BTreeMap<String, String>,
 }
 
 impl PolicyScope {
     pub(super) fn new(state: &State, policy: &Value, params: Option<&Value>, attributes: &Attributes<'_>) -> Self {
-        let mut scope = attributes.scope();
+        let mut scope = attributes.scope(state, policy);
         scope.set("params", params.map_or(Cel::Null, to_cel));
         let namespace = matching::namespace_object(state, attributes);
         scope.set("namespaceObject", namespace.as_deref().map_or(Cel::Null, to_cel));

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Attributes, matching::Versioned};
-use crate::{patch::go_text, session::Reply};
+use crate::{go, session::Reply};
 
 /// Versions of reviews that the server speaks.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -18,7 +18,7 @@ pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &
         "requestKind": attributes.kind(),
         "requestResource": Versioned::of(&call.resource).to_json(),
         "operation": attributes.operation.name(),
-        "userInfo": { "username": call.user.name, "groups": call.user.groups },
+        "userInfo": call.caller.info(),
         "object": attributes.object,
         "oldObject": attributes.old.as_deref(),
         "dryRun": attributes.is_dry(),
@@ -118,7 +118,7 @@ pub(crate) fn body(reply: &Reply, api_version: &str, kind: &str) -> Result<Value
         return Err(format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ \
              APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-            go_text::json_type(&body)
+            go::json_type(&body)
         ));
     }
     let given = |field: &str| body[field].as_str().unwrap_or_default().to_owned();

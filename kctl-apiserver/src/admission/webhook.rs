@@ -63,7 +63,7 @@ fn all(state: &State, resource: &str) -> Vec<Webhook> {
         .objects(&of, None)
         .flat_map(|configuration| {
             let n_webhooks = configuration["webhooks"].as_array().map_or(0, Vec::len);
-            (0..n_webhooks).map(|index| Webhook { configuration: configuration.clone(), index })
+            (0..n_webhooks).map(move |index| Webhook { configuration: configuration.clone(), index })
         })
         .collect()
 }
@@ -80,7 +80,7 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
     let Some(resource) = matching::matching_resource(state, &value["rules"], match_policy, attributes) else {
         return Ok(None);
     };
-    match conditions::fits(&value["matchConditions"], || attributes.scope()) {
+    match conditions::fits(&value["matchConditions"], || attributes.scope(state, &value["matchConditions"])) {
         Fit::Fits => Ok(Some(resource)),
         Fit::FitsNot => Ok(None),
         Fit::Fails(_) if webhook.ignores_failures() => Ok(None),
@@ -217,30 +217,49 @@ fn by_policy(webhook: &Webhook, failure: Failure) -> Result<(), Refusal> {
     }
 }
 
-/// Asks those that want it, one after the other; those that want to see what others changed are asked once more.
-pub(super) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), Refusal> {
-    let webhooks = all(state, "mutatingwebhookconfigurations");
-    let (mut asked, mut again) = (Vec::new(), HashSet::new());
-    for run in 0..2 {
-        let due: HashSet<usize> = std::mem::take(&mut again);
-        for (index, webhook) in webhooks.iter().enumerate() {
-            if run == 1 && !due.contains(&index) {
+/// Those that may change an object, one after the other; some of them want to see what others changed.
+pub(super) struct Mutating {
+    webhooks: Vec<Webhook>,
+    asked: Vec<usize>,
+    due: HashSet<usize>,
+}
+
+impl Mutating {
+    pub(super) fn new(state: &State) -> Self {
+        Self { webhooks: all(state, "mutatingwebhookconfigurations"), asked: Vec::new(), due: HashSet::new() }
+    }
+
+    /// Something else has changed the object after they were asked.
+    pub(super) fn again(&mut self, changed: bool) {
+        if changed {
+            self.due.extend(self.asked.drain(..));
+        }
+    }
+
+    /// Asks all of them, or those who are due once more; says whether that has changed the object.
+    pub(super) fn run(
+        &mut self,
+        state: &State,
+        attributes: &mut Attributes<'_>,
+        once_more: bool,
+    ) -> Result<bool, Refusal> {
+        let due = std::mem::take(&mut self.due);
+        let mut any = false;
+        for (index, webhook) in self.webhooks.iter().enumerate() {
+            if once_more && !due.contains(&index) {
                 continue;
             }
             let Some(resource) = wanted(state, webhook, attributes)? else { continue };
-            let changed = ask_mutating(state, webhook, attributes, &resource)?;
-            if changed {
-                again.extend(asked.drain(..));
+            if ask_mutating(state, webhook, attributes, &resource)? {
+                self.due.extend(self.asked.drain(..));
+                any = true;
             }
             if webhook.wants_reinvocation() {
-                asked.push(index);
+                self.asked.push(index);
             }
         }
-        if again.is_empty() {
-            break;
-        }
+        Ok(any)
     }
-    Ok(())
 }
 
 /// Whether the answer of a webhook has changed the object.

@@ -7,28 +7,51 @@ mod pod;
 mod service;
 mod workload;
 
+pub(crate) use self::pod::quality_of_service;
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::quantity::canonical;
-use crate::schema::Schema;
+use crate::{
+    schema::{PerPlace, Schema},
+    ways::at_mut,
+};
 
 /// Fills in what a client left out. Other kinds, such as custom resources, stay as they are.
 ///
-/// Nulls, and lists and maps that are empty, count as left out and go away, as they do when the real server decodes an
+/// Nulls, zeros that are no pointers in Go, and lists and maps that are empty, count as left out and go away, as they do when the real server decodes an
 /// object; quantities get their canonical form. A `Pod` also gets the tolerations and the priority of the admission
 /// plugins that envtest runs. Applying it twice changes nothing. What depends on other objects (cluster addresses, node
 /// ports, service accounts) or on generated values (the selector of a `Job`) is left to the caller, as are finalizers
 /// of storage protection.
-pub fn default_object(api_version: &str, kind: &str, object: &mut Value) {
+///
+/// What is as in the stored object has its defaults.
+pub fn default_object(api_version: &str, kind: &str, object: &mut Value, stored: Option<&Value>) {
     let Some(default) = of_kind(api_version, kind) else { return };
     if !object.is_object() {
         return;
     }
     if let Some(schema) = Schema::built_in(api_version, kind) {
-        decode(schema, object);
+        decode(schema, object, stored);
     }
-    default(object);
-    add_times_of_conditions(api_version, kind, object);
+    if stored.is_none_or(|stored| !has_defaults_of(api_version, kind, stored, object)) {
+        default(object);
+        add_times_of_conditions(api_version, kind, object);
+    }
+}
+
+/// Kinds with defaults in their metadata.
+const METADATA: [(&str, &str); 3] = [("v1", "Namespace"), ("v1", "ReplicationController"), ("apps/v1", "DaemonSet")];
+
+/// Whether an object is the stored one but for metadata without defaults.
+fn has_defaults_of(api_version: &str, kind: &str, stored: &Value, object: &Value) -> bool {
+    let (Value::Object(stored), Value::Object(object)) = (stored, object) else { return false };
+    let is_free = |name: &str| name == "metadata" && !METADATA.contains(&(api_version, kind));
+    let is_same = |((name, was), (other, is)): ((&String, &Value), (&String, &Value))| {
+        name == other && (was == is || is_free(name))
+    };
+    stored.len() == object.len() && stored.iter().zip(object).all(is_same)
 }
 
 /// Go writes the times of conditions even when they are not there.
@@ -39,7 +62,7 @@ fn add_times_of_conditions(api_version: &str, kind: &str, object: &mut Value) {
         ("apps/v1", "Deployment") => &["lastTransitionTime", "lastUpdateTime"],
         _ => &["lastTransitionTime"],
     };
-    let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    let conditions = at_mut(object, ["status", "conditions"]).and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
         for time in times {
             add(condition, time, Value::Null);
@@ -63,6 +86,7 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("apps/v1", "DaemonSet") => workload::daemon_set,
         ("batch/v1", "Job") => workload::job,
         ("batch/v1", "CronJob") => workload::cron_job,
+        ("autoscaling/v1", "HorizontalPodAutoscaler") => workload::first_horizontal_pod_autoscaler,
         ("autoscaling/v2", "HorizontalPodAutoscaler") => workload::horizontal_pod_autoscaler,
         ("policy/v1", "PodDisruptionBudget") => workload::pod_disruption_budget,
         ("v1", "Namespace") => api::namespace,
@@ -77,7 +101,10 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("coordination.k8s.io/v1", "Lease") => |object| add(object, "spec", json!({})),
         ("storage.k8s.io/v1", "StorageClass") => api::storage_class,
         ("storage.k8s.io/v1", "CSIDriver") => api::csi_driver,
-        ("scheduling.k8s.io/v1", "PriorityClass") => |object| add(object, "preemptionPolicy", "PreemptLowerPriority"),
+        ("scheduling.k8s.io/v1", "PriorityClass") => |object| {
+            add(object, "preemptionPolicy", "PreemptLowerPriority");
+            add(object, "value", 0);
+        },
         ("rbac.authorization.k8s.io/v1", "Role" | "ClusterRole") => |object| add(object, "rules", Value::Null),
         ("rbac.authorization.k8s.io/v1", "RoleBinding" | "ClusterRoleBinding") => api::role_binding,
         ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration") => api::validating_webhooks,
@@ -88,40 +115,57 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => {
             api::admission_policy_binding
         }
-        ("v1", "ConfigMap" | "ServiceAccount") | ("networking.k8s.io/v1", "IngressClass") => |_| {},
+        ("networking.k8s.io/v1", "IngressClass") => service::ingress_class,
+        ("storage.k8s.io/v1", "CSINode") => api::csi_node,
+        ("storage.k8s.io/v1", "VolumeAttachment") => |object| add(part(object, "status"), "attached", false),
+        ("v1", "ConfigMap" | "ServiceAccount") | ("node.k8s.io/v1", "RuntimeClass") => |_| {},
         _ => return None,
     })
 }
 
-/// Drops nulls, lists without items and maps without entries. A null in a map of texts is the empty text. Quantities
+/// What is not in JSON when it is zero, by type.
+static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
+    LazyLock::new(|| PerPlace::new(|place| place.name().map(crate::proto::left_out).unwrap_or_default()));
+
+/// Drops zeros that Go leaves out, nulls, lists without items and maps without entries. A null in a map of texts is the empty text. Quantities
 /// get their canonical form.
-fn decode(schema: Schema<'_>, value: &mut Value) {
+fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
     match value {
         Value::Array(items) => {
             if let Some(schema) = schema.items() {
-                for item in items {
-                    decode(schema, item);
+                for (index, item) in items.iter_mut().enumerate() {
+                    let stored = stored.and_then(|stored| stored.get(index));
+                    if stored != Some(item) {
+                        decode(schema, item, stored);
+                    }
                 }
             }
         }
         Value::Object(fields) => {
-            let required = schema.json().get("required").and_then(Value::as_array);
+            let left_out = LEFT_OUT.get(&schema).map_or(&[] as &[&str], Vec::as_slice);
             fields.retain(|name, value| {
+                let stored = stored.and_then(|stored| stored.get(name));
+                if stored == Some(value) && !value.is_null() {
+                    return true;
+                }
+                let is_zero = *value == false || *value == 0 || *value == "";
+                if is_zero && left_out.contains(&name.as_str()) {
+                    return false;
+                }
                 let Some(field) = schema.field(name) else { return true };
-                decode(field, value);
+                decode(field, value, stored);
                 let is_entry = schema.property(name).is_none();
                 if is_quantity(field) {
                     decode_quantity(is_entry, value);
                 } else if value.is_null() && is_entry && field.type_name() == Some("string") {
                     *value = "".into();
                 }
-                let is_required = required.is_some_and(|names| names.iter().any(|other| other == name));
                 // Structs have no additional properties: they stay, because only their pointers can be left out.
                 let is_map = field.additional_properties().is_some();
                 match value {
                     Value::Null => false,
-                    Value::Array(items) => is_required || !items.is_empty(),
-                    Value::Object(entries) => is_required || !is_map || !entries.is_empty(),
+                    Value::Array(items) => schema.requires(name) || !items.is_empty(),
+                    Value::Object(entries) => schema.requires(name) || !is_map || !entries.is_empty(),
                     _ => true,
                 }
             });
@@ -130,9 +174,11 @@ fn decode(schema: Schema<'_>, value: &mut Value) {
     }
 }
 
+static QUANTITY: LazyLock<Option<Schema<'static>>> =
+    LazyLock::new(|| Schema::named("io.k8s.apimachinery.pkg.api.resource.Quantity"));
+
 fn is_quantity(schema: Schema<'_>) -> bool {
-    let quantity = Schema::named("io.k8s.apimachinery.pkg.api.resource.Quantity");
-    quantity.is_some_and(|quantity| std::ptr::eq(quantity.json(), schema.json()))
+    QUANTITY.is_some_and(|quantity| std::ptr::eq(quantity.json(), schema.json()))
 }
 
 /// Writes a quantity in its canonical form. What is none stays, for the caller to refuse.
@@ -151,9 +197,9 @@ fn decode_quantity(is_entry: bool, value: &mut Value) {
 /// Sets a field that is not there: a pointer in the Go type.
 fn add(object: &mut Value, key: &str, value: impl Into<Value>) {
     let Some(fields) = object.as_object_mut() else { return };
-    let field = fields.entry(key).or_insert(Value::Null);
-    if field.is_null() {
-        *field = value.into();
+    match fields.get_mut(key) {
+        Some(Value::Null) | None => drop(fields.insert(key.to_owned(), value.into())),
+        Some(_) => {}
     }
 }
 

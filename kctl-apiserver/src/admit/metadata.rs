@@ -6,54 +6,22 @@ use serde_json::{Map, Value, json};
 
 pub use super::names::NameRule;
 use super::names::{check_label_value, check_qualified_name};
+use crate::cause::Cause;
 
 /// Bytes of all keys and values of the annotations: `TotalAnnotationSizeLimitB`.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
-
-/// One thing that is wrong with an object: a cause in the details of a `Status`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    /// `FieldValueInvalid`, `FieldValueRequired`, `FieldValueForbidden` or `FieldValueTooLong`.
-    pub reason: &'static str,
-    /// What is wrong, with the value.
-    pub message: String,
-    /// The path of the field.
-    pub field: String,
-}
-
-impl FieldError {
-    /// A value that is not allowed, shown as JSON.
-    pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        let message = format!("Invalid value: {value}: {detail}");
-        Self { reason: "FieldValueInvalid", message, field: field.into() }
-    }
-
-    /// A value that is missing.
-    pub fn required(field: impl Into<String>, detail: &str) -> Self {
-        Self { reason: "FieldValueRequired", message: with_detail("Required value", detail), field: field.into() }
-    }
-
-    /// A field that must not be set.
-    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        Self { reason: "FieldValueForbidden", message: with_detail("Forbidden", detail), field: field.into() }
-    }
-}
-
-fn with_detail(what: &str, detail: &str) -> String {
-    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
-}
 
 /// Judges the metadata of an object that is to be stored, after its namespace has been set and its name generated.
 ///
 /// Causes come in the order of the real server; those of labels and annotations, that it lists in random order, are
 /// sorted by key. A field of a wrong type, which no decoder lets through, counts as missing.
-pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<FieldError> {
+pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<Cause> {
     let mut errors = Vec::new();
     validate_name(meta, name_rule, &mut errors);
     validate_namespace(text(meta, "namespace"), namespaced, &mut errors);
     if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
         let detail = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid("metadata.generation", &generation.into(), detail));
+        errors.push(Cause::invalid("metadata.generation", &generation.into(), detail));
     }
     validate_labels(meta, &mut errors);
     validate_annotations(meta, &mut errors);
@@ -66,12 +34,15 @@ fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
-fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, messages: Vec<String>) {
+fn add_invalid(errors: &mut Vec<Cause>, field: &str, value: &str, messages: Vec<String>) {
+    if messages.is_empty() {
+        return;
+    }
     let value = Value::from(value);
-    errors.extend(messages.into_iter().map(|message| FieldError::invalid(field, &value, &message)));
+    errors.extend(messages.into_iter().map(|message| Cause::invalid(field, &value, &message)));
 }
 
-fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
+fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<Cause>) {
     let (name, prefix) = (text(meta, "name"), text(meta, "generateName"));
     if !prefix.is_empty() {
         add_invalid(errors, "metadata.generateName", prefix, rule.check_prefix(prefix));
@@ -79,17 +50,17 @@ fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
     if !name.is_empty() {
         add_invalid(errors, "metadata.name", name, rule.check(name));
     } else if prefix.is_empty() {
-        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+        errors.push(Cause::required("metadata.name", "name or generateName is required"));
     }
 }
 
-fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<FieldError>) {
+fn validate_namespace(namespace: &str, namespaced: bool, errors: &mut Vec<Cause>) {
     let field = "metadata.namespace";
     match (namespaced, namespace.is_empty()) {
-        (true, true) => errors.push(FieldError::required(field, "")),
+        (true, true) => errors.push(Cause::required(field, "")),
         (true, false) => add_invalid(errors, field, namespace, NameRule::Label.check(namespace)),
         (false, true) => {}
-        (false, false) => errors.push(FieldError::forbidden(field, "not allowed on this type")),
+        (false, false) => errors.push(Cause::forbidden(field, "not allowed on this type")),
     }
 }
 
@@ -98,14 +69,14 @@ fn entries<'a>(meta: &'a Value, key: &str) -> impl Iterator<Item = (&'a str, &'a
     fields.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
-fn validate_labels(meta: &Value, errors: &mut Vec<FieldError>) {
+fn validate_labels(meta: &Value, errors: &mut Vec<Cause>) {
     for (key, value) in entries(meta, "labels") {
         add_invalid(errors, "metadata.labels", key, check_qualified_name(key));
         add_invalid(errors, "metadata.labels", value, check_label_value(value));
     }
 }
 
-fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
+fn validate_annotations(meta: &Value, errors: &mut Vec<Cause>) {
     let field = "metadata.annotations";
     let mut n_bytes = 0;
     for (key, value) in entries(meta, "annotations") {
@@ -115,11 +86,11 @@ fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
     }
     if n_bytes > ANNOTATIONS_BYTES_MAX {
         let message = format!("Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes");
-        errors.push(FieldError { reason: "FieldValueTooLong", message, field: field.to_owned() });
+        errors.push(Cause { reason: "FieldValueTooLong", message, field: field.to_owned() });
     }
 }
 
-fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
+fn validate_owner_references(meta: &Value, errors: &mut Vec<Cause>) {
     let field = "metadata.ownerReferences";
     let references = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
     let shown = |reference: &Value| format!("{}/{}", text(reference, "kind"), text(reference, "name"));
@@ -137,12 +108,12 @@ fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
         let second = shown(reference);
         let detail = "Only one reference can have Controller set to true. Found \"true\" in references for";
         let message = format!("Invalid value: [{all}]: {detail} {first} and {second}");
-        errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.to_owned() });
+        errors.push(Cause { reason: "FieldValueInvalid", message, field: field.to_owned() });
         controller = Some(first);
     }
 }
 
-fn validate_owner_reference(reference: &Value, errors: &mut Vec<FieldError>) {
+fn validate_owner_reference(reference: &Value, errors: &mut Vec<Cause>) {
     let field = "metadata.ownerReferences";
     let api_version = text(reference, "apiVersion");
     let (group, version) = match api_version.split_once('/') {
@@ -151,21 +122,17 @@ fn validate_owner_reference(reference: &Value, errors: &mut Vec<FieldError>) {
         None => ("", api_version),
     };
     if version.is_empty() {
-        errors.push(FieldError::invalid(
-            format!("{field}.apiVersion"),
-            &api_version.into(),
-            "version must not be empty",
-        ));
+        errors.push(Cause::invalid(&format!("{field}.apiVersion"), &api_version.into(), "version must not be empty"));
     }
     for key in ["kind", "name", "uid"] {
         if text(reference, key).is_empty() {
-            errors.push(FieldError::invalid(format!("{field}.{key}"), &"".into(), "must not be empty"));
+            errors.push(Cause::invalid(&format!("{field}.{key}"), &"".into(), "must not be empty"));
         }
     }
     if (group, version, text(reference, "kind")) == ("", "v1", "Event") {
         let shown = go_json(reference);
         let message = format!("Invalid value: {shown}: /v1, Kind=Event is disallowed from being an owner");
-        errors.push(FieldError { reason: "FieldValueInvalid", message, field: field.to_owned() });
+        errors.push(Cause { reason: "FieldValueInvalid", message, field: field.to_owned() });
     }
 }
 
@@ -178,7 +145,7 @@ fn go_json(reference: &Value) -> String {
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
-fn validate_finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
+fn validate_finalizers(meta: &Value, errors: &mut Vec<Cause>) {
     let field = "metadata.finalizers";
     let list = &meta["finalizers"];
     let names: Vec<&str> =
@@ -187,12 +154,12 @@ fn validate_finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
         add_invalid(errors, field, name, check_qualified_name(name));
         if !name.contains('/') && !matches!(*name, "kubernetes" | "orphan" | "foregroundDeletion") {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(format!("{field}[{idx}]"), &(*name).into(), detail));
+            errors.push(Cause::invalid(&format!("{field}[{idx}]"), &(*name).into(), detail));
         }
     }
     if names.contains(&"orphan") && names.contains(&"foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(FieldError::invalid(field, list, detail));
+        errors.push(Cause::invalid(field, list, detail));
     }
 }
 

@@ -5,14 +5,12 @@ pub mod metadata;
 pub mod names;
 pub mod quantity;
 pub(crate) mod rules;
+mod warnings;
 
 use serde_json::Value;
 
-pub(crate) use self::defaults::default_object;
-use self::{
-    metadata::{FieldError, validate_metadata},
-    names::NameRule,
-};
+pub(crate) use self::{defaults::default_object, warnings::warnings};
+use self::{metadata::validate_metadata, names::NameRule};
 
 use crate::{kinds::Resource, status::Cause};
 
@@ -22,8 +20,6 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Cause> {
     let errors = validate_metadata(&object["metadata"], resource.listed.namespaced, rule);
     // Only kinds of the core's validation ask for a domain (`validateKubeFinalizerName`).
     let generic = resource.custom.is_some() || resource.of.group == "apiextensions.k8s.io";
-    let errors =
-        errors.into_iter().filter(|error| !(generic && error.message.contains("neither a standard finalizer name")));
-    let cause = |error: FieldError| Cause { reason: error.reason, message: error.message, field: error.field };
-    errors.map(cause).collect()
+    let unknown = |cause: &Cause| generic && cause.message.contains("neither a standard finalizer name");
+    errors.into_iter().filter(|cause| !unknown(cause)).collect()
 }

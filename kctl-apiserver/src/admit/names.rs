@@ -10,6 +10,7 @@ const SUBDOMAIN_LEN_MAX: usize = 253;
 const CRON_JOB_LEN_MAX: usize = 52;
 
 const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const SEARCH_DOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -101,6 +102,19 @@ pub fn check_qualified_name(name: &str) -> Vec<String> {
     }
     if !is_mixed(name) {
         wrong.push(format!("name part {QUALIFIED}"));
+    }
+    wrong
+}
+
+/// What is wrong with a domain that names are looked for in: as names of objects, and underscores may begin a part.
+pub(crate) fn check_search_domain(domain: &str) -> Vec<String> {
+    let mut wrong = too_long(domain, SUBDOMAIN_LEN_MAX);
+    let is_part = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part);
+        is_label(&part.replace('_', "-")) && !part.starts_with('_') && !part.ends_with('_')
+    };
+    if !domain.split('.').all(is_part) {
+        wrong.push(SEARCH_DOMAIN.to_owned());
     }
     wrong
 }

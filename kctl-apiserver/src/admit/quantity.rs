@@ -20,6 +20,23 @@ const PLACES: u32 = 3;
 ///
 /// Nothing for a text that is no quantity, and for an amount above about 10^35, which is too large to convert.
 pub fn canonical(text: &str) -> Option<String> {
+    let (format, thousandths, negative) = read(text)?;
+    let shown = match format {
+        Format::Binary if thousandths >= 1_024_000 && thousandths % 1000 == 0 => show_binary(thousandths / 1000),
+        Format::Exponent => show_decimal(thousandths, |exponent| format!("e{exponent}")),
+        _ => show_decimal(thousandths, |exponent| decimal_suffix(exponent).to_owned()),
+    };
+    Some(if negative && thousandths != 0 { format!("-{shown}") } else { shown })
+}
+
+/// The amount of a quantity in thousandths; nothing for a text that is none.
+pub(crate) fn amount(text: &str) -> Option<i128> {
+    let (_, thousandths, negative) = read(text)?;
+    Some(if negative { -thousandths } else { thousandths })
+}
+
+/// How a quantity is written, its thousandths, and whether it is below nothing.
+fn read(text: &str) -> Option<(Format, i128, bool)> {
     let (digits, negative) = text.strip_prefix('-').map_or((text, false), |rest| (rest, true));
     let end = digits.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(digits.len());
     let (number, suffix) = digits.split_at_checked(end)?;
@@ -29,13 +46,7 @@ pub fn canonical(text: &str) -> Option<String> {
     }
     let (format, base, exponent) = unit(suffix)?;
     let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
-    let thousandths = thousandths(mantissa, u32::try_from(fraction.len()).ok()?, base, exponent)?;
-    let shown = match format {
-        Format::Binary if thousandths >= 1_024_000 && thousandths % 1000 == 0 => show_binary(thousandths / 1000),
-        Format::Exponent => show_decimal(thousandths, |exponent| format!("e{exponent}")),
-        _ => show_decimal(thousandths, |exponent| decimal_suffix(exponent).to_owned()),
-    };
-    Some(if negative && thousandths != 0 { format!("-{shown}") } else { shown })
+    Some((format, thousandths(mantissa, u32::try_from(fraction.len()).ok()?, base, exponent)?, negative))
 }
 
 fn unit(suffix: &str) -> Option<(Format, i128, i32)> {

@@ -1,46 +1,73 @@
 //! Sets of field paths: what a manager owns. Reads and writes the `FieldsV1` form of `metadata.managedFields`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::{Map, Value};
+
+/// Bytes of the texts of steps that are made without an allocation of their own.
+const SHORT_LEN_MAX: usize = 64;
 
 /// One step of a path, kept as its `FieldsV1` text: `f:name`, `k:{"name":"a"}`, `v:"a"` or `i:0`.
 ///
 /// Keys are sorted and whole numbers have no fraction, so that equal steps have equal texts.
+///
+/// The text is shared: sets are added and subtracted all the time, and most of their steps stay what they are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathElement(String);
+pub struct PathElement(Arc<str>);
 
 impl PathElement {
     /// The step into a field of an object.
     pub fn field(name: &str) -> Self {
-        Self(format!("f:{name}"))
+        // Most names are short: their texts are put together on the stack.
+        let mut buffer = [0; SHORT_LEN_MAX];
+        let len = name.len() + 2;
+        if len <= SHORT_LEN_MAX {
+            buffer[..2].copy_from_slice(b"f:");
+            buffer[2..len].copy_from_slice(name.as_bytes());
+            if let Ok(text) = std::str::from_utf8(&buffer[..len]) {
+                return Self(text.into());
+            }
+        }
+        Self(format!("f:{name}").into())
     }
 
     /// The step to the item of a list that has these values of its key fields.
     pub fn key<'v>(fields: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Self {
-        let sorted: BTreeMap<&str, Value> = fields.into_iter().map(|(name, value)| (name, canonical(value))).collect();
-        let fields: Vec<String> = sorted.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
-        Self(format!("k:{{{}}}", fields.join(",")))
+        let mut sorted: Vec<(&str, &Value)> = fields.into_iter().collect();
+        sorted.sort_by_key(|(name, _)| *name);
+        sorted.dedup_by_key(|(name, _)| *name);
+        let mut text = b"k:".to_vec();
+        let mut between = b'{';
+        for (name, value) in sorted {
+            text.push(between);
+            write(&mut text, name);
+            text.push(b':');
+            write(&mut text, canonical(value).as_ref());
+            between = b',';
+        }
+        if between == b'{' {
+            text.push(between);
+        }
+        text.push(b'}');
+        Self(String::from_utf8_lossy(&text).into())
     }
 
     /// The step to the item of a set.
     pub fn value(value: &Value) -> Self {
-        Self(format!("v:{}", canonical(value)))
+        Self(format!("v:{}", canonical(value)).into())
     }
 
     /// The step to the item of a list by its place.
     pub fn index(index: usize) -> Self {
-        Self(format!("i:{index}"))
+        Self(format!("i:{index}").into())
     }
 
     /// Reads the `FieldsV1` text of a step; nothing for a text that is none.
     pub fn decode(text: &str) -> Option<Self> {
         let (prefix, rest) = text.split_once(':')?;
         match prefix {
-            "f" => Some(Self(text.to_owned())),
+            "k" if is_one_plain_pair(rest) => Some(Self(text.into())),
+            "f" => Some(Self(text.into())),
             "k" => {
                 let fields: Map<String, Value> = serde_json::from_str(rest).ok()?;
                 Some(Self::key(fields.iter().map(|(name, value)| (name.as_str(), value))))
@@ -83,16 +110,27 @@ impl fmt::Display for PathElement {
     }
 }
 
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
+/// Whether a text is an object with one field, which is a text without escapes: most keys are, and they are written as
+/// they are read.
+fn is_one_plain_pair(json: &str) -> bool {
+    let pair = json.strip_prefix("{\"").and_then(|rest| rest.strip_suffix("\"}"));
+    let is_plain = |text: &str| !text.bytes().any(|byte| byte == b'"' || byte == b'\\' || byte < b' ');
+    pair.and_then(|pair| pair.split_once("\":\"")).is_some_and(|(name, value)| is_plain(name) && is_plain(value))
+}
+
+/// Texts and values of JSON always serialise.
+fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    let _infallible = serde_json::to_writer(text, value);
 }
 
 /// Numbers that are equal have one text.
-fn canonical(value: &Value) -> Value {
+fn canonical(value: &Value) -> Cow<'_, Value> {
     match value.as_f64() {
         #[expect(clippy::cast_possible_truncation, reason = "the bound is checked")]
-        Some(number) if value.is_f64() && number.fract() == 0.0 && number.abs() < 9e15 => Value::from(number as i64),
-        _ => value.clone(),
+        Some(number) if value.is_f64() && number.fract() == 0.0 && number.abs() < 9e15 => {
+            Cow::Owned(Value::from(number as i64))
+        }
+        _ => Cow::Borrowed(value),
     }
 }
 
@@ -107,10 +145,26 @@ pub fn path_text(path: &[PathElement]) -> String {
 /// A set of paths, as a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    /// The steps that lead to a path of the set.
-    members: BTreeSet<PathElement>,
-    /// The steps below which there are paths of the set; none of these sets is empty.
-    children: BTreeMap<PathElement, FieldSet>,
+    /// In the order of their steps, each step once: two sets are compared and combined in one walk.
+    entries: Vec<Entry>,
+}
+
+/// A step that leads to a path of the set, or to paths below it, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    element: PathElement,
+    is_member: bool,
+    below: FieldSet,
+}
+
+impl Entry {
+    fn new(element: PathElement) -> Self {
+        Self { element, is_member: false, below: FieldSet::default() }
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.is_member && self.below.is_empty()
+    }
 }
 
 impl FieldSet {
@@ -120,12 +174,8 @@ impl FieldSet {
         for (text, below) in fields.as_object().into_iter().flatten() {
             let Some(element) = PathElement::decode(text) else { continue };
             let children = Self::decode(below);
-            if children.is_empty() || below.get(".").is_some() {
-                set.members.insert(element.clone());
-            }
-            if !children.is_empty() {
-                set.children.insert(element, children);
-            }
+            let is_member = children.is_empty() || below.get(".").is_some();
+            set.add(element, is_member, children);
         }
         set
     }
@@ -136,32 +186,59 @@ impl FieldSet {
     }
 
     fn encode_below(&self, is_member: bool) -> Value {
-        let mut map = Map::new();
-        if is_member && !self.is_empty() {
-            map.insert(".".into(), Map::new().into());
-        }
-        for element in &self.members {
-            map.insert(element.as_str().into(), Map::new().into());
-        }
-        for (element, below) in &self.children {
-            map.insert(element.as_str().into(), below.encode_below(self.members.contains(element)));
-        }
-        Value::Object(map)
+        let own = (is_member && !self.is_empty()).then(|| (".".to_owned(), Map::new().into()));
+        let steps = self
+            .entries
+            .iter()
+            .map(|Entry { element, is_member, below }| (element.as_str().to_owned(), below.encode_below(*is_member)));
+        Value::Object(own.into_iter().chain(steps).collect())
     }
 
     /// Whether no path is in the set.
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.children.is_empty()
+        self.entries.is_empty()
+    }
+
+    fn find(&self, element: &PathElement) -> Option<&Entry> {
+        let at = self.entries.binary_search_by(|entry| entry.element.cmp(element)).ok()?;
+        Some(&self.entries[at])
+    }
+
+    fn entry(&mut self, element: &PathElement) -> &mut Entry {
+        // Most steps come in their order.
+        let at = match self.entries.last() {
+            Some(last) if last.element >= *element => self.entries.binary_search_by(|entry| entry.element.cmp(element)),
+            _ => Err(self.entries.len()),
+        };
+        let at = at.unwrap_or_else(|at| {
+            self.entries.insert(at, Entry::new(element.clone()));
+            at
+        });
+        &mut self.entries[at]
     }
 
     /// Adds a path; the root is never in a set.
     pub fn insert(&mut self, path: &[PathElement]) {
         match path {
             [] => {}
-            [last] => {
-                self.members.insert(last.clone());
-            }
-            [first, rest @ ..] => self.children.entry(first.clone()).or_default().insert(rest),
+            [last] => self.entry(last).is_member = true,
+            [first, rest @ ..] => self.entry(first).below.insert(rest),
+        }
+    }
+
+    /// Adds a step that leads to a path of the set, or to paths below it, or both.
+    pub fn add(&mut self, element: PathElement, is_member: bool, below: FieldSet) {
+        if !is_member && below.is_empty() {
+            return;
+        }
+        if self.entries.last().is_none_or(|last| last.element < element) {
+            self.entries.push(Entry { element, is_member, below });
+            return;
+        }
+        let entry = self.entry(&element);
+        entry.is_member |= is_member;
+        if !below.is_empty() {
+            entry.below = below;
         }
     }
 
@@ -169,63 +246,111 @@ impl FieldSet {
     pub fn contains(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
-            [last] => self.members.contains(last),
-            [first, rest @ ..] => self.children.get(first).is_some_and(|below| below.contains(rest)),
+            [last] => self.find(last).is_some_and(|entry| entry.is_member),
+            [first, rest @ ..] => self.find(first).is_some_and(|entry| entry.below.contains(rest)),
         }
     }
 
     /// The paths of the set below a step.
     pub fn below(&self, element: &PathElement) -> Option<&FieldSet> {
-        self.children.get(element)
+        self.find(element).map(|entry| &entry.below).filter(|below| !below.is_empty())
     }
 
     /// Takes other paths below a step.
     pub fn replace_below(&mut self, element: &PathElement, below: FieldSet) {
-        if below.is_empty() {
-            self.children.remove(element);
-        } else {
-            self.children.insert(element.clone(), below);
-        }
+        self.entry(element).below = below;
+        self.entries.retain(|entry| !entry.is_empty());
     }
 
     /// The steps from here below which there are paths.
     pub fn children(&self) -> impl Iterator<Item = (&PathElement, &FieldSet)> {
-        self.children.iter()
+        self.entries.iter().filter(|entry| !entry.below.is_empty()).map(|entry| (&entry.element, &entry.below))
+    }
+
+    /// The entries of this set with those of the other one that have the same steps.
+    fn beside<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Entry, Option<&'a Entry>)> {
+        let mut rest = other.entries.as_slice();
+        self.entries.iter().map(move |entry| {
+            while let Some((first, later)) = rest.split_first() {
+                match first.element.cmp(&entry.element) {
+                    Ordering::Less => rest = later,
+                    Ordering::Equal => return (entry, Some(first)),
+                    Ordering::Greater => break,
+                }
+            }
+            (entry, None)
+        })
     }
 
     /// The paths of either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        let mut all = self.clone();
-        all.members.extend(other.members.iter().cloned());
-        for (element, below) in &other.children {
-            let merged = all.children.get(element).map_or_else(|| below.clone(), |mine| mine.union(below));
-            all.children.insert(element.clone(), merged);
+        let (mut mine, mut theirs) = (self.entries.as_slice(), other.entries.as_slice());
+        let mut entries = Vec::with_capacity(mine.len().max(theirs.len()));
+        while let ([one, mine_later @ ..], [two, theirs_later @ ..]) = (mine, theirs) {
+            match one.element.cmp(&two.element) {
+                Ordering::Less => {
+                    entries.push(one.clone());
+                    mine = mine_later;
+                }
+                Ordering::Greater => {
+                    entries.push(two.clone());
+                    theirs = theirs_later;
+                }
+                Ordering::Equal => {
+                    let below = one.below.union(&two.below);
+                    entries.push(Entry {
+                        element: one.element.clone(),
+                        is_member: one.is_member || two.is_member,
+                        below,
+                    });
+                    (mine, theirs) = (mine_later, theirs_later);
+                }
+            }
         }
-        all
+        entries.extend(mine.iter().chain(theirs).cloned());
+        Self { entries }
     }
 
     /// The paths that are not in the other set. Removing a path leaves the paths below it.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        let children = self.children.iter().map(|(element, below)| {
-            let rest = other.children.get(element).map_or_else(|| below.clone(), |others| below.difference(others));
-            (element.clone(), rest)
+        let rest = self.beside(other).map(|(mine, theirs)| match theirs {
+            None => mine.clone(),
+            Some(theirs) => Entry {
+                element: mine.element.clone(),
+                is_member: mine.is_member && !theirs.is_member,
+                below: mine.below.difference(&theirs.below),
+            },
         });
-        Self {
-            members: self.members.difference(&other.members).cloned().collect(),
-            children: children.filter(|(_, below)| !below.is_empty()).collect(),
-        }
+        Self { entries: rest.filter(|entry| !entry.is_empty()).collect() }
+    }
+
+    /// Whether all paths of this set are in the other one.
+    #[must_use]
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.beside(other).all(|(mine, theirs)| {
+            theirs.is_some_and(|theirs| mine.is_member <= theirs.is_member && mine.below.is_subset(&theirs.below))
+        })
+    }
+
+    /// Whether no path is in both sets.
+    #[must_use]
+    pub fn is_disjoint(&self, other: &Self) -> bool {
+        self.beside(other).all(|(mine, theirs)| {
+            theirs.is_none_or(|theirs| !(mine.is_member && theirs.is_member) && mine.below.is_disjoint(&theirs.below))
+        })
     }
 
     /// The paths of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        let children = self.children.iter().filter_map(|(element, below)| {
-            let both = below.intersection(other.children.get(element)?);
-            (!both.is_empty()).then(|| (element.clone(), both))
+        let both = self.beside(other).filter_map(|(mine, theirs)| {
+            let theirs = theirs?;
+            let (element, below) = (mine.element.clone(), mine.below.intersection(&theirs.below));
+            Some(Entry { element, is_member: mine.is_member && theirs.is_member, below })
         });
-        Self { members: self.members.intersection(&other.members).cloned().collect(), children: children.collect() }
+        Self { entries: both.filter(|entry| !entry.is_empty()).collect() }
     }
 
     /// Every path: those that end here first, then those below, each in order.
@@ -236,10 +361,10 @@ impl FieldSet {
     }
 
     fn collect(&self, prefix: &mut Path, found: &mut Vec<Path>) {
-        for element in &self.members {
+        for Entry { element, .. } in self.entries.iter().filter(|entry| entry.is_member) {
             found.push(prefix.iter().chain([element]).cloned().collect());
         }
-        for (element, below) in &self.children {
+        for (element, below) in self.children() {
             prefix.push(element.clone());
             below.collect(prefix, found);
             prefix.pop();
@@ -249,9 +374,12 @@ impl FieldSet {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::json;
 
     use super::*;
+    use crate::clock::Chance;
 
     fn fields() -> Value {
         json!({
@@ -292,6 +420,8 @@ mod tests {
         assert_eq!(left.difference(&right).encode(), json!({"f:a": {}, "f:c": {}}));
         assert_eq!(left.intersection(&right).encode(), json!({"f:a": {"f:b": {}}}));
         assert!(left.difference(&left).is_empty());
+        assert!(left.is_subset(&left.union(&right)) && !left.is_subset(&right) && !right.is_subset(&left));
+        assert!(left.difference(&right).is_disjoint(&right) && !left.is_disjoint(&right));
         assert!(left.contains(&[PathElement::field("a"), PathElement::field("b")]));
         assert!(!right.contains(&[PathElement::field("a")]));
     }
@@ -299,6 +429,50 @@ mod tests {
     #[test]
     fn numbers_that_are_equal_are_one_step() {
         assert_eq!(PathElement::value(&json!(1.0)), PathElement::value(&json!(1)));
-        assert_eq!(PathElement::decode("k:{\"b\":1,\"a\":2}").unwrap().as_str(), "k:{\"a\":2,\"b\":1}");
+        for (text, expected) in [
+            (r#"k:{"b":1,"a":2}"#, Some(r#"k:{"a":2,"b":1}"#)),
+            (r#"k:{"a":"\u0062"}"#, Some(r#"k:{"a":"b"}"#)),
+            (r#"k:{"a": "b"}"#, Some(r#"k:{"a":"b"}"#)),
+            (r#"k:{"a":"b"}"#, Some(r#"k:{"a":"b"}"#)),
+            (r#"k:{"a":"b","c":"d"}"#, Some(r#"k:{"a":"b","c":"d"}"#)),
+            (r#"k:{"a":"b"c"}"#, None),
+            ("k:{\"a\":\"\n\"}", None),
+        ] {
+            assert_eq!(PathElement::decode(text).as_ref().map(PathElement::as_str), expected, "{text}");
+        }
+    }
+
+    /// Some of the paths of two steps out of few.
+    fn some(chance: &mut Chance) -> FieldSet {
+        let mut set = FieldSet::default();
+        for first in ["a", "b", "c"].map(PathElement::field) {
+            if chance.next().is_multiple_of(2) {
+                set.insert(std::slice::from_ref(&first));
+            }
+            for second in [PathElement::field("x"), PathElement::index(1), PathElement::value(&json!("v"))] {
+                if chance.next().is_multiple_of(3) {
+                    set.insert(&[first.clone(), second]);
+                }
+            }
+        }
+        set
+    }
+
+    #[test]
+    fn sets_are_combined_as_sets_of_their_paths() {
+        let mut chance = Chance::new(3);
+        for _ in 0..5_000 {
+            let (left, right) = (some(&mut chance), some(&mut chance));
+            let paths = |set: &FieldSet| set.paths().into_iter().collect::<BTreeSet<_>>();
+            let (of_left, of_right) = (paths(&left), paths(&right));
+            assert_eq!(paths(&left.union(&right)), &of_left | &of_right);
+            assert_eq!(paths(&left.difference(&right)), &of_left - &of_right);
+            assert_eq!(paths(&left.intersection(&right)), &of_left & &of_right);
+            assert_eq!(left.is_subset(&right), of_left.is_subset(&of_right));
+            assert_eq!(left.is_disjoint(&right), of_left.is_disjoint(&of_right));
+            assert_eq!(left == right, of_left == of_right);
+            assert_eq!(FieldSet::decode(&left.encode()), left);
+            assert!(left.paths().iter().all(|path| left.contains(path)));
+        }
     }
 }

@@ -1,10 +1,14 @@
 //! The entries of `metadata.managedFields`: who owns which fields. Reads and writes their JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use serde_json::{Map, Value, json};
 
 use super::field_set::FieldSet;
+use crate::ways::at;
 
 /// Most managers of operation `Update`; beyond it the oldest become one (`DefaultMaxUpdateManagers` upstream).
 const UPDATE_MANAGERS_MAX: usize = 10;
@@ -91,7 +95,7 @@ impl Managed {
 
     /// Reads the `metadata.managedFields` of an object; entries that are not well formed count as none.
     pub fn of(object: &Value) -> Self {
-        object.pointer("/metadata/managedFields").and_then(Self::decode).unwrap_or_default()
+        at(object, ["metadata", "managedFields"]).and_then(Self::decode).unwrap_or_default()
     }
 
     /// Replaces `metadata.managedFields` of an object. Managers without fields are left out, and so is an empty list.
@@ -138,10 +142,13 @@ impl Managed {
         }
     }
 
-    /// Takes fields from every manager but one; who owns nothing any more is forgotten.
-    pub fn take_from_others(&mut self, fields: &FieldSet, manager: Option<&Manager>) {
+    /// Takes fields from every manager but one, of those who own by a version that fits; who owns nothing any more is
+    /// forgotten.
+    pub fn take_from_others(&mut self, fields: &FieldSet, manager: Option<&Manager>, fits: impl Fn(&str) -> bool) {
         for (_, owned) in self.0.iter_mut().filter(|(other, _)| Some(*other) != manager) {
-            owned.set = owned.set.difference(fields);
+            if fits(&owned.api_version) && !owned.set.is_disjoint(fields) {
+                owned.set = owned.set.difference(fields);
+            }
         }
         self.0.retain(|_, owned| !owned.set.is_empty());
     }
@@ -209,7 +216,11 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
 }
 
 /// The fields that nobody owns, as they are the server's (`NewStripMetaManager` upstream).
-pub fn never_owned() -> FieldSet {
+pub fn never_owned() -> &'static FieldSet {
+    &NEVER_OWNED
+}
+
+static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let metadata = [
         "name",
         "namespace",
@@ -225,4 +236,4 @@ pub fn never_owned() -> FieldSet {
     let metadata: Map<String, Value> =
         metadata.into_iter().chain([".".to_owned()]).map(|name| (name, json!({}))).collect();
     FieldSet::decode(&json!({"f:apiVersion": {}, "f:kind": {}, "f:metadata": metadata}))
-}
+});

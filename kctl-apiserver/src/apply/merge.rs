@@ -14,18 +14,63 @@ use crate::schema::ListType;
 /// The live value with all that is applied.
 pub fn merge(place: Place<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     let one = applied.or(live)?;
+    if live == applied {
+        return Some(one.clone());
+    }
     match place.shape(one) {
         Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => Some(one.clone()),
         _ if is_empty(live) && is_empty(applied) => Some(one.clone()),
         Shape::List(list) => Some(Value::Array(merge_items(place, list, live, applied))),
         Shape::Map { is_atomic: false } => {
-            let merged = names(live, applied).into_iter().filter_map(|name| {
+            let merged = names(live, applied).filter_map(|name| {
                 let value = merge(place.field_place(name), field(live, name), field(applied, name))?;
                 Some((name.clone(), value))
             });
             Some(Value::Object(merged.collect()))
         }
     }
+}
+
+/// The same on the live value itself: what is not applied is not even looked at.
+pub fn merge_into(place: Place<'_>, live: &mut Value, applied: &Value) {
+    match place.shape(applied) {
+        Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => {
+            if live != applied {
+                applied.clone_into(live);
+            }
+        }
+        _ if is_empty(Some(live)) && is_empty(Some(applied)) => applied.clone_into(live),
+        Shape::List(list) => {
+            if live != applied && !merge_same_items(place, list, live, applied) {
+                *live = Value::Array(merge_items(place, list, Some(live), Some(applied)));
+            }
+        }
+        Shape::Map { is_atomic: false } => {
+            let Value::Object(applied) = applied else { return };
+            if !live.is_object() {
+                *live = Value::Object(Map::new());
+            }
+            let Value::Object(live) = live else { return };
+            for (name, value) in applied {
+                let place = place.field_place(name);
+                if let Some(known) = live.get_mut(name) {
+                    merge_into(place, known, value);
+                } else if let Some(value) = merge(place, None, Some(value)) {
+                    live.insert(name.clone(), value);
+                }
+            }
+        }
+    }
+}
+
+/// Merges the items one by one when they are the same ones in the same order: then none changes its place.
+fn merge_same_items(place: Place<'_>, list: ListType<'_>, live: &mut Value, applied: &Value) -> bool {
+    let (Value::Array(live), Value::Array(applied)) = (live, applied) else { return false };
+    let are_same = place.are_paired(list, live, applied);
+    if are_same {
+        live.iter_mut().zip(applied).for_each(|(live, applied)| merge_into(place.items(), live, applied));
+    }
+    are_same
 }
 
 /// Items of a list with the steps to them, in order.
@@ -131,4 +176,78 @@ pub fn with_named_fields(place: Place<'_>, set: &FieldSet) -> FieldSet {
         all.replace_below(element, with_named_fields(place.step(element), below));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{apply::typed::compare, clock::Chance, schema::Schema};
+
+    fn one_of(chance: &mut Chance, values: &[Value]) -> Value {
+        let index = usize::try_from(chance.next() % values.len() as u64).unwrap();
+        values[index].clone()
+    }
+
+    /// A pod with some of a few fields; `may_repeat` says whether items may occur twice.
+    fn pod(chance: &mut Chance, may_repeat: bool) -> Value {
+        let mut containers = Vec::new();
+        let mut names = vec!["a", "b", "c"];
+        while !names.is_empty() && !chance.next().is_multiple_of(4) {
+            let index = usize::try_from(chance.next() % names.len() as u64).unwrap();
+            let name = if may_repeat && chance.next().is_multiple_of(8) { names[index] } else { names.remove(index) };
+            let mut container = json!({ "name": name });
+            let ports = [
+                json!([]),
+                json!(null),
+                json!([{ "containerPort": 1 }, { "containerPort": 2, "name": "x" }]),
+                json!([{ "containerPort": 2, "protocol": "UDP" }, { "containerPort": 2 }]),
+            ];
+            for (field, values) in [
+                ("image", &[json!("i"), json!("j")][..]),
+                ("ports", &ports[..]),
+                ("args", &[json!(["x"]), json!(["y", "z"]), json!([])][..]),
+                (
+                    "resources",
+                    &[json!({}), json!({ "limits": { "cpu": "1" } }), json!({ "limits": { "memory": "2" } })][..],
+                ),
+            ] {
+                if chance.next().is_multiple_of(2) {
+                    container[field] = one_of(chance, values);
+                }
+            }
+            containers.push(container);
+        }
+        let mut pod = json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "containers": containers } });
+        let labels = [json!({ "a": "1" }), json!({ "a": "2", "b": null }), json!({}), json!(null)];
+        pod["metadata"] = json!({ "labels": one_of(chance, &labels), "finalizers": one_of(chance, &[
+            json!(["a/a", "b/b"]), json!(["b/b", "a/a"]), json!(["c/c"]), json!([]),
+        ]) });
+        pod
+    }
+
+    #[test]
+    fn merging_on_the_live_value_is_merging() {
+        let place = Place::root(Schema::built_in("v1", "Pod"));
+        let mut chance = Chance::new(7);
+        for _ in 0..20_000 {
+            let (live, applied) = (pod(&mut chance, true), pod(&mut chance, false));
+            let mut merged = live.clone();
+            merge_into(place, &mut merged, &applied);
+            assert_eq!(Some(merged), merge(place, Some(&live), Some(&applied)), "{live} with {applied}");
+        }
+    }
+
+    #[test]
+    fn comparing_asks_for_no_order_of_items_with_keys() {
+        let place = Place::root(Schema::built_in("v1", "Pod"));
+        let mut chance = Chance::new(11);
+        for _ in 0..20_000 {
+            let (old, new) = (pod(&mut chance, false), pod(&mut chance, false));
+            let mut turned = new.clone();
+            turned["spec"]["containers"].as_array_mut().into_iter().for_each(|all| all.reverse());
+            assert_eq!(compare(place, &old, &new), compare(place, &old, &turned), "{old} and {new}");
+        }
+    }
 }

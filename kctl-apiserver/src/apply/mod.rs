@@ -8,6 +8,7 @@ pub mod merge;
 pub mod shape;
 pub mod typed;
 pub mod validate;
+mod versions;
 mod zero;
 
 #[cfg(test)]
@@ -18,13 +19,14 @@ use serde_json::{Map, Value};
 use self::{
     field_set::{FieldSet, path_text},
     managed::{Managed, Manager, Operation, Owned, never_owned},
-    merge::{Emptied, merge, remove_items, with_named_fields},
+    merge::{Emptied, merge_into, remove_items, with_named_fields},
     shape::Place,
-    typed::{Comparison, compare, field_set, is_equal},
+    typed::{field_set, is_equal},
     validate::{Duplicates, validate},
+    versions::Changes,
     zero::{is_built_in, zero},
 };
-use crate::schema::Schema;
+use crate::{schema::Schema, ways::at};
 
 /// The manager of what was there before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -115,7 +117,7 @@ fn conflict_text(conflicts: &[Conflict]) -> String {
 /// Applies an object: the live object with the applied fields, without those that the manager no longer applies and
 /// nobody else owns, and with `metadata.managedFields`.
 ///
-/// Managers of other versions are read as if their fields had the same names in this one.
+/// Managers of other versions are read as if their fields had the same names in this one, except of autoscalers.
 ///
 /// # Errors
 /// See [`ApplyError`]; nothing of the live object is changed.
@@ -125,25 +127,26 @@ pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Re
         let (applied, expected) = (version.to_owned(), request.api_version.to_owned());
         return Err(ApplyError::IncorrectVersion { applied, expected });
     }
-    if applied.pointer("/metadata/managedFields").is_some_and(|managed| !managed.is_null()) {
+    if at(applied, ["metadata", "managedFields"]).is_some_and(|managed| !managed.is_null()) {
         return Err(ApplyError::ManagedFieldsApplied);
     }
     let mut managed = live.map(Managed::of).unwrap_or_default();
-    let live = without_managed_fields(live.unwrap_or(&Value::Object(Map::new())));
+    let nothing = Value::Object(Map::new());
+    let live = live.unwrap_or(&nothing);
     if managed.is_empty() && live.as_object().is_some_and(|live| !live.is_empty()) {
         let before = Request { manager: BEFORE_FIRST_APPLY, ..*request };
-        managed = own_changes(&before, &zero(request.schema, &live), &live, managed);
+        managed = own_changes(&before, &zero(request.schema, live), live, managed);
     }
-    typed(request, "patch", applied, Duplicates::Refused)?;
-    typed(request, "live", &live, Duplicates::Allowed)?;
-    let (mut object, managed) = match apply_typed(request, &live, applied, managed.clone()) {
-        Err(conflicts) => {
-            let left = last_applied::without_allowed(request, &live, conflicts);
+    typed(request, "patch", applied, None, Duplicates::Refused)?;
+    typed(request, "live", live, Some(applied), Duplicates::Allowed)?;
+    let (mut object, managed) = match apply_typed(request, live, applied, managed) {
+        Err((conflicts, managed)) => {
+            let left = last_applied::without_allowed(request, live, conflicts);
             if !left.is_empty() {
                 return Err(ApplyError::Conflicts(left));
             }
             let forced = Request { force: true, ..*request };
-            apply_typed(&forced, &live, applied, managed).map_err(ApplyError::Conflicts)?
+            apply_typed(&forced, live, applied, managed).map_err(|(left, _)| ApplyError::Conflicts(left))?
         }
         Ok(done) => done,
     };
@@ -152,8 +155,15 @@ pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Re
     Ok(object)
 }
 
-fn typed(request: &Request<'_>, role: &'static str, object: &Value, duplicates: Duplicates) -> Result<(), ApplyError> {
-    validate(request.place(), object, duplicates).map_err(|reason| {
+/// Checks the types of an object; what is as in another one that was checked is passed over.
+fn typed(
+    request: &Request<'_>,
+    role: &'static str,
+    object: &Value,
+    checked: Option<&Value>,
+    duplicates: Duplicates,
+) -> Result<(), ApplyError> {
+    validate(request.place(), object, checked, duplicates).map_err(|reason| {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let version = text("/apiVersion");
         let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
@@ -162,54 +172,80 @@ fn typed(request: &Request<'_>, role: &'static str, object: &Value, duplicates: 
     })
 }
 
-fn without_managed_fields(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    object
+/// A copy of an object without its `metadata.managedFields`, which are often longer than the rest of it.
+pub(crate) fn without_managed_fields(object: &Value) -> Value {
+    let bare = |metadata: &Value| match metadata {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(name, _)| *name != "managedFields");
+            Value::Object(fields.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        other => other.clone(),
+    };
+    let Value::Object(fields) = object else { return object.clone() };
+    let copied =
+        |(name, value): (&String, &Value)| (name.clone(), if name == "metadata" { bare(value) } else { value.clone() });
+    Value::Object(fields.iter().map(copied).collect())
 }
 
-/// `Updater.Apply` upstream (structured-merge-diff, `merge/update.go`).
+/// `Updater.Apply` upstream (structured-merge-diff, `merge/update.go`). A refusal hands the managers back.
 fn apply_typed(
     request: &Request<'_>,
     live: &Value,
     applied: &Value,
     mut managed: Managed,
-) -> Result<(Value, Managed), Vec<Conflict>> {
+) -> Result<(Value, Managed), (Vec<Conflict>, Managed)> {
     let place = request.place();
     let manager = Manager::applier(request.manager, request.subresource);
-    let merged = merge(place, Some(live), Some(applied)).unwrap_or_default();
+    let mut merged = without_managed_fields(live);
+    merge_into(place, &mut merged, applied);
     let last = managed.get(&manager).cloned().unwrap_or_default();
     let set = field_set(place, applied);
-    let mut owned = Owned { set, api_version: request.api_version.to_owned(), time: last.time };
+    let mut owned = Owned { set, api_version: request.api_version.to_owned(), time: last.time.clone() };
     managed.insert(manager.clone(), owned.clone());
     let emptied = if is_built_in(request.schema, applied) { Emptied::Removed } else { Emptied::Null };
-    let object = prune(place, merged, &managed, &last.set, emptied);
+    // Whoever applies all that it applied before removes nothing.
+    let object =
+        if last.set.is_subset(&owned.set) { merged } else { prune(place, merged, &managed, &last.set, emptied) };
 
-    let changes = compare(place, live, &object);
-    let changed = changes.modified.union(&changes.added);
+    let changes = Changes::between(request, live, &object, &managed);
     if !request.force {
-        let conflicts = conflicts(&managed, &manager, &changed);
+        let conflicts = conflicts(&managed, &manager, &changes);
         if !conflicts.is_empty() {
-            return Err(conflicts);
+            managed.insert(manager, last);
+            return Err((conflicts, managed));
         }
     }
-    managed.take_from_others(&changed, Some(&manager));
-    managed.take_from_others(&changes.removed, Some(&manager));
-    owned.set = owned.set.difference(&never_owned());
+    changes.take_from_others(&mut managed, Some(&manager));
+    owned.set = owned.set.difference(never_owned());
     // Who comes to own fields without a change of the object keeps its time, or gets none.
-    if !is_equal(live, &object) {
+    if !is_equal_but_managers(live, &object) {
         owned.time = Some(request.now.to_owned());
     }
     managed.insert(manager, owned);
     Ok((object, managed))
 }
 
-fn conflicts(managed: &Managed, manager: &Manager, changed: &FieldSet) -> Vec<Conflict> {
+/// Whether an object is the live one without its managers.
+fn is_equal_but_managers(live: &Value, object: &Value) -> bool {
+    let (Value::Object(live), Value::Object(object)) = (live, object) else { return live == object };
+    live.len() == object.len()
+        && live.iter().zip(object).all(|((name, was), (other, is))| {
+            let is_same = match (was, is) {
+                (Value::Object(was), Value::Object(is)) if name == "metadata" => {
+                    let was = was.iter().filter(|(name, _)| *name != "managedFields");
+                    was.clone().count() == is.len()
+                        && was.zip(is).all(|((name, was), (other, is))| name == other && is_equal(was, is))
+                }
+                _ => is_equal(was, is),
+            };
+            name == other && is_same
+        })
+}
+
+fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Conflict> {
     let others = managed.iter().filter(|(other, _)| *other != manager);
     let conflicts = others.flat_map(|(other, owned)| {
-        let paths = owned.set.intersection(changed).paths();
+        let paths = owned.set.intersection(changes.set_in(&owned.api_version)).paths();
         paths.into_iter().map(|path| Conflict { manager: other.clone(), field: path_text(&path) })
     });
     conflicts.collect()
@@ -239,7 +275,7 @@ fn prune(place: Place<'_>, merged: Value, managed: &Managed, last: &FieldSet, em
 /// The entries that the client sends replace those of the live object; an empty list, or a list of one empty entry,
 /// ends the tracking of fields. Writers of subresources cannot send entries.
 pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
-    let sent = new.pointer("/metadata/managedFields").filter(|sent| !sent.is_null());
+    let sent = at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let of_live = || live.map(Managed::of).unwrap_or_default();
     let managed = match sent {
         Some(_) if !request.subresource.is_empty() => of_live(),
@@ -247,16 +283,16 @@ pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
         Some(sent) => Managed::decode(sent).unwrap_or_else(of_live),
         None => of_live(),
     };
-    let bare = without_managed_fields(new);
+    if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
     // Objects whose fields are not tracked stay so until something is applied.
     let is_untracked = live.is_some() && managed.is_empty();
-    let managed = if is_untracked {
-        managed
-    } else {
-        let old = live.map_or_else(|| zero(request.schema, &bare), without_managed_fields);
-        own_changes(request, &old, &bare, managed)
+    let managed = match live {
+        _ if is_untracked => managed,
+        Some(live) => own_changes(request, live, new, managed),
+        None => own_changes(request, &zero(request.schema, new), new, managed),
     };
-    *new = bare;
     managed.write(new);
 }
 
@@ -272,15 +308,14 @@ fn is_reset(entries: &[Value]) -> bool {
 fn own_changes(request: &Request<'_>, old: &Value, new: &Value, mut managed: Managed) -> Managed {
     let place = request.place();
     // Fields of objects that do not have the shape of their type are not tracked.
-    if [old, new].iter().any(|object| validate(place, object, Duplicates::Allowed).is_err()) {
+    let is_typed = |object, checked| validate(place, object, checked, Duplicates::Allowed).is_ok();
+    if !is_typed(new, None) || !is_typed(old, Some(new)) {
         return managed;
     }
-    let Comparison { added, modified, removed } = compare(place, old, new);
-    let changed = modified.union(&added);
-    managed.take_from_others(&changed, None);
-    managed.take_from_others(&removed, None);
+    let changes = Changes::between(request, old, new, &managed);
+    changes.take_from_others(&mut managed, None);
 
-    let taken = changed.difference(&never_owned());
+    let taken = changes.set.difference(never_owned());
     if !taken.is_empty() {
         let manager = Manager::updater(request.manager, request.api_version, request.subresource);
         let set = managed.get(&manager).map_or_else(|| taken.clone(), |before| before.set.union(&taken));

@@ -1,10 +1,12 @@
 //! How a place of an object is merged: as one value, by field or by item. Reads the schema; validation, comparison and
 //! merging walk objects by it.
 
+use std::{borrow::Cow, sync::LazyLock};
+
 use serde_json::Value;
 
 use super::field_set::PathElement;
-use crate::schema::{ListType, Schema};
+use crate::schema::{ListType, PerPlace, Schema};
 
 /// A place in an object, with what is known of its shape.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +55,20 @@ pub enum Scalar {
     Any,
 }
 
+/// Items whose keys are compared each with all others; longer lists are sorted by the texts of their keys.
+const COMPARED_MAX: usize = 16;
+
+/// Whether an item has a key, and keys that are equal when their texts are: `1` and `1.0` have one text.
+fn is_keyed(keys: &[Value], item: &Value) -> bool {
+    let mut given = keys.iter().filter_map(|name| item.get(name.as_str()?)).peekable();
+    given.peek().is_some() && given.all(|value| value.is_string() || value.is_i64() || value.is_u64())
+}
+
+/// The shapes of all places of the built-in types: reading them is most of what a walk costs.
+static DECLARED: LazyLock<PerPlace<Option<Shape<'static>>>> = LazyLock::new(|| PerPlace::new(Place::declared_by));
+
 impl<'a> Place<'a> {
-    const UNKNOWN: Self = Self { schema: None, is_object_root: false };
+    pub(super) const UNKNOWN: Self = Self { schema: None, is_object_root: false };
 
     /// The root of an object; without a schema shapes are deduced from values.
     pub fn root(schema: Option<Schema<'a>>) -> Self {
@@ -62,16 +76,27 @@ impl<'a> Place<'a> {
     }
 
     fn at(schema: Schema<'a>) -> Self {
+        // No built-in type holds objects of its own.
+        if DECLARED.get(&schema).is_some() {
+            return Self { schema: Some(schema), is_object_root: false };
+        }
         Self { schema: Some(schema), is_object_root: schema.flag("x-kubernetes-embedded-resource") }
     }
 
     /// The shape that the schema asks for; nothing when it is deduced from the value.
     fn declared(&self) -> Option<Shape<'a>> {
         let schema = self.schema?;
+        match DECLARED.get(&schema) {
+            Some(known) => *known,
+            None => Self::declared_by(schema),
+        }
+    }
+
+    fn declared_by(schema: Schema<'a>) -> Option<Shape<'a>> {
         // These two are text in the types, yet numbers are accepted.
         let reference = schema.text("$ref").unwrap_or_default();
         let is_number_or_text = schema.flag("x-kubernetes-int-or-string")
-            || schema.text("format") == Some("int-or-string")
+            || schema.format() == Some("int-or-string")
             || reference == "io.k8s.apimachinery.pkg.api.resource.Quantity";
         if is_number_or_text {
             return Some(Shape::Scalar(Scalar::Any));
@@ -86,7 +111,7 @@ impl<'a> Place<'a> {
             Some("boolean") => Some(Shape::Scalar(Scalar::Boolean)),
             Some("array") => Some(Shape::List(schema.list_type())),
             Some("object") => Some(Shape::Map { is_atomic: schema.is_atomic_map() }),
-            _ if schema.properties().next().is_some() => Some(Shape::Map { is_atomic: schema.is_atomic_map() }),
+            _ if schema.has_properties() => Some(Shape::Map { is_atomic: schema.is_atomic_map() }),
             _ => None,
         }
     }
@@ -120,7 +145,7 @@ impl<'a> Place<'a> {
             return FieldPlace::Entry(Self::at(entry));
         }
         let accepts_all = schema.preserves_unknown_fields() || schema.flag("additionalProperties");
-        if accepts_all || schema.properties().next().is_none() {
+        if accepts_all || !schema.has_properties() {
             return FieldPlace::Entry(Self::UNKNOWN);
         }
         FieldPlace::Undeclared
@@ -168,8 +193,7 @@ impl<'a> Place<'a> {
         if name == "protocol" {
             return Some("TCP".into());
         }
-        let required = schema.json().get("required")?.as_array()?;
-        required.iter().any(|one| one == name).then(|| match key.type_name() {
+        schema.requires(name).then(|| match key.type_name() {
             Some("integer" | "number") => 0.into(),
             _ => "".into(),
         })
@@ -192,6 +216,42 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Whether an item can be told apart from others, as [`element`](Self::element) does.
+    ///
+    /// # Errors
+    /// Its errors.
+    pub fn check_element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<(), String> {
+        match list {
+            ListType::Map(keys) if is_keyed(keys, item) => Ok(()),
+            _ => self.element(list, index, item).map(drop),
+        }
+    }
+
+    /// Whether the items of a list are surely told apart by their keys: no texts are written to find that out.
+    pub fn are_distinct(&self, list: ListType<'_>, items: &[Value]) -> bool {
+        let ListType::Map(keys) = list else { return false };
+        let differs = |(index, item): (usize, &Value)| {
+            is_keyed(keys, item) && items[..index].iter().all(|other| !self.has_key_of(keys, item, other))
+        };
+        items.len() <= COMPARED_MAX && items.iter().enumerate().all(differs)
+    }
+
+    /// Whether two lists surely have the same items in the same order, each once, by their keys.
+    pub fn are_paired(&self, list: ListType<'_>, left: &[Value], right: &[Value]) -> bool {
+        let ListType::Map(keys) = list else { return false };
+        let is_pair = |(left, right): (&Value, &Value)| is_keyed(keys, left) && self.has_key_of(keys, left, right);
+        left.len() == right.len() && left.iter().zip(right).all(is_pair) && self.are_distinct(list, right)
+    }
+
+    fn has_key_of(&self, keys: &[Value], left: &Value, right: &Value) -> bool {
+        let mut names = keys.iter().filter_map(Value::as_str);
+        names.all(|name| match (left.get(name), right.get(name)) {
+            (Some(left), Some(right)) => left == right,
+            (None, None) => true,
+            (Some(one), None) | (None, Some(one)) => self.items().key_default(name).as_ref() == Some(one),
+        })
+    }
+
     fn keyed_element(&self, keys: &[Value], item: &Value) -> Result<PathElement, String> {
         if item.is_null() {
             return Err("associative list with keys may not have a null element".into());
@@ -201,10 +261,10 @@ impl<'a> Place<'a> {
         };
         let names = keys.iter().filter_map(Value::as_str);
         let values = names.filter_map(|name| {
-            let value = fields.get(name).cloned().or_else(|| self.items().key_default(name))?;
-            Some((name, value))
+            let given = fields.get(name).map(Cow::Borrowed);
+            Some((name, given.or_else(|| self.items().key_default(name).map(Cow::Owned))?))
         });
-        let values: Vec<(&str, Value)> = values.collect();
+        let values: Vec<(&str, Cow<'_, Value>)> = values.collect();
         if values.is_empty() {
             let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
             return Err(format!(
@@ -213,6 +273,6 @@ impl<'a> Place<'a> {
                 names.join(" ")
             ));
         }
-        Ok(PathElement::key(values.iter().map(|(name, value)| (*name, value))))
+        Ok(PathElement::key(values.iter().map(|(name, value)| (*name, value.as_ref()))))
     }
 }

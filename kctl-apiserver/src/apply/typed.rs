@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     field_set::{FieldSet, Path, PathElement},
-    shape::{Place, Shape},
+    shape::{FieldPlace, Place, Shape},
 };
 use crate::schema::ListType;
 
@@ -24,39 +24,46 @@ pub struct Comparison {
 
 /// The fields that an applied value says it wants to own: its leaves, items of lists and entries of maps.
 pub fn field_set(place: Place<'_>, value: &Value) -> FieldSet {
+    match place.shape(value) {
+        Shape::List(list) if list != ListType::Atomic => set_of_items(place, list, value),
+        Shape::Map { is_atomic: false } => set_of_fields(place, value),
+        _ => FieldSet::default(),
+    }
+}
+
+/// Whether a value is owned as one.
+fn is_leaf(place: Place<'_>, value: &Value) -> bool {
+    matches!(place.shape(value), Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true })
+}
+
+fn set_of_fields(place: Place<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
-    collect(place, value, &mut Vec::new(), &mut set);
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let (below, is_named) = match place.field(name) {
+            FieldPlace::Named(below) => (below, true),
+            FieldPlace::Entry(below) => (below, false),
+            FieldPlace::Undeclared => (Place::UNKNOWN, false),
+        };
+        let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+        let is_member = is_leaf(below, value) || is_empty || !is_named;
+        set.add(PathElement::field(name), is_member, field_set(below, value));
+    }
     set
 }
 
-fn collect(place: Place<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
-    match place.shape(value) {
-        Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => set.insert(path),
-        Shape::List(list) => collect_items(place, list, value, path, set),
-        Shape::Map { is_atomic: false } => {
-            for (name, value) in value.as_object().into_iter().flatten() {
-                path.push(PathElement::field(name));
-                collect(place.field_place(name), value, path, set);
-                let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-                if is_empty || !place.names_field(name) {
-                    set.insert(path);
-                }
-                path.pop();
-            }
-        }
-    }
-}
-
-fn collect_items(place: Place<'_>, list: ListType<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
-    for (element, items) in by_element(place, list, Some(value)) {
-        path.push(element);
-        set.insert(path);
+fn set_of_items(place: Place<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
+    let items = value.as_array().into_iter().flatten().enumerate();
+    let found = items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item)));
+    let mut found: Vec<(PathElement, &Value)> = found.collect();
+    found.sort_by(|(left, _), (right, _)| left.cmp(right));
+    let mut set = FieldSet::default();
+    for same in found.chunk_by(|(left, _), (right, _)| left == right) {
+        let Some((element, item)) = same.first() else { continue };
         // Items that occur more than once are owned as one value.
-        if let [item] = items.as_slice() {
-            collect(place.items(), item, path, set);
-        }
-        path.pop();
+        let below = if same.len() == 1 { field_set(place.items(), item) } else { FieldSet::default() };
+        set.add(element.clone(), true, below);
     }
+    set
 }
 
 /// The items of a list by what tells them apart; those that cannot be told apart are left out.
@@ -74,7 +81,7 @@ pub(super) fn by_element<'v>(
     found
 }
 
-/// Compares two values at a place.
+/// Compares two objects, without their `metadata.managedFields`.
 pub fn compare(place: Place<'_>, old: &Value, new: &Value) -> Comparison {
     let mut walk = Walk { path: Vec::new(), found: Comparison::default() };
     walk.visit(place, Some(old), Some(new));
@@ -105,9 +112,12 @@ pub(super) fn is_empty(value: Option<&Value>) -> bool {
     }
 }
 
-/// The names of the fields of either object.
-pub(super) fn names<'v>(left: Option<&'v Value>, right: Option<&'v Value>) -> BTreeSet<&'v String> {
-    [left, right].into_iter().flatten().filter_map(Value::as_object).flat_map(Map::keys).collect()
+/// The names of the fields of either object, each once.
+pub(super) fn names<'v>(left: Option<&'v Value>, right: Option<&'v Value>) -> impl Iterator<Item = &'v String> {
+    let (left, right) = (left.and_then(Value::as_object), right.and_then(Value::as_object));
+    let only_right = right.into_iter().flat_map(Map::keys);
+    let only_right = only_right.filter(move |name| !left.is_some_and(|left| left.contains_key(*name)));
+    left.into_iter().flat_map(Map::keys).chain(only_right)
 }
 
 /// Whether a walk went to the values below or took the place as one value.
@@ -124,6 +134,10 @@ struct Walk {
 
 impl Walk {
     fn visit(&mut self, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) {
+        // Most of an object is what it was.
+        if old == new {
+            return;
+        }
         let old_shape = old.map(|old| place.shape(old));
         let new_shape = new.map(|new| place.shape(new));
         let Some(shape) = new_shape.or(old_shape) else { return };
@@ -148,6 +162,9 @@ impl Walk {
             Shape::Map { is_atomic: false } => {
                 for name in names(old, new) {
                     let (old, new) = (field(old, name), field(new, name));
+                    if old == new || self.leads_to_managed_fields(name) {
+                        continue;
+                    }
                     self.path.push(PathElement::field(name));
                     self.visit(place.field_place(name), old, new);
                     self.path.pop();
@@ -155,6 +172,11 @@ impl Walk {
                 Descent::Below
             }
         }
+    }
+
+    fn leads_to_managed_fields(&self, name: &str) -> bool {
+        let [parent] = self.path.as_slice() else { return false };
+        name == "managedFields" && parent.field_name() == Some("metadata")
     }
 
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> Descent {
@@ -174,6 +196,12 @@ impl Walk {
         old: Option<&Value>,
         new: Option<&Value>,
     ) -> Descent {
+        if let (Some(Value::Array(old)), Some(Value::Array(new))) = (old, new)
+            && place.are_paired(list, old, new)
+        {
+            self.visit_pairs(place, list, old, new);
+            return Descent::Below;
+        }
         let mut old = by_element(place, list, old);
         let mut new = by_element(place, list, new);
         let elements: BTreeSet<PathElement> = old.keys().chain(new.keys()).cloned().collect();
@@ -200,6 +228,21 @@ impl Walk {
             self.path.pop();
         }
         Descent::Below
+    }
+}
+
+impl Walk {
+    /// The same items in the same order: of most lists few have changed.
+    fn visit_pairs(&mut self, place: Place<'_>, list: ListType<'_>, old: &[Value], new: &[Value]) {
+        for (index, (old, new)) in old.iter().zip(new).enumerate() {
+            if old != new
+                && let Ok(element) = place.element(list, index, new)
+            {
+                self.path.push(element);
+                self.visit(place.items(), Some(old), Some(new));
+                self.path.pop();
+            }
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Whether a value has the shape that its schema asks for, with the texts of the API server.
 
+use std::{collections::BTreeSet, fmt};
+
 use serde_json::Value;
 
 use super::{
     field_set::PathElement,
     shape::{FieldPlace, Place, Scalar, Shape},
 };
-use crate::schema::ListType;
+use crate::{go, schema::ListType};
 
 /// Whether items of a list may occur more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +19,19 @@ pub enum Duplicates {
     Refused,
 }
 
-/// Checks the types of all values and that items of lists can be told apart.
+/// Checks the types of all values and that items of lists can be told apart. `metadata.managedFields` is left out, and
+/// so is what is as in a value that was checked before, no less strictly.
 ///
 /// # Errors
 /// The text names every place at fault, as the API server does.
-pub fn validate(place: Place<'_>, value: &Value, duplicates: Duplicates) -> Result<(), String> {
-    let mut walk = Walk { duplicates, path: String::new(), errors: Vec::new() };
-    walk.visit(place, value);
+pub fn validate(
+    place: Place<'_>,
+    value: &Value,
+    checked: Option<&Value>,
+    duplicates: Duplicates,
+) -> Result<(), String> {
+    let mut walk = Walk { duplicates, errors: Vec::new() };
+    walk.visit(place, value, checked, &Way::Root);
     match walk.errors.as_slice() {
         [] => Ok(()),
         [one] => Err(one.clone()),
@@ -31,117 +39,115 @@ pub fn validate(place: Place<'_>, value: &Value, duplicates: Duplicates) -> Resu
     }
 }
 
+/// The way to a value. It is written only when something is wrong there.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Root,
+    Field(&'a Way<'a>, &'a str),
+    Element(&'a Way<'a>, Place<'a>, ListType<'a>, usize, &'a Value),
+    Index(&'a Way<'a>, usize),
+}
+
+impl Way<'_> {
+    /// Whether a field here is `metadata.managedFields`: the server's own, which is as it wrote it.
+    fn leads_to_managed_fields(&self, name: &str) -> bool {
+        name == "managedFields" && matches!(self, Self::Field(Self::Root, "metadata"))
+    }
+}
+
+impl fmt::Display for Way<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(parent, name) => write!(out, "{parent}.{name}"),
+            Self::Element(parent, place, list, index, item) => {
+                let element = place.element(*list, *index, item).unwrap_or_else(|_| PathElement::index(*index));
+                write!(out, "{parent}{element}")
+            }
+            Self::Index(parent, index) => write!(out, "{parent}[{index}]"),
+        }
+    }
+}
+
 struct Walk {
     duplicates: Duplicates,
-    path: String,
     errors: Vec<String>,
 }
 
 impl Walk {
-    fn fail(&mut self, message: &str) {
-        let path = &self.path;
+    fn fail(&mut self, way: &Way<'_>, message: &str) {
+        let path = way.to_string();
         self.errors.push(if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") });
     }
 
-    fn below(&mut self, element: &PathElement, visit: impl FnOnce(&mut Self)) {
-        let len = self.path.len();
-        self.path.push_str(&element.to_string());
-        visit(self);
-        self.path.truncate(len);
-    }
-
-    fn visit(&mut self, place: Place<'_>, value: &Value) {
+    fn visit(&mut self, place: Place<'_>, value: &Value, checked: Option<&Value>, way: &Way<'_>) {
         match (place.shape(value), value) {
             (_, Value::Null) => {}
-            (Shape::Scalar(scalar), _) => self.visit_scalar(scalar, value),
-            (Shape::List(list), Value::Array(items)) => self.visit_items(place, list, items),
-            (Shape::List(_), _) => self.fail(&format!("expected list, got &{{{}}}", go_text(value))),
+            (Shape::Scalar(scalar), _) => self.visit_scalar(scalar, value, way),
+            (Shape::List(list), Value::Array(items)) => self.visit_items(place, list, items, checked, way),
+            (Shape::List(_), _) => self.fail(way, &format!("expected list, got &{{{}}}", go::shown(value))),
             (Shape::Map { .. }, Value::Object(fields)) => {
-                for (name, value) in fields {
-                    self.below(&PathElement::field(name), |walk| match place.field(name) {
-                        FieldPlace::Named(place) | FieldPlace::Entry(place) => walk.visit(place, value),
-                        FieldPlace::Undeclared => walk.fail("field not declared in schema"),
-                    });
+                for (name, value) in fields.iter().filter(|(name, _)| !way.leads_to_managed_fields(name)) {
+                    let checked = checked.and_then(|checked| checked.get(name));
+                    if checked == Some(value) {
+                        continue;
+                    }
+                    let way = Way::Field(way, name);
+                    match place.field(name) {
+                        FieldPlace::Named(place) | FieldPlace::Entry(place) => self.visit(place, value, checked, &way),
+                        FieldPlace::Undeclared => self.fail(&way, "field not declared in schema"),
+                    }
                 }
             }
-            (Shape::Map { .. }, _) => self.fail(&format!("expected map, got &{{{}}}", go_text(value))),
+            (Shape::Map { .. }, _) => self.fail(way, &format!("expected map, got &{{{}}}", go::shown(value))),
         }
     }
 
-    fn visit_scalar(&mut self, scalar: Scalar, value: &Value) {
+    fn visit_scalar(&mut self, scalar: Scalar, value: &Value, way: &Way<'_>) {
         let message = match scalar {
             Scalar::String if !value.is_string() => {
-                format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_literal(value))
+                format!("expected string, got &value.valueUnstructured{{Value:{}}}", go::literal(value))
             }
             Scalar::Numeric if !value.is_number() => {
-                format!("expected numeric (int or float), got {}", go_type(value))
+                format!("expected numeric (int or float), got {}", go::type_name(value))
             }
-            Scalar::Boolean if !value.is_boolean() => format!("expected boolean, got &{{{}}}", go_text(value)),
+            Scalar::Boolean if !value.is_boolean() => format!("expected boolean, got &{{{}}}", go::shown(value)),
             Scalar::Any if value.is_array() || value.is_object() => {
-                format!("expected any scalar, got &{{{}}}", go_text(value))
+                format!("expected any scalar, got &{{{}}}", go::shown(value))
             }
             _ => return,
         };
-        self.fail(&message);
+        self.fail(way, &message);
     }
 
-    fn visit_items(&mut self, place: Place<'_>, list: ListType<'_>, items: &[Value]) {
-        let mut seen = std::collections::BTreeSet::new();
-        for (index, item) in items.iter().enumerate() {
-            let element = match place.element(list, index, item) {
-                Ok(element) => element,
-                Err(reason) => return self.fail(&format!("element {index}: {reason}")),
-            };
-            if !seen.insert(element.clone()) && self.duplicates == Duplicates::Refused {
-                self.fail(&format!("duplicate entries for key {element}"));
+    fn visit_items(
+        &mut self,
+        place: Place<'_>,
+        list: ListType<'_>,
+        items: &[Value],
+        checked: Option<&Value>,
+        way: &Way<'_>,
+    ) {
+        let checked = |index: usize| checked.and_then(|checked| checked.get(index));
+        if list == ListType::Atomic {
+            for (index, item) in items.iter().enumerate() {
+                self.visit(place.items(), item, checked(index), &Way::Index(way, index));
             }
-            self.below(&element, |walk| walk.visit(place.items(), item));
+            return;
         }
-    }
-}
-
-/// A value as Go prints it with `%v`.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name}:{}", go_text(value))).collect();
-            fields.sort();
-            format!("map[{}]", fields.join(" "))
+        let mut seen = BTreeSet::new();
+        let may_repeat = self.duplicates == Duplicates::Refused && !place.are_distinct(list, items);
+        for (index, item) in items.iter().enumerate() {
+            if let Err(reason) = place.check_element(list, index, item) {
+                return self.fail(way, &format!("element {index}: {reason}"));
+            }
+            if may_repeat
+                && let Ok(element) = place.element(list, index, item)
+                && !seen.insert(element.clone())
+            {
+                self.fail(way, &format!("duplicate entries for key {element}"));
+            }
+            self.visit(place.items(), item, checked(index), &Way::Element(way, place, list, index, item));
         }
-        scalar => scalar.to_string(),
-    }
-}
-
-/// A value as Go prints it with `%#v`.
-fn go_literal(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".into(),
-        Value::Array(items) => {
-            format!("{}{{{}}}", go_type(value), items.iter().map(go_literal).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(fields) => {
-            let fields =
-                fields.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), go_literal(value)));
-            let mut fields: Vec<_> = fields.collect();
-            fields.sort();
-            format!("{}{{{}}}", go_type(value), fields.join(", "))
-        }
-        scalar => scalar.to_string(),
-    }
-}
-
-/// The type of a value as Go prints it with `%T`.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }

@@ -37,6 +37,10 @@ const STRUCTS: &[&str] = &[
     "target",
 ];
 
+/// Fields of these names that are pointers all the same, by their types.
+const POINTERS: &[(&str, &str)] =
+    &[("io.k8s.api.core.v1.PodSpec", "resources"), ("io.k8s.api.core.v1.ReplicationControllerSpec", "template")];
+
 /// Required fields that Go leaves out of a zero value all the same (`omitempty`).
 const LEFT_OUT: &[&str] = &["validationActions"];
 
@@ -56,15 +60,14 @@ pub(super) fn is_built_in(schema: Option<Schema<'_>>, object: &Value) -> bool {
 
 fn zero_of(schema: Option<Schema<'_>>, new: &Value) -> Value {
     let Some(schema) = schema else { return Value::Object(Map::new()) };
-    let required = schema.json().get("required").and_then(Value::as_array);
-    let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
     let fields = new.as_object().into_iter().flatten().filter_map(|(name, value)| {
         let property = schema.property(name)?;
         let is_struct = property.text("$ref").is_some() && value.is_object();
-        if is_struct && STRUCTS.contains(&name.as_str()) {
+        let is_pointer = schema.name().is_some_and(|of| POINTERS.contains(&(of, name.as_str())));
+        if is_struct && STRUCTS.contains(&name.as_str()) && !is_pointer {
             return Some((name.clone(), zero_of(Some(property), value)));
         }
-        (is_required(name) && !LEFT_OUT.contains(&name.as_str())).then(|| (name.clone(), Value::Null))
+        (schema.requires(name) && !LEFT_OUT.contains(&name.as_str())).then(|| (name.clone(), Value::Null))
     });
     Value::Object(fields.collect())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Shared, namespaces};
+use super::{Shared, namespaces, roles};
 use crate::{
     kinds::Resource,
     status::GroupResource,
@@ -29,6 +29,10 @@ impl Garbage {
     /// Looks at one object; false when nothing is left.
     pub(super) fn step(&self) -> bool {
         let mut state = self.state.lock();
+        if std::mem::take(&mut state.roles_changed) {
+            roles::aggregate(&mut state);
+            return true;
+        }
         let Some((of, key)) = state.owners().next_suspect() else { return false };
         let Some(object) = state.get(&of, &key) else { return true };
         let Some(resource) = state.registry.any_version(&of) else { return true };

@@ -1,8 +1,9 @@
-//! What a cluster's controller manager does for every kind: garbage collection by owner references, and the end of
-//! namespaces and of definitions.
+//! What a cluster's controller manager does for every kind: garbage collection by owner references, the end of
+//! namespaces and of definitions, and roles that are put together from others.
 
 mod garbage;
 mod namespaces;
+mod roles;
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,12 +11,14 @@ use parking_lot::Mutex;
 
 pub(crate) use garbage::Garbage;
 pub(crate) use namespaces::CLEANUP;
+pub(crate) use roles::aggregated;
 
 use crate::store::State;
 
 /// How much is left to look at.
 pub(crate) fn pending(state: &Mutex<State>) -> usize {
-    state.lock().owners().n_suspects()
+    let mut state = state.lock();
+    state.owners().n_suspects() + usize::from(state.roles_changed)
 }
 
 impl Garbage {

@@ -43,7 +43,7 @@ fn empty(state: &mut State, of: &GroupResource, namespace: Option<&str>) -> usiz
         return 0;
     }
     let objects: Vec<(Key, Arc<Value>)> =
-        state.table(of).range(namespace, None).map(|(key, object)| (key.clone(), object.clone())).collect();
+        state.table(of).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
     for (key, object) in objects {
         if object["metadata"]["deletionTimestamp"].is_null() {
             remove_object(state, &resource, &key, &object, Propagation::Background, Grace::Default);

@@ -6,15 +6,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{FieldError, names, structural};
+use super::{names, selectable, structural};
+use crate::cause::Cause;
 
 /// The annotation with which groups of Kubernetes itself are approved.
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Validates a definition that was defaulted ([`super::default_definition`]).
 ///
-/// Of CEL rules, selectable fields only a missing path, of webhooks only the presence of their settings is checked.
-pub fn validate_definition(object: &Value) -> Vec<FieldError> {
+/// Of CEL rules neither types nor costs are checked.
+pub fn validate_definition(object: &Value) -> Vec<Cause> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -32,7 +33,7 @@ pub fn validate_definition(object: &Value) -> Vec<FieldError> {
     if spec["preserveUnknownFields"] == true {
         let detail =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        errors.push(FieldError::invalid("spec.preserveUnknownFields", &true.into(), detail));
+        errors.push(Cause::invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
     resource_names(&spec["names"], &mut errors);
     errors.extend(shared);
@@ -42,32 +43,32 @@ pub fn validate_definition(object: &Value) -> Vec<FieldError> {
 }
 
 /// What may not change in a definition whose names have been accepted.
-pub fn forbidden_changes(old: &Value, new: &Value) -> Vec<FieldError> {
+pub fn forbidden_changes(old: &Value, new: &Value) -> Vec<Cause> {
     let at = |object: &Value, pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
     let fixed = [("/spec/group", "spec.group"), ("/spec/scope", "spec.scope"), ("/spec/names/kind", "spec.names.kind")];
     let changed = fixed.iter().filter(|(pointer, _)| at(old, pointer) != at(new, pointer));
-    changed.map(|(pointer, field)| FieldError::invalid(field, &at(new, pointer), "field is immutable")).collect()
+    changed.map(|(pointer, field)| Cause::invalid(field, &at(new, pointer), "field is immutable")).collect()
 }
 
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object[key].as_str().unwrap_or_default()
 }
 
-fn problems(field: &str, text: &str, problems: &[String], errors: &mut Vec<FieldError>) {
-    errors.extend(problems.iter().map(|problem| FieldError::invalid(field, &text.into(), problem)));
+fn problems(field: &str, text: &str, problems: &[String], errors: &mut Vec<Cause>) {
+    errors.extend(problems.iter().map(|problem| Cause::invalid(field, &text.into(), problem)));
 }
 
-fn name(object: &Value, errors: &mut Vec<FieldError>) {
+fn name(object: &Value, errors: &mut Vec<Cause>) {
     let name = text(&object["metadata"], "name");
     problems("metadata.name", name, &names::subdomain_problems(name), errors);
     let spec = &object["spec"];
     if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
         let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", &name.into(), detail));
+        errors.push(Cause::invalid("metadata.name", &name.into(), detail));
     }
 }
 
-fn approval(object: &Value, errors: &mut Vec<FieldError>) {
+fn approval(object: &Value, errors: &mut Vec<Cause>) {
     let group = text(&object["spec"], "group");
     let is_protected = ["k8s.io", "kubernetes.io"]
         .iter()
@@ -79,41 +80,41 @@ fn approval(object: &Value, errors: &mut Vec<FieldError>) {
     let see = "see https://github.com/kubernetes/enhancements/pull/1111";
     let must = format!("protected groups must have approval annotation \"{APPROVAL}\"");
     match text(&object["metadata"]["annotations"], APPROVAL) {
-        "" => errors.push(FieldError::required(&field, &format!("{must}, {see}"))),
+        "" => errors.push(Cause::required(&field, &format!("{must}, {see}"))),
         value if value.starts_with("unapproved") || value.contains("://") => {}
         value => {
             let detail = format!("{must} with either a URL or a reason starting with \"unapproved\", {see}");
-            errors.push(FieldError::invalid(&field, &value.into(), &detail));
+            errors.push(Cause::invalid(&field, &value.into(), &detail));
         }
     }
 }
 
-fn group(spec: &Value, errors: &mut Vec<FieldError>) {
+fn group(spec: &Value, errors: &mut Vec<Cause>) {
     let group = text(spec, "group");
     if group.is_empty() {
-        errors.push(FieldError::required("spec.group", ""));
+        errors.push(Cause::required("spec.group", ""));
         return;
     }
     let found = names::subdomain_problems(group);
     problems("spec.group", group, &found, errors);
     if found.is_empty() && !group.contains('.') {
-        errors.push(FieldError::invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
+        errors.push(Cause::invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
     }
 }
 
 /// Checks a text that is one of these; none is the same as an empty one.
-fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<FieldError>) {
+fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<Cause>) {
     match value.as_str().unwrap_or_default() {
-        "" => errors.push(FieldError::required(field, "")),
+        "" => errors.push(Cause::required(field, "")),
         text if supported.contains(&text) => {}
         _ => {
             let supported: Vec<String> = supported.iter().map(|&text| text.to_owned()).collect();
-            errors.push(FieldError::not_supported(field, value, &supported));
+            errors.push(Cause::not_supported(field, value, &supported));
         }
     }
 }
 
-fn version_names(spec: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
+fn version_names(spec: &Value, versions: &[Value], errors: &mut Vec<Cause>) {
     let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
     for (i, name) in names.iter().enumerate() {
         problems(&format!("spec.versions[{i}].name"), name, &names::label_problems(name), errors);
@@ -131,8 +132,8 @@ fn version_names(spec: &Value, versions: &[Value], errors: &mut Vec<FieldError>)
     }
 }
 
-fn versions_error(list: &str, detail: &str) -> FieldError {
-    FieldError::new("FieldValueInvalid", "spec.versions", format!("Invalid value: {list}: {detail}"))
+fn versions_error(list: &str, detail: &str) -> Cause {
+    Cause::new("FieldValueInvalid", "spec.versions", format!("Invalid value: {list}: {detail}"))
 }
 
 /// The versions as upstream prints them: its internal type, of which the parts that all versions share are gone.
@@ -167,7 +168,7 @@ fn is_shared(versions: &[Value], key: &str) -> bool {
     versions.iter().all(|version| version[key] == versions[0][key])
 }
 
-fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
+fn version_parts(versions: &[Value], errors: &mut Vec<Cause>) {
     for (i, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{i}]");
         let at = |key: &str, shared: &str| {
@@ -178,7 +179,7 @@ fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
             }
         };
         if !version["schema"]["openAPIV3Schema"].is_object() {
-            errors.push(FieldError::required(&format!("{path}.schema.openAPIV3Schema"), ""));
+            errors.push(Cause::required(&format!("{path}.schema.openAPIV3Schema"), ""));
         } else if let Some(path) = at("schema", "validation") {
             structural::check(&version["schema"]["openAPIV3Schema"], &format!("{path}.openAPIV3Schema"), errors);
         }
@@ -188,18 +189,22 @@ fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
         if let Some(path) = at("additionalPrinterColumns", "additionalPrinterColumns") {
             columns(&version["additionalPrinterColumns"], &path, errors);
         }
-        for (i, field) in version["selectableFields"].as_array().into_iter().flatten().enumerate() {
-            if text(field, "jsonPath").is_empty() {
-                errors.push(FieldError::required(&format!("{path}.selectableFields[{i}].jsonPath"), ""));
-            }
+        if let Some(path) = at("selectableFields", "selectableFields") {
+            selectable::check(&version["selectableFields"], &version["schema"]["openAPIV3Schema"], &path, errors);
         }
         if let Some(warning) = version["deprecationWarning"].as_str() {
             let field = format!("{path}.deprecationWarning");
             if version["deprecated"] != true {
-                errors.push(FieldError::invalid(&field, &warning.into(), "can only be set for deprecated versions"));
+                errors.push(Cause::invalid(&field, &warning.into(), "can only be set for deprecated versions"));
             }
             if warning.is_empty() {
-                errors.push(FieldError::invalid(&field, &warning.into(), "must not be an empty string"));
+                errors.push(Cause::invalid(&field, &warning.into(), "must not be an empty string"));
+            }
+            if let Some((index, _)) = warning.char_indices().find(|(_, letter)| letter.is_control()) {
+                let detail = format!(
+                    "must only contain printable UTF-8 characters; non-printable character found at index {index}"
+                );
+                errors.push(Cause::invalid(&field, &warning.into(), &detail));
             }
         }
     }
@@ -207,7 +212,7 @@ fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
 
 const SIMPLE_PATH: &str = "must be a simple json path starting with .";
 
-fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn scale(scale: &Value, path: &str, errors: &mut Vec<Cause>) {
     if !scale.is_object() {
         return;
     }
@@ -219,49 +224,49 @@ fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let (value, field) = (text(scale, key), format!("{path}.{key}"));
         if value.is_empty() {
             if key != "labelSelectorPath" {
-                errors.push(FieldError::required(&field, ""));
+                errors.push(Cause::required(&field, ""));
             }
         } else if !value.starts_with('.') {
-            errors.push(FieldError::invalid(&field, &value.into(), SIMPLE_PATH));
+            errors.push(Cause::invalid(&field, &value.into(), SIMPLE_PATH));
         } else if !roots.iter().any(|root| value.starts_with(root)) {
-            errors.push(FieldError::invalid(&field, &value.into(), detail));
+            errors.push(Cause::invalid(&field, &value.into(), detail));
         }
     }
 }
 
-fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn columns(columns: &Value, path: &str, errors: &mut Vec<Cause>) {
     const TYPES: &str = "must be one of boolean,date,integer,number,string";
     const FORMATS: &str = "must be one of byte,date,date-time,double,float,int32,int64,password";
     let is_one_of = |all: &str, text: &str| all.trim_start_matches("must be one of ").split(',').any(|one| one == text);
     for (i, column) in columns.as_array().into_iter().flatten().enumerate() {
         let at = |key: &str| format!("{path}[{i}].{key}");
         if text(column, "name").is_empty() {
-            errors.push(FieldError::required(&at("name"), ""));
+            errors.push(Cause::required(&at("name"), ""));
         }
         match text(column, "type") {
-            "" => errors.push(FieldError::required(&at("type"), TYPES)),
-            name if !is_one_of(TYPES, name) => errors.push(FieldError::invalid(&at("type"), &name.into(), TYPES)),
+            "" => errors.push(Cause::required(&at("type"), TYPES)),
+            name if !is_one_of(TYPES, name) => errors.push(Cause::invalid(&at("type"), &name.into(), TYPES)),
             _ => {}
         }
         let format = text(column, "format");
         if !format.is_empty() && !is_one_of(FORMATS, format) {
-            errors.push(FieldError::invalid(&at("format"), &format.into(), FORMATS));
+            errors.push(Cause::invalid(&at("format"), &format.into(), FORMATS));
         }
         match text(column, "jsonPath") {
-            "" => errors.push(FieldError::required(&at("JSONPath"), "")),
+            "" => errors.push(Cause::required(&at("JSONPath"), "")),
             value if !value.starts_with('.') => {
-                errors.push(FieldError::invalid(&at("JSONPath"), &value.into(), SIMPLE_PATH));
+                errors.push(Cause::invalid(&at("JSONPath"), &value.into(), SIMPLE_PATH));
             }
             _ => {}
         }
     }
 }
 
-fn resource_names(all: &Value, errors: &mut Vec<FieldError>) {
+fn resource_names(all: &Value, errors: &mut Vec<Cause>) {
     for key in ["plural", "singular", "kind", "listKind"] {
         let (name, field) = (text(all, key), format!("spec.names.{key}"));
         if name.is_empty() {
-            errors.push(FieldError::required(&field, ""));
+            errors.push(Cause::required(&field, ""));
         } else if key == "plural" || key == "singular" {
             problems(&field, name, &names::label_problems(name), errors);
         } else {
@@ -276,11 +281,11 @@ fn resource_names(all: &Value, errors: &mut Vec<FieldError>) {
     let kind = text(all, "kind");
     if !kind.is_empty() && kind == text(all, "listKind") {
         let detail = "kind and listKind may not be the same";
-        errors.push(FieldError::invalid("spec.names.listKind", &kind.into(), detail));
+        errors.push(Cause::invalid("spec.names.listKind", &kind.into(), detail));
     }
 }
 
-fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
+fn conversion(conversion: &Value, errors: &mut Vec<Cause>) {
     enumerated("spec.conversion.strategy", &conversion["strategy"], &["None", "Webhook"], errors);
     let webhook = conversion["webhook"].as_object();
     let part =
@@ -291,38 +296,77 @@ fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
     if conversion["strategy"] != "Webhook" {
         let detail = "should not be set when strategy is not set to Webhook";
         for (part, field) in [(client, client_field), (reviews, reviews_field)] {
-            errors.extend(part.map(|_| FieldError::forbidden(field, detail)));
+            errors.extend(part.map(|_| Cause::forbidden(field, detail)));
         }
         return;
     }
-    if client.is_none() {
-        errors.push(FieldError::required(client_field, "required when strategy is set to Webhook"));
+    match client {
+        None => errors.push(Cause::required(client_field, "required when strategy is set to Webhook")),
+        Some(client) => client_config(client, client_field, errors),
     }
     let known = |version: &Value| version == "v1" || version == "v1beta1";
     match reviews.and_then(Value::as_array) {
         Some(reviews) if reviews.iter().any(known) => {}
         Some(all) if !all.is_empty() => {
             let detail = "must include at least one of v1, v1beta1";
-            errors.push(FieldError::invalid(reviews_field, &reviews.cloned().unwrap_or_default(), detail));
+            errors.push(Cause::invalid(reviews_field, &reviews.cloned().unwrap_or_default(), detail));
         }
-        _ => errors.push(FieldError::required(reviews_field, "")),
+        _ => errors.push(Cause::required(reviews_field, "")),
     }
 }
 
-/// The storage version must be among the stored ones. Of several storage versions upstream looks at the last, and keeps
+/// Who converts: by a URL with TLS, or by a service at a port.
+fn client_config(client: &Value, at: &str, errors: &mut Vec<Cause>) {
+    let (url, service) = (client["url"].as_str(), &client["service"]);
+    if url.is_some() == service.is_object() {
+        errors.push(Cause::required(at, "exactly one of url or service is required"));
+    }
+    if let Some(url) = url {
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        if scheme != "https" {
+            let detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
+            errors.push(Cause::invalid(&format!("{at}.url"), &scheme.into(), detail));
+        }
+    }
+    if service.is_object() {
+        // Upstream names the name for both.
+        for _ in ["name", "namespace"].iter().filter(|key| text(service, key).is_empty()) {
+            errors.push(Cause::required(&format!("{at}.service.name"), ""));
+        }
+        let port = &service["port"];
+        if port.as_i64().is_some_and(|port| !(1..=65_535).contains(&port)) {
+            let detail = "port is not valid: must be between 1 and 65535, inclusive";
+            errors.push(Cause::invalid(&format!("{at}.service.port"), port, detail));
+        }
+    }
+}
+
+/// The storage version must be among the stored ones, and all of these among the versions. Of several storage versions upstream looks at the last, and keeps
 /// the first.
-fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
+fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<Cause>) {
     let field = "status.storedVersions";
     let storage: Vec<&str> =
         versions.iter().filter(|version| version["storage"] == true).map(|version| text(version, "name")).collect();
     let stored = &object["status"]["storedVersions"];
     if stored.as_array().is_none_or(Vec::is_empty) {
-        errors.push(FieldError::invalid(field, &Value::Null, "must have at least one stored version"));
+        errors.push(Cause::invalid(field, &Value::Null, "must have at least one stored version"));
         return;
     }
     if let Some(last) =
         storage.last().filter(|last| !stored.as_array().is_some_and(|all| all.iter().any(|one| one == *last)))
     {
-        errors.push(FieldError::invalid(field, stored, &format!("must have the storage version {last}")));
+        errors.push(Cause::invalid(field, stored, &format!("must have the storage version {last}")));
+    }
+    for (index, name) in stored.as_array().into_iter().flatten().enumerate() {
+        let version = name.as_str().unwrap_or_default();
+        if versions.iter().any(|known| text(known, "name") == version) {
+            continue;
+        }
+        let detail = format!(
+            "missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions \
+             until a storage migration ensures no data remains persisted in {version} and removes {version} from \
+             status.storedVersions"
+        );
+        errors.push(Cause::invalid(&format!("{field}[{index}]"), name, &detail));
     }
 }

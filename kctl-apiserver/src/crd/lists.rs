@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{FieldError, names};
+use super::names;
+use crate::cause::Cause;
 use crate::schema::{ListType, Schema};
 
 /// Calls the visitor on every value with its schema, parents first.
@@ -25,7 +26,7 @@ fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMu
 }
 
 /// Reports items of sets and maps that occur again; each value once, where it is found first.
-pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Vec<Cause>) {
     walk(schema, object, path, &mut |schema, value, path| {
         let Some(items) = value.as_array() else { return };
         match schema.list_type() {
@@ -34,7 +35,7 @@ pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mu
             ListType::Map(keys) => {
                 if let Some(i) = items.iter().position(|item| !item.is_object()) {
                     let detail = "must be an object for an array of list-type map";
-                    errors.push(FieldError::invalid(&format!("{path}[{i}]"), &items[i], detail));
+                    errors.push(Cause::invalid(&format!("{path}[{i}]"), &items[i], detail));
                 } else {
                     again(items.iter().map(|item| keys_of(item, keys)), path, errors);
                 }
@@ -48,7 +49,7 @@ fn keys_of(item: &Value, keys: &[Value]) -> Value {
     Value::Object(keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect())
 }
 
-fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<Cause>) {
     // Keys as JSON text, and whether they were reported.
     let mut seen = std::collections::HashMap::new();
     for (i, key) in keys.enumerate() {
@@ -58,7 +59,7 @@ fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldEr
             }
             std::collections::hash_map::Entry::Occupied(mut entry) => {
                 if !entry.insert(true) {
-                    errors.push(FieldError::duplicate(&format!("{path}[{i}]"), &key));
+                    errors.push(Cause::duplicate(&format!("{path}[{i}]"), &key));
                 }
             }
         }
@@ -66,7 +67,7 @@ fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldEr
 }
 
 /// Checks apiVersion, kind and metadata of embedded objects.
-pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Vec<Cause>) {
     walk(schema, object, path, &mut |schema, value, path| {
         if let Some(fields) = value.as_object().filter(|_| schema.flag("x-kubernetes-embedded-resource")) {
             embedded_object(fields, path, errors);
@@ -74,23 +75,23 @@ pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut 
     });
 }
 
-fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<Cause>) {
     let at = |name: &str| format!("{path}.{name}");
     match fields.get("apiVersion").map(|value| (value, value.as_str())) {
-        None => errors.push(FieldError::required(&at("apiVersion"), "")),
-        Some((value, Some(""))) => errors.push(FieldError::invalid(&at("apiVersion"), value, "must not be empty")),
+        None => errors.push(Cause::required(&at("apiVersion"), "")),
+        Some((value, Some(""))) => errors.push(Cause::invalid(&at("apiVersion"), value, "must not be empty")),
         Some((value, Some(text))) if text.matches('/').count() > 1 => {
             let detail = format!("unexpected GroupVersion string: {text}");
-            errors.push(FieldError::invalid(&at("apiVersion"), value, &detail));
+            errors.push(Cause::invalid(&at("apiVersion"), value, &detail));
         }
         Some(_) => {}
     }
     match fields.get("kind").map(|value| (value, value.as_str())) {
-        None => errors.push(FieldError::required(&at("kind"), "")),
-        Some((value, Some(""))) => errors.push(FieldError::invalid(&at("kind"), value, "must not be empty")),
+        None => errors.push(Cause::required(&at("kind"), "")),
+        Some((value, Some(""))) => errors.push(Cause::invalid(&at("kind"), value, "must not be empty")),
         Some((value, Some(text))) => {
             let problems = names::kind_problems(text);
-            errors.extend(problems.iter().map(|problem| FieldError::invalid(&at("kind"), value, problem)));
+            errors.extend(problems.iter().map(|problem| Cause::invalid(&at("kind"), value, problem)));
         }
         Some((_, None)) => {}
     }
@@ -100,10 +101,10 @@ fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<Fie
 }
 
 /// Checks what upstream checks without knowing the kind: every name passes.
-fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Vec<Cause>) {
     let mut report = |field: &str, text: &str, problems: Vec<String>| {
         let field = format!("{path}.{field}");
-        errors.extend(problems.iter().map(|problem| FieldError::invalid(&field, &text.into(), problem)));
+        errors.extend(problems.iter().map(|problem| Cause::invalid(&field, &text.into(), problem)));
     };
     if let Some(namespace) = metadata["namespace"].as_str().filter(|namespace| !namespace.is_empty()) {
         report("namespace", namespace, names::namespace_problems(namespace));

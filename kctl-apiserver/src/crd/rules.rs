@@ -5,11 +5,15 @@
 
 use std::{collections::BTreeMap, error::Error};
 
-use kube_cel::{CompiledSchema, ErrorKind, ValidationError};
+use kube_cel::{CompiledSchema, ErrorKind, ValidationError, cel::common::ast::IdedExpr};
 use serde_json::{Value, json};
 
-use super::{FieldError, go};
+use super::{
+    correlation::{Lineage, Past},
+    cost::{Budget, Dear},
+};
 use crate::schema::{ListType, Schema};
+use crate::{cause::Cause, go};
 
 /// Reasons that leave the rules unchecked: they could fail on what the schema has refused.
 const BLOCKING: [&str; 5] =
@@ -17,7 +21,7 @@ const BLOCKING: [&str; 5] =
 
 /// The compiled rules of a schema and of what is below it.
 ///
-/// Costs are not estimated. Of the optional `oldSelf` only `hasValue()` and `value()` are known.
+/// Costs are not estimated when a schema is written, but bounded when a rule is checked. Of the optional `oldSelf` only `hasValue()` and `value()` are known.
 #[derive(Debug, Default)]
 pub struct Rules {
     own: Vec<Rule>,
@@ -28,8 +32,19 @@ pub struct Rules {
     keys: Vec<String>,
 }
 
+/// Where what is found goes.
+struct Found<'a> {
+    errors: &'a mut Vec<Cause>,
+    forgiven: &'a mut Vec<Cause>,
+    /// None once it is spent: no rule is checked then.
+    budget: Option<Budget>,
+}
+
 #[derive(Debug)]
 struct Rule {
+    names_old: bool,
+    /// The rule and the expression of its message, as far as they can be read.
+    trees: Vec<IdedExpr>,
     compiled: CompiledSchema,
     reason: &'static str,
     /// Below the value, as it is reported.
@@ -61,25 +76,45 @@ impl Rules {
 
     /// Checks the rules and adds to the errors of [`super::validate`]. Rules that name `oldSelf` are checked where there
     /// is an old value. Where an error makes the rules meaningless, they are not checked and that is the error added.
-    pub fn validate(&self, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    /// Rules that do not name it are forgiven at values that are what they were: these errors are handed on as warnings.
+    pub fn validate(&self, schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) -> Vec<Cause> {
+        let mut forgiven = Vec::new();
         if self.is_empty() {
-            return;
+            return forgiven;
         }
         if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-            errors.push(FieldError::invalid("<nil>", &Value::Null, detail));
-            return;
+            errors.push(Cause::invalid("<nil>", &Value::Null, detail));
+            return forgiven;
         }
-        self.check(object, old, "", errors);
+        let lineage = Lineage::root(old.map(|old| Past::new(schema, object, old)));
+        self.check(
+            object,
+            (old, lineage),
+            "",
+            &mut Found { errors, forgiven: &mut forgiven, budget: Some(Budget::of_object()) },
+        );
+        forgiven
     }
 
-    fn check(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
+    fn check(&self, value: &Value, (old, lineage): (Option<&Value>, Lineage), path: &str, found: &mut Found) {
         if value.is_null() {
             return;
         }
         let old = old.filter(|old| !old.is_null());
         for rule in &self.own {
-            rule.check(value, old, path, errors);
+            let Some(budget) = &mut found.budget else { return };
+            if let Err(dear) = rule.trees.iter().try_for_each(|tree| budget.take(tree, value, old)) {
+                found.errors.push(rule.too_dear(&dear, value, path));
+                found.budget = None;
+                return;
+            }
+            let mut errors = Vec::new();
+            rule.check(value, old, path, &mut errors);
+            if !errors.is_empty() && !rule.names_old && lineage.is_unchanged() {
+                found.forgiven.append(&mut errors);
+            }
+            found.errors.append(&mut errors);
         }
         match value {
             Value::Object(fields) => {
@@ -87,16 +122,16 @@ impl Rules {
                     let old = old.and_then(|old| old.get(name));
                     if let Some(rules) = self.fields.get(name) {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                        rules.check(value, old, &path, errors);
+                        rules.check(value, (old, lineage.field(name)), &path, found);
                     } else if let Some(rules) = &self.values {
-                        rules.check(value, old, &format!("{path}[{name}]"), errors);
+                        rules.check(value, (old, lineage.field(name)), &format!("{path}[{name}]"), found);
                     }
                 }
             }
             Value::Array(items) => {
                 let Some(rules) = &self.items else { return };
-                for (i, item) in items.iter().enumerate() {
-                    rules.check(item, self.same(item, old), &format!("{path}[{i}]"), errors);
+                for (i, (item, lineage)) in items.iter().zip(lineage.items(items.len())).enumerate() {
+                    rules.check(item, (self.same(item, old), lineage), &format!("{path}[{i}]"), found);
                 }
             }
             _ => {}
@@ -122,6 +157,11 @@ impl Rule {
         let mut alone = without_rules(schema.json());
         alone["x-kubernetes-validations"] = json!([compilable(rule)]);
         Self {
+            trees: ["rule", "messageExpression"]
+                .into_iter()
+                .filter_map(|key| crate::admission::tree(text(key)?).ok())
+                .collect(),
+            names_old: super::statements::names(text("rule").unwrap_or_default(), "oldSelf"),
             compiled: kube_cel::compile_schema(&alone),
             reason,
             field_path: below(schema, text("fieldPath").unwrap_or_default()),
@@ -129,31 +169,49 @@ impl Rule {
         }
     }
 
-    fn check(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
+    fn too_dear(&self, dear: &Dear, value: &Value, path: &str) -> Cause {
+        let why = match dear {
+            Dear::Rule => format!(
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
+                 cost exceeds limit for rule: {}",
+                self.name
+            ),
+            Dear::Object => {
+                "validation failed due to running out of cost budget, no further validation rules will be run".into()
+            }
+        };
+        let field = if path.is_empty() { "<nil>" } else { path };
+        Cause::new("FieldValueInvalid", field, format!("Invalid value: {}: {why}", shown(value)))
+    }
+
+    fn check(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<Cause>) {
         let Err(found) = kube_cel::validate_compiled(&self.compiled, value, old) else { return };
         let named = |field: &str| if field.is_empty() { "<nil>" } else { field.trim_start_matches('.') }.to_owned();
         let (path, field) = (named(path), named(&format!("{path}{}", self.field_path)));
         let is_container = value.is_object() || value.is_array();
         for error in found.into_vec() {
             if error.kind != ErrorKind::ValidationFailure {
-                let shown = go::quote(if value.is_array() { "array" } else { super::validate::type_of(value).0 });
-                let message = format!("Invalid value: {shown}: {} evaluating rule: {}", cause(&error), self.name);
-                errors.push(FieldError::new("FieldValueInvalid", &path, message));
+                let message =
+                    format!("Invalid value: {}: {} evaluating rule: {}", shown(value), cause(&error), self.name);
+                errors.push(Cause::new("FieldValueInvalid", &path, message));
                 continue;
             }
             let text = error.message.trim();
             errors.push(match self.reason {
-                "FieldValueRequired" => FieldError::required(&field, text),
-                "FieldValueForbidden" => FieldError::forbidden(&field, text),
-                "FieldValueDuplicate" if is_container => {
-                    FieldError::new(self.reason, &field, "Duplicate value".to_owned())
-                }
-                "FieldValueDuplicate" => FieldError::duplicate(&field, value),
-                _ if is_container => FieldError::new(self.reason, &field, format!("Invalid value: {text}")),
-                _ => FieldError::invalid(&field, value, text),
+                "FieldValueRequired" => Cause::required(&field, text),
+                "FieldValueForbidden" => Cause::forbidden(&field, text),
+                "FieldValueDuplicate" if is_container => Cause::new(self.reason, &field, "Duplicate value".to_owned()),
+                "FieldValueDuplicate" => Cause::duplicate(&field, value),
+                _ if is_container => Cause::new(self.reason, &field, format!("Invalid value: {text}")),
+                _ => Cause::invalid(&field, value, text),
             });
         }
     }
+}
+
+/// A value that could not be judged, as it is named: by its type.
+fn shown(value: &Value) -> String {
+    go::quote(if value.is_array() { "array" } else { super::validate::type_of(value).0 })
 }
 
 /// Why a rule could not be evaluated, in the words of upstream where they are known.

@@ -8,16 +8,26 @@
 
 use serde_json::Value;
 
-use super::{FieldError, format, go, lists, number, pattern};
+use super::{correlation::Past, format, lists, number, pattern};
 use crate::schema::Schema;
+use crate::{cause::Cause, go};
 
 /// Validates an object that was pruned and defaulted. An object without errors is valid.
 ///
 /// Embedded metadata that cannot be read as `ObjectMeta` is refused by the real server while it decodes, and is no
-/// matter of this function.
-pub fn validate(schema: Schema, object: &Value) -> Vec<FieldError> {
-    let mut errors = node(schema, object, "").errors;
-    lists::duplicates(schema, object, "", &mut errors);
+/// matter of this function. Errors at values that are as they were in the old object are forgiven.
+pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let mut errors = node(schema, object, "", None).errors;
+    let past = old.map(|old| Past::new(schema, object, old));
+    if let Some(past) = past.filter(|_| !errors.is_empty()) {
+        errors = forgiven(schema, past, "").errors;
+    }
+    // Once there were duplicates, new ones are no matter.
+    let mut of_old = Vec::new();
+    old.inspect(|old| lists::duplicates(schema, old, "", &mut of_old));
+    if of_old.is_empty() {
+        lists::duplicates(schema, object, "", &mut errors);
+    }
     lists::embedded(schema, object, "", &mut errors);
     errors
 }
@@ -25,7 +35,7 @@ pub fn validate(schema: Schema, object: &Value) -> Vec<FieldError> {
 /// What a schema says of a value.
 #[derive(Default)]
 pub(super) struct Outcome {
-    pub(super) errors: Vec<FieldError>,
+    pub(super) errors: Vec<Cause>,
     /// How many checks were made: of alternatives that fail, the one with the most checks is reported.
     n_checks: usize,
 }
@@ -37,8 +47,18 @@ impl Outcome {
     }
 }
 
-/// Validates a value by the schema alone: nothing is said of duplicates and embedded objects.
-pub(super) fn node(schema: Schema, value: &Value, path: &str) -> Outcome {
+/// Validates a value by the schema, and forgives it its errors if it is what it was.
+fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
+    let mut outcome = node(schema, past.value, path, Some(past));
+    if !outcome.errors.is_empty() && past.is_unchanged() {
+        outcome.errors.clear();
+    }
+    outcome
+}
+
+/// Validates a value by the schema alone: nothing is said of duplicates and embedded objects. What is below the value is
+/// forgiven if it is what it was, but not where an alternative judges it.
+pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>) -> Outcome {
     let mut outcome = Outcome::default();
     let types = Types::of(schema);
     outcome.errors.extend(types.check(value, path));
@@ -56,21 +76,21 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str) -> Outcome {
             );
         }
         Value::Number(_) => number::check(schema, types.single(), types.format, value, path, &mut outcome.errors),
-        Value::Array(items) => list(schema, items, path, &mut outcome),
+        Value::Array(items) => list(schema, items, path, past, &mut outcome),
         _ => {}
     }
     outcome.errors.extend(enumeration(schema, value, path));
     if let Value::Object(_) = value {
-        object(schema, value, path, &mut outcome);
+        object(schema, value, path, past, &mut outcome);
     }
     outcome.n_checks += 4;
     outcome
 }
 
-fn mismatch(path: &str, expected: &str, actual: &str) -> FieldError {
+fn mismatch(path: &str, expected: &str, actual: &str) -> Cause {
     let actual = go::quote(actual);
     let message = format!("Invalid value: {actual}: {path} in body must be of type {expected}: {actual}");
-    FieldError::new("FieldValueTypeInvalid", path, message)
+    Cause::new("FieldValueTypeInvalid", path, message)
 }
 
 /// The types that a schema allows, and the format if it is one that is checked.
@@ -100,7 +120,7 @@ impl<'a> Types<'a> {
         if let [name] = self.names.as_slice() { Some(name) } else { None }
     }
 
-    fn check(&self, value: &Value, path: &str) -> Option<FieldError> {
+    fn check(&self, value: &Value, path: &str) -> Option<Cause> {
         if self.names.is_empty() || (value.is_null() && self.nullable) {
             return None;
         }
@@ -136,26 +156,18 @@ pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
 }
 
 /// Only the first of the limits of a text is reported.
-fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
+fn string(schema: Schema, text: &str, path: &str) -> Option<Cause> {
     let n_chars = text.chars().count();
     let value = || Value::from(text);
     if let Some(max) = bound(schema, "maxLength").filter(|&max| n_chars > max) {
         let unit = if max == 1 { "byte" } else { "bytes" };
-        return Some(FieldError::new(
-            "FieldValueTooLong",
-            path,
-            format!("Too long: may not be more than {max} {unit}"),
-        ));
+        return Some(Cause::new("FieldValueTooLong", path, format!("Too long: may not be more than {max} {unit}")));
     }
     if let Some(min) = bound(schema, "minLength").filter(|&min| n_chars < min) {
-        return Some(FieldError::invalid(
-            path,
-            &value(),
-            &format!("{path} in body should be at least {min} chars long"),
-        ));
+        return Some(Cause::invalid(path, &value(), &format!("{path} in body should be at least {min} chars long")));
     }
     let pattern = schema.text("pattern").filter(|pattern| !pattern::matches(pattern, text))?;
-    Some(FieldError::invalid(path, &value(), &format!("{path} in body should match '{pattern}'")))
+    Some(Cause::invalid(path, &value(), &format!("{path} in body should match '{pattern}'")))
 }
 
 fn bound(schema: Schema, key: &str) -> Option<usize> {
@@ -163,65 +175,75 @@ fn bound(schema: Schema, key: &str) -> Option<usize> {
     Some(usize::try_from(bound).unwrap_or(usize::MAX))
 }
 
-fn list(schema: Schema, items: &[Value], path: &str, outcome: &mut Outcome) {
+fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome: &mut Outcome) {
     if let Some(schema) = schema.items() {
+        let pasts = past.map(Past::items).unwrap_or_default();
         for (i, item) in items.iter().enumerate() {
-            outcome.merge(node(schema, item, &format!("{path}[{i}]")));
+            let path = format!("{path}[{i}]");
+            outcome.merge(match pasts.get(i).copied().flatten() {
+                Some(past) => forgiven(schema, past, &path),
+                None => node(schema, item, &path, None),
+            });
         }
     }
     size(schema, ("minItems", "maxItems", "items"), items.len(), path, &mut outcome.errors);
 }
 
-fn object(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome) {
+fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome: &mut Outcome) {
     let Some(fields) = value.as_object() else { return };
     size(schema, ("minProperties", "maxProperties", "properties"), fields.len(), path, &mut outcome.errors);
     let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     for (name, value) in fields {
         if let Some(field) = schema.field(name) {
-            outcome.merge(node(field, value, &join(name)));
+            // Versions are converted before they are compared, so nothing can be told of the fields that name them.
+            let is_meta = path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
+            outcome.merge(match past.filter(|_| !is_meta).and_then(|past| past.field(name)) {
+                Some(past) => forgiven(field, past, &join(name)),
+                None => node(field, value, &join(name), None),
+            });
         }
     }
     for name in schema.json()["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !fields.contains_key(name) {
-            outcome.errors.push(FieldError::required(&join(name), ""));
+            outcome.errors.push(Cause::required(&join(name), ""));
         }
     }
 }
 
-fn size(schema: Schema, (min, max, unit): (&str, &str, &str), n: usize, path: &str, errors: &mut Vec<FieldError>) {
+fn size(schema: Schema, (min, max, unit): (&str, &str, &str), n: usize, path: &str, errors: &mut Vec<Cause>) {
     if let Some(min) = bound(schema, min).filter(|&min| n < min) {
-        errors.push(FieldError::invalid(path, &n.into(), &format!("{path} in body should have at least {min} {unit}")));
+        errors.push(Cause::invalid(path, &n.into(), &format!("{path} in body should have at least {min} {unit}")));
     }
     if let Some(max) = bound(schema, max).filter(|&max| n > max) {
         let items = if max == 1 { "item" } else { "items" };
         let message = format!("Too many: {n}: must have at most {max} {items}");
-        errors.push(FieldError::new("FieldValueTooMany", path, message));
+        errors.push(Cause::new("FieldValueTooMany", path, message));
     }
 }
 
-fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> {
+fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<Cause> {
     let allowed = schema.json().get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     // Upstream finds null in no enumeration, also where the enumeration names it.
     if !value.is_null() && allowed.iter().any(|one| number::equals(value, one)) {
         return None;
     }
     let text = |one: &Value| one.as_str().map_or_else(|| go::json(one), str::to_owned);
-    Some(FieldError::not_supported(path, value, &allowed.iter().map(text).collect::<Vec<_>>()))
+    Some(Cause::not_supported(path, value, &allowed.iter().map(text).collect::<Vec<_>>()))
 }
 
 /// Checks `anyOf`, `oneOf`, `allOf` and `not`.
 fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome) {
     let all = |key: &str| {
         let alternatives = schema.json().get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        alternatives.iter().map(|one| node(Schema::structural(one), value, path)).collect::<Vec<_>>()
+        alternatives.iter().map(|one| node(Schema::structural(one), value, path, None)).collect::<Vec<_>>()
     };
-    let mut fail = |text: String| outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must {text}")));
+    let mut fail = |text: String| outcome.errors.push(Cause::nameless(&format!("\"{path}\" must {text}")));
     let any_of = all("anyOf");
     if !any_of.is_empty() && any_of.iter().all(|one| !one.errors.is_empty()) {
         fail("validate at least one schema (anyOf)".to_owned());
         outcome.merge(closest(any_of));
     }
-    let mut fail = |text: String| outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must {text}")));
+    let mut fail = |text: String| outcome.errors.push(Cause::nameless(&format!("\"{path}\" must {text}")));
     let one_of = all("oneOf");
     let n_valid = one_of.iter().filter(|one| one.errors.is_empty()).count();
     if n_valid == 0 && !one_of.is_empty() {
@@ -237,12 +259,12 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
             outcome.merge(one);
         }
         let none = if n_valid == 0 { ". None validated" } else { "" };
-        outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must validate all the schemas (allOf){none}")));
+        outcome.errors.push(Cause::nameless(&format!("\"{path}\" must validate all the schemas (allOf){none}")));
     }
     if let Some(not) = schema.json().get("not").filter(|not| not.is_object())
-        && node(Schema::structural(not), value, path).errors.is_empty()
+        && node(Schema::structural(not), value, path, None).errors.is_empty()
     {
-        outcome.errors.push(FieldError::nameless(&format!("\"{path}\" must not validate the schema (not)")));
+        outcome.errors.push(Cause::nameless(&format!("\"{path}\" must not validate the schema (not)")));
     }
 }
 

@@ -1,15 +1,17 @@
 //! Fields that come twice in JSON: reads bytes, hands on the paths of the fields.
 
-use std::{collections::HashSet, fmt};
+use std::{borrow::Cow, collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::path::Path;
 
 /// The paths of fields that come more than once in an object, such as `spec.containers[0].image`. None when the bytes
 /// are not JSON.
 pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let walked = Walk { path: String::new(), found: &mut found }.deserialize(&mut reader);
+    let walked = Walk { path: Path::Root, found: &mut found }.deserialize(&mut reader);
     if walked.is_err() {
         return Vec::new();
     }
@@ -17,7 +19,7 @@ pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
 }
 
 struct Walk<'a> {
-    path: String,
+    path: Path<'a>,
     found: &'a mut Vec<String>,
 }
 
@@ -29,6 +31,33 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
+/// A name, which is copied only when it is written with escapes.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
+        reader.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(name.into())
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(name.to_owned().into())
+    }
+}
+
 impl<'de> Visitor<'de> for Walk<'_> {
     type Value = ();
 
@@ -37,14 +66,15 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut known = HashSet::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            if known.insert(key) {
-                map.next_value_seed(Walk { path, found: self.found })?;
-            } else {
-                self.found.push(path);
+        let mut known = HashSet::with_hasher(foldhash::fast::RandomState::default());
+        while let Some(key) = map.next_key_seed(Name)? {
+            let path = Path::Field(&self.path, &key);
+            if known.contains(&key) {
+                self.found.push(path.to_string());
                 map.next_value::<IgnoredAny>()?;
+            } else {
+                map.next_value_seed(Walk { path, found: self.found })?;
+                known.insert(key);
             }
         }
         Ok(())
@@ -52,7 +82,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         for index in 0.. {
-            let path = format!("{}[{index}]", self.path);
+            let path = Path::Item(&self.path, index);
             if items.next_element_seed(Walk { path, found: self.found })?.is_none() {
                 break;
             }

@@ -7,7 +7,7 @@ mod stream;
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt,
     sync::{
         Arc,
@@ -49,16 +49,19 @@ pub enum RequestFault {
     },
     /// The connection breaks.
     Reset(Moment),
+    /// The answer breaks off in its middle: the server has done it, and the client cannot read what it is told. Watches are
+    /// closed by [`EventFault::Close`] instead.
+    Half,
     /// It reaches the server so much later.
     Delay(Duration),
     /// Its answer reaches the client so much later.
     DelayAnswer(Duration),
-    /// A list, or a watch that begins with a list, shows the state at this revision, and the watch goes on from there after
-    /// a while: a server whose cache is behind. A revision that is no longer known is no fault.
+    /// A server whose cache is behind: a list or a watch that asks for what is at hand (`resourceVersion=0`) begins with the
+    /// state at this revision, while that is known, and events of watches come later. Who asks for the newest state gets it.
     Stale {
         /// The revision.
         revision: u64,
-        /// How long the watch stays behind.
+        /// How long watches stay behind.
         lag: Duration,
     },
     /// The client's process ends: nothing that it sends from now on reaches the server.
@@ -99,6 +102,7 @@ impl Fault {
             Self::Request(RequestFault::Refuse { code: 429, .. }) => "too many requests",
             Self::Request(RequestFault::Refuse { .. }) => "refused",
             Self::Request(RequestFault::Reset(_)) => "connection reset",
+            Self::Request(RequestFault::Half) => "half answer",
             Self::Request(RequestFault::Delay(_)) => "slow request",
             Self::Request(RequestFault::DelayAnswer(_)) => "slow answer",
             Self::Request(RequestFault::Stale { .. }) => "stale read",
@@ -246,8 +250,6 @@ struct Shared {
     client: String,
     dead: AtomicBool,
     died: Notify,
-    /// Resources that were listed, by group and plural.
-    listed: Mutex<BTreeSet<String>>,
 }
 
 impl Connection {
@@ -271,10 +273,5 @@ impl Connection {
 
     fn is_dead(&self) -> bool {
         self.shared.dead.load(Ordering::Acquire)
-    }
-
-    /// Whether this process lists the resource for the first time.
-    fn lists_first(&self, resource: &str) -> bool {
-        self.shared.listed.lock().insert(resource.into())
     }
 }

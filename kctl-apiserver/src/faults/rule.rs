@@ -23,8 +23,8 @@ pub struct Asked {
     pub namespace: String,
     /// Empty for several objects, and for a new one.
     pub name: String,
-    /// Whether it is the first list (or watch that begins with a list) of this resource by this process.
-    pub is_first: bool,
+    /// Whether a state is asked for that may be old: a list or a watch from version 0, or not older than one.
+    pub is_at_hand: bool,
 }
 
 impl Asked {
@@ -49,7 +49,8 @@ impl Asked {
             Method::DELETE => "delete",
             _ => return None,
         };
-        let lists = verb == "list" || (verb == "watch" && params.flag("sendInitialEvents"));
+        let begins = params.flag("sendInitialEvents") || matches!(params.text("resourceVersion"), "" | "0");
+        let lists = verb == "list" || (verb == "watch" && begins);
         let slash = if place.subresource.is_empty() { "" } else { "/" };
         Some(Self {
             client: connection.client().into(),
@@ -58,7 +59,7 @@ impl Asked {
             resource: format!("{}{slash}{}", place.resource, place.subresource),
             namespace: place.namespace.into(),
             name: place.name.into(),
-            is_first: lists && connection.lists_first(&format!("{}/{}", place.group, place.resource)),
+            is_at_hand: lists && params.oldest(verb == "watch").is_some(),
         })
     }
 }

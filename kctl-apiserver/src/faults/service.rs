@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use serde_json::json;
 
@@ -24,7 +25,7 @@ use crate::{
 #[error("the connection was reset by a fault on purpose")]
 pub struct Reset;
 
-/// What a list under a fault shows instead of the newest state.
+/// What a server that is behind shows where it may, instead of the newest state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stale {
     pub(crate) revision: u64,
@@ -34,7 +35,13 @@ pub(crate) struct Stale {
 impl ApiServer {
     /// The server as a service for one process under faults; RBAC as for [`service_as`](Self::service_as).
     pub fn faulty(&self, user: User, connection: &Connection) -> Faulty {
-        Faulty { server: self.service_as(user), connection: connection.clone() }
+        Faulty::new(self.service_as(user), connection.clone())
+    }
+}
+
+impl Faulty {
+    pub(crate) fn new(server: InProcess, connection: Connection) -> Self {
+        Self { server, connection }
     }
 }
 
@@ -113,12 +120,22 @@ async fn after(
             return Ok(refusal(code, retry_after));
         }
         Some(RequestFault::Reset(Moment::After)) => return Err(Reset),
+        Some(RequestFault::Half) => return Ok(half(answer).await),
         Some(RequestFault::DelayAnswer(time)) => tokio::time::sleep(time).await,
         Some(RequestFault::Crash(Moment::After)) => connection.cut(),
         _ => {}
     }
     alive(connection).await;
     Ok(answer)
+}
+
+/// An answer that is shorter than it says.
+async fn half(answer: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = answer.into_parts();
+    let Some(length) = body.size_hint().exact() else { return Response::from_parts(parts, body) };
+    let bytes = body.collect().await.unwrap_or_else(|never| match never {}).to_bytes();
+    parts.headers.insert(header::CONTENT_LENGTH, length.into());
+    Response::from_parts(parts, Full::from(bytes.slice(..bytes.len() / 2)).boxed_unsync())
 }
 
 fn refusal(code: u16, retry_after: Option<u32>) -> Response<Body> {

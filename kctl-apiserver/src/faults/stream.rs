@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::time::Instant;
 
 use super::{Connection, EventFault, Told};
-use crate::store::{Event, Key};
+use crate::store::{Event, Key, Lines};
 
 /// Stands between the history and a watch.
 pub(crate) struct Gate {
@@ -126,6 +126,7 @@ pub(crate) fn newest<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Vec<Ar
             before,
             object: event.object.clone(),
             deleted: event.deleted,
+            lines: Lines::default(),
         };
         by_key.insert(&event.key, merged);
     }

@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, VersionMatch, WatchEvent, WatchParams},
 };
 use parking_lot::Mutex;
 use serde_json::json;
@@ -45,30 +46,34 @@ impl World {
         configs.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Watches from now on, and writes down what comes, with the seconds; the end of the watch is `end`.
+    /// Watches from now on.
     async fn watched(&self) -> Arc<Mutex<Vec<String>>> {
         let version = self.server.revision().to_string();
-        let mut events = self.configs().watch(&WatchParams::default(), &version).await.unwrap().boxed();
-        let (log, begun) = (Arc::<Mutex<Vec<String>>>::default(), Instant::now());
-        let lines = log.clone();
-        tokio::spawn(async move {
-            loop {
-                let line = match events.try_next().await {
-                    Ok(Some(WatchEvent::Added(config))) => format!("added {}", text(&config)),
-                    Ok(Some(WatchEvent::Modified(config))) => format!("modified {}", text(&config)),
-                    Ok(Some(WatchEvent::Deleted(config))) => format!("deleted {}", text(&config)),
-                    Ok(Some(WatchEvent::Error(status))) => format!("error {}", status.code),
-                    Ok(Some(WatchEvent::Bookmark(_))) => continue,
-                    Ok(None) | Err(_) => "end".into(),
-                };
-                lines.lock().push(format!("{} s: {line}", begun.elapsed().as_secs()));
-                if line == "end" {
-                    return;
-                }
-            }
-        });
-        log
+        logged(self.configs().watch(&WatchParams::default(), &version).await.unwrap().boxed())
     }
+}
+
+/// Writes down what comes, with the seconds; the end of the watch is `end`.
+fn logged(mut events: BoxStream<'static, kube::Result<WatchEvent<ConfigMap>>>) -> Arc<Mutex<Vec<String>>> {
+    let (log, begun) = (Arc::<Mutex<Vec<String>>>::default(), Instant::now());
+    let lines = log.clone();
+    tokio::spawn(async move {
+        loop {
+            let line = match events.try_next().await {
+                Ok(Some(WatchEvent::Added(config))) => format!("added {}", text(&config)),
+                Ok(Some(WatchEvent::Modified(config))) => format!("modified {}", text(&config)),
+                Ok(Some(WatchEvent::Deleted(config))) => format!("deleted {}", text(&config)),
+                Ok(Some(WatchEvent::Error(status))) => format!("error {}", status.code),
+                Ok(Some(WatchEvent::Bookmark(_))) => continue,
+                Ok(None) | Err(_) => "end".into(),
+            };
+            lines.lock().push(format!("{} s: {line}", begun.elapsed().as_secs()));
+            if line == "end" {
+                return;
+            }
+        }
+    });
+    log
 }
 
 fn text(config: &ConfigMap) -> String {
@@ -146,17 +151,51 @@ async fn nothing_passes_to_or_from_a_process_that_has_crashed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_of_a_server_that_is_behind_shows_an_old_state() {
+async fn list_of_a_server_that_is_behind_shows_an_old_state_where_that_is_allowed() {
     let world = World::new();
     world.set("a", "1").await;
     let revision = world.server.revision();
     world.set("a", "2").await;
     world.set("b", "1").await;
     let stale = RequestFault::Stale { revision, lag: Duration::from_secs(3) };
-    world.faults.add(Rule::request(stale, |asked| asked.is_first));
-    for expected in [vec!["a 1"], vec!["a 2", "b 1"]] {
-        let list = world.configs().list(&ListParams::default()).await.unwrap();
-        assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), expected);
+    world.faults.add(Rule::request(stale, |_| true));
+    let newest = vec!["a 2", "b 1"];
+    let cases = [
+        (ListParams::default(), newest.clone()),
+        (ListParams::default().match_any(), vec!["a 1"]),
+        (ListParams::default().at(&revision.to_string()).matching(VersionMatch::NotOlderThan), vec!["a 1"]),
+        (ListParams::default().at(&(revision + 1).to_string()).matching(VersionMatch::NotOlderThan), newest),
+    ];
+    for (asked, expected) in cases {
+        let list = world.configs().list(&asked).await.unwrap();
+        assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), expected, "{asked:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_of_a_server_that_is_behind_is_late_and_begins_with_an_old_state_where_it_may() {
+    let streams =
+        |version: &str| format!("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion={version}");
+    let cases = [
+        (streams(""), vec!["0 s: added a 2", "3 s: added b 1"]),
+        (streams("0"), vec!["0 s: added a 1", "3 s: modified a 2", "3 s: added b 1"]),
+        ("resourceVersion=0".into(), vec!["0 s: added a 1", "3 s: modified a 2", "3 s: added b 1"]),
+        (String::new(), vec!["0 s: added a 1", "3 s: modified a 2", "3 s: added b 1"]),
+    ];
+    for (query, expected) in cases {
+        let world = World::new();
+        world.set("a", "1").await;
+        let stale = RequestFault::Stale { revision: world.server.revision(), lag: Duration::from_secs(3) };
+        world.faults.add(Rule::request(stale, |_| true));
+        world.set("a", "2").await;
+        let path = format!("/api/v1/namespaces/default/configmaps?watch=true&{query}");
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        let client = world.configs().into_client();
+        let log = logged(client.request_events(request).await.unwrap().boxed());
+        sleep(Duration::from_millis(1)).await;
+        world.set("b", "1").await;
+        sleep(Duration::from_secs(9)).await;
+        assert_eq!(*log.lock(), expected, "{query}");
     }
 }
 

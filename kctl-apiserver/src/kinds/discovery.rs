@@ -2,11 +2,101 @@
 
 use serde_json::{Value, json};
 
-use super::Registry;
+use super::{Listed, Registry, Resource};
+
+/// The built-in groups in the order of the real server; the others follow by name.
+const ORDER: [&str; 20] = [
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+];
+
+/// All groups but the core.
+fn in_order(registry: &Registry) -> Vec<&String> {
+    let mut all: Vec<&String> = registry.groups.keys().filter(|name| !name.is_empty()).collect();
+    all.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+    all
+}
+
+/// All groups with their resources in one answer (`apidiscovery.k8s.io/v2`): of `/api` the core, of `/apis` the others.
+pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
+    let own = String::new();
+    let names = if core { vec![&own] } else { in_order(registry) };
+    let groups = names.into_iter().map(|name| {
+        let meta = if core { json!({}) } else { json!({ "name": name }) };
+        let versions = registry.groups.get(name).into_iter().flatten();
+        let versions: Vec<Value> = versions.map(|version| version_of(registry, name, version)).collect();
+        json!({ "metadata": meta, "versions": versions })
+    });
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": groups.collect::<Vec<_>>(),
+    })
+}
+
+fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
+    let mut here: Vec<_> =
+        registry.all().filter(|resource| resource.of.group == group && resource.version == version).collect();
+    here.sort_by_key(|resource| resource.listed.name.as_str());
+    let resources = here.into_iter().map(|resource| resource_of(resource));
+    json!({ "version": version, "resources": resources.collect::<Vec<_>>(), "freshness": "Current" })
+}
+
+fn resource_of(resource: &Resource) -> Value {
+    let listed = &resource.listed;
+    let mut shown = json!({
+        "resource": listed.name,
+        "responseKind": response_kind(resource, listed),
+        "scope": if listed.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": listed.singular_name,
+        "verbs": listed.verbs,
+    });
+    for (field, names) in [("shortNames", &listed.short_names), ("categories", &listed.categories)] {
+        if !names.is_empty() {
+            shown[field] = json!(names);
+        }
+    }
+    let subresources = resource.subresources.iter().map(|sub| {
+        let name = sub.name.split_once('/').map_or("", |(_, name)| name);
+        json!({ "subresource": name, "responseKind": response_kind(resource, sub), "verbs": sub.verbs })
+    });
+    let subresources: Vec<Value> = subresources.collect();
+    if !subresources.is_empty() {
+        shown["subresources"] = subresources.into();
+    }
+    shown
+}
+
+/// Built-in kinds of the group and version around them do not repeat these; custom kinds do.
+fn response_kind(resource: &Resource, listed: &Listed) -> Value {
+    let of_version = || resource.custom.is_some().then(|| (resource.of.group.clone(), resource.version.clone()));
+    let own = listed.group.clone().zip(listed.version.clone()).or_else(of_version);
+    let (group, version) = own.unwrap_or_default();
+    json!({ "group": group, "version": version, "kind": listed.kind })
+}
 
 /// `/apis`.
 pub(crate) fn groups(registry: &Registry) -> Value {
-    let all = registry.groups.keys().filter(|name| !name.is_empty());
+    let all = in_order(registry).into_iter();
     json!({
         "kind": "APIGroupList",
         "apiVersion": "v1",

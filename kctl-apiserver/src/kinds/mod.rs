@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use discovery::{group, groups, resources};
+pub(crate) use discovery::{aggregated, group, groups, resources};
 
 use crate::{crd::Rules, schema::Schema, status::GroupResource};
 
@@ -47,6 +47,8 @@ pub(crate) struct Resource {
     pub(crate) list_kind: String,
     /// The definition, for a custom kind.
     pub(crate) custom: Option<Custom>,
+    /// The schema of a built-in kind: looked up once, asked for several times a request.
+    built_in: OnceLock<Option<Schema<'static>>>,
 }
 
 /// What a definition says about one version of a custom kind.
@@ -100,7 +102,7 @@ impl Resource {
     pub(crate) fn schema(&self) -> Option<Schema<'_>> {
         match &self.custom {
             Some(custom) => custom.schema.is_object().then(|| Schema::structural(&custom.schema)),
-            None => Schema::built_in(&self.api_version(), self.kind()),
+            None => *self.built_in.get_or_init(|| Schema::built_in(&self.api_version(), self.kind())),
         }
     }
 }
@@ -134,7 +136,15 @@ static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| {
             let subresources = subresources.iter().filter(|sub| sub.name.starts_with(&prefix)).cloned().collect();
             let list_kind = format!("{}List", listed.kind);
             let of = GroupResource::new(group, &listed.name);
-            registry.add(Resource { of, version: version.into(), listed, subresources, list_kind, custom: None });
+            registry.add(Resource {
+                of,
+                version: version.into(),
+                listed,
+                subresources,
+                list_kind,
+                custom: None,
+                built_in: OnceLock::new(),
+            });
         }
     }
     registry
@@ -251,6 +261,7 @@ impl Registry {
                     storage: text(&stored["name"]),
                     rules: OnceLock::new(),
                 }),
+                built_in: OnceLock::new(),
             });
         }
     }

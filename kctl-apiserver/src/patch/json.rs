@@ -24,7 +24,7 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
         JsonPatchError::Undecodable(why)
     })?;
     if !parsed.is_array() {
-        let found = super::go_text::json_type(&parsed);
+        let found = crate::go::json_type(&parsed);
         let why = format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");
         return Err(JsonPatchError::Undecodable(why));
     }

@@ -1,6 +1,5 @@
 //! Patches that need to know the shape of an object.
 
-pub(crate) mod go_text;
 pub mod json;
 mod order;
 pub mod strategic;

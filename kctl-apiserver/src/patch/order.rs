@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::go_text;
+use crate::go;
 
 /// What tells the items of a list apart.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Identity<'_> {
 
 /// The text for an item that cannot be told apart.
 pub(super) fn no_merge_key(item: &serde_json::Map<String, Value>, key: &str) -> String {
-    format!("map: {} does not contain declared merge key: {key}", go_text::map(item))
+    format!("map: {} does not contain declared merge key: {key}", go::map(item))
 }
 
 /// Puts the items of a list in order.

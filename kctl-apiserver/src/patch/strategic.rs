@@ -6,11 +6,8 @@ use std::mem;
 
 use serde_json::{Map, Value};
 
-use super::{
-    go_text,
-    order::{self, Identity},
-};
-use crate::schema::Schema;
+use super::order::{self, Identity};
+use crate::{go, schema::Schema};
 
 type Fields = Map<String, Value>;
 
@@ -85,9 +82,9 @@ fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String>
 fn unknown_directive(directive: &Value, patch: &Fields) -> String {
     let shown = match directive {
         Value::String(text) => text.clone(),
-        other => format!("%!s({}={})", go_text::type_name(other), go_text::value(other)),
+        other => format!("%!s({}={})", go::type_name(other), go::shown(other)),
     };
-    format!("unknown patch type: {shown} in map: {}", go_text::map(patch))
+    format!("unknown patch type: {shown} in map: {}", go::map(patch))
 }
 
 fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
@@ -157,9 +154,9 @@ fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Res
         return Ok(new.iter().map(plain).collect());
     };
     let Some(first) = old.first().or(new.first()) else { return Ok(old) };
-    let is_same = |item: &Value| go_text::type_name(item) == go_text::type_name(first);
+    let is_same = |item: &Value| go::type_name(item) == go::type_name(first);
     if !old.iter().chain(new).all(is_same) {
-        return Err(format!("list element types are not identical: [{} {}]", go_text::list(&old), go_text::list(new)));
+        return Err(format!("list element types are not identical: [{} {}]", go::list(&old), go::list(new)));
     }
     if first.is_object() {
         let key = list.patch_merge_key().ok_or("cannot merge lists without merge key")?;
@@ -239,7 +236,7 @@ fn merge_ordered_list(
 }
 
 fn as_list(value: &Value) -> Result<&Vec<Value>, String> {
-    let found = if value.is_null() { "%!s(<nil>)" } else { go_text::type_name(value) };
+    let found = if value.is_null() { "%!s(<nil>)" } else { go::type_name(value) };
     value.as_array().ok_or_else(|| format!("expected a []interface {{}}, but received a {found}"))
 }
 
@@ -249,7 +246,7 @@ fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), Strin
     let mut rest = order.iter();
     for item in new.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
         if !rest.any(|other| by.of(other) == by.of(item)) {
-            let (new, order) = (go_text::list(new), go_text::list(order));
+            let (new, order) = (go::list(new), go::list(order));
             return Err(format!("The order in patch list:\n{new}\n doesn't match $setElementOrder list:\n{order}\n"));
         }
     }

@@ -86,6 +86,16 @@ impl Message {
     }
 }
 
+/// The fields of a type that are not in JSON when they are zero: texts, numbers and flags that are no pointers in Go.
+pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
+    let of = |field: &'static Field| match (&field.r#type, field.form) {
+        (Type::Message(name), Form::Inline) => left_out(name),
+        (Type::String | Type::Bool | Type::Int32 | Type::Int64, Form::Value) => vec![field.name.as_str()],
+        _ => Vec::new(),
+    };
+    MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,12 +2,13 @@
 
 mod params;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, request::Parts};
+use serde_json::{Value, json};
 
-pub(crate) use params::Params;
+pub(crate) use params::{Params, decode};
 
 use crate::{
     faults::Stale,
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// Who sends a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct User {
     /// The name, such as `system:serviceaccount:default:podset`.
     pub name: String,
@@ -32,41 +33,51 @@ impl User {
     }
 }
 
-impl User {
-    /// Groups alone are nobody.
-    fn unless_named_for(self, headers: &HeaderMap) -> Result<Self, Refusal> {
-        let groups: Vec<_> =
-            headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok()).collect();
-        if groups.is_empty() {
-            return Ok(self);
+/// A user with what authentication knows of it besides: nothing is allowed by that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    pub(crate) user: User,
+    pub(crate) uid: String,
+    pub(crate) extra: BTreeMap<String, Vec<String>>,
+}
+
+impl From<User> for Caller {
+    fn from(user: User) -> Self {
+        Self { user, uid: String::new(), extra: BTreeMap::new() }
+    }
+}
+
+impl Caller {
+    /// As reviews have it.
+    pub(crate) fn info(&self) -> Value {
+        let mut info = json!({ "username": self.user.name, "groups": self.user.groups });
+        if !self.uid.is_empty() {
+            info["uid"] = self.uid.clone().into();
         }
-        let groups: Vec<_> = groups.iter().map(|group| format!("{group:?}")).collect();
-        Err(Refusal::bad_request(format!(
-            "requested &user.DefaultInfo{{Name:\"\", UID:\"\", Groups:[]string{{{}}}, Extra:map[string][]string(nil)}} without \
-             impersonating a user name",
-            groups.join(", ")
-        )))
+        if !self.extra.is_empty() {
+            info["extra"] = json!(self.extra);
+        }
+        info
+    }
+}
+
+/// Who is nobody in particular.
+const ANONYMOUS: (&str, &str) = ("system:anonymous", "system:unauthenticated");
+/// Everybody else's group.
+const AUTHENTICATED: &str = "system:authenticated";
+
+impl User {
+    #[cfg(feature = "serve")]
+    pub(crate) fn anonymous() -> Self {
+        Self { name: ANONYMOUS.0.into(), groups: vec![ANONYMOUS.1.into()] }
     }
 
-    /// Whom the request is sent for (`Impersonate-User`, `Impersonate-Group`): an administrator may be anybody.
-    pub(crate) fn or_impersonated(self, headers: &HeaderMap) -> Result<Self, Refusal> {
-        let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
-        let Some(name) = headers.get("impersonate-user").map(text) else { return self.unless_named_for(headers) };
-        if !self.groups.iter().any(|group| group == "system:masters") {
-            let users = crate::status::GroupResource::new("", "users");
-            let why = format!(
-                "User {:?} cannot impersonate resource \"users\" in API group \"\" at the cluster scope",
-                self.name
-            );
-            return Err(Refusal::forbidden(&users, &name, &why));
+    /// The user in the group that authentication puts everybody into.
+    pub(crate) fn with_group(mut self) -> Self {
+        if !self.groups.iter().any(|group| [AUTHENTICATED, ANONYMOUS.1].contains(&group.as_str())) {
+            self.groups.push(AUTHENTICATED.into());
         }
-        let mut groups: Vec<String> = headers.get_all("impersonate-group").iter().map(text).collect();
-        groups.push("system:authenticated".into());
-        if let Some((namespace, _)) = name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
-        {
-            groups.extend(["system:serviceaccounts".into(), format!("system:serviceaccounts:{namespace}")]);
-        }
-        Ok(Self { name, groups })
+        self
     }
 }
 
@@ -110,7 +121,7 @@ pub(crate) struct Call {
     pub(crate) subresource: String,
     pub(crate) params: Params,
     pub(crate) headers: HeaderMap,
-    pub(crate) user: User,
+    pub(crate) caller: Caller,
     pub(crate) body: Bytes,
     /// A fault on purpose: what a list shows.
     pub(crate) stale: Option<Stale>,
@@ -154,14 +165,16 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     };
     let at = |index: usize| parts.get(index).copied().unwrap_or_default();
     let (resource, name, subresource) = (at(0), at(1), at(2));
-    (parts.len() <= 3).then_some(Place { group, version, namespace, resource, name, subresource, watches })
+    // What is behind a proxy has paths of its own.
+    let is_whole = parts.len() <= 3 || subresource == "proxy";
+    is_whole.then_some(Place { group, version, namespace, resource, name, subresource, watches })
 }
 
 impl Call {
     /// Reads a request about a resource; `None` when the path is about something else.
     pub(crate) fn parse(
         registry: &Registry,
-        user: User,
+        caller: Caller,
         parts: &Parts,
         body: Bytes,
         session: &Arc<Session>,
@@ -202,7 +215,7 @@ impl Call {
         if lacks_subresource && resource.custom.is_some() {
             return Some(Err(Refusal::not_found(&resource.of, place.name)));
         }
-        if namespaced_wrongly || lacks_subresource {
+        if namespaced_wrongly || lacks_subresource || (lacks_namespace && !many) {
             return Some(Err(Refusal::no_such_path()));
         }
         if !named_wrongly || lacks_namespace || !resource.allows(place.subresource, verb.name()) {
@@ -211,12 +224,12 @@ impl Call {
         Some(Ok(Self {
             verb,
             namespace: place.namespace.into(),
-            name: params::decode(place.name),
+            name: decode(place.name),
             subresource: place.subresource.into(),
             resource,
             params,
             headers: parts.headers.clone(),
-            user,
+            caller,
             body,
             stale: parts.extensions.get().copied(),
             session: session.clone(),
@@ -236,6 +249,10 @@ impl Call {
             },
             named => named.into(),
         }
+    }
+
+    pub(crate) fn wants_yaml(&self) -> bool {
+        self.header("accept").split(',').next().is_some_and(|first| first.trim().starts_with("application/yaml"))
     }
 
     pub(crate) fn dry_run(&self) -> bool {

@@ -50,6 +50,18 @@ impl Params {
         self.0.get(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
     }
 
+    /// The revision that what is read must not be older than; `None` where it has to be the newest state.
+    ///
+    /// Without a version lists are quorum reads, and so are watches that stream the state first; `0` is what the server has at
+    /// hand, and so is the state that an older watch without a version begins with (kube-apiserver, `cacher.go`,
+    /// `getWatchCacheResourceVersion`).
+    pub(crate) fn oldest(&self, watches: bool) -> Option<u64> {
+        match self.text("resourceVersion") {
+            "" => (watches && !self.given("sendInitialEvents")).then_some(0),
+            version => version.parse().ok(),
+        }
+    }
+
     /// A whole number; nothing when it is not given.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Refusal> {
         match self.text(name) {
@@ -74,5 +86,22 @@ mod tests {
         assert!(params.flag("watch") && !params.flag("pretty"));
         assert_eq!(params.number("limit").unwrap(), Some(7));
         assert_eq!(params.number("x").unwrap_err().code, 400);
+    }
+
+    #[test]
+    fn newest_state_is_due_where_no_version_is_named() {
+        let cases = [
+            ("", false, None),
+            ("limit=500", false, None),
+            ("resourceVersion=0", false, Some(0)),
+            ("resourceVersion=7&resourceVersionMatch=NotOlderThan", false, Some(7)),
+            ("watch=true", true, Some(0)),
+            ("watch=true&resourceVersion=0", true, Some(0)),
+            ("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=", true, None),
+            ("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=0", true, Some(0)),
+        ];
+        for (query, watches, expected) in cases {
+            assert_eq!(Params::parse(query).oldest(watches), expected, "{query}");
+        }
     }
 }

@@ -1,10 +1,14 @@
 //! What is known of the shape of objects: one cursor over the types of the built-in kinds and over the structural
 //! schemas of `CustomResourceDefinition`s. Patches, validation and server-side apply read shapes through it.
 
+mod known;
+
 use std::{collections::HashMap, sync::LazyLock};
 
 use serde::Deserialize;
 use serde_json::Value;
+
+use known::Known;
 
 /// A place in a schema. References have been followed.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +16,8 @@ pub struct Schema<'a> {
     node: &'a Value,
     /// The use of a referenced type: list types and merge keys stand beside the `$ref`.
     usage: &'a Value,
+    /// What the table says of a place of the built-in types.
+    known: Option<&'static Known>,
 }
 
 /// How the items of a list are told apart when it is merged.
@@ -33,14 +39,14 @@ struct Named {
 
 struct BuiltIn {
     types: HashMap<String, Value>,
-    /// (apiVersion, kind) → name of the type.
-    kinds: HashMap<(String, String), String>,
+    /// By kind: the versions in which there is one, with the names of their types.
+    kinds: HashMap<String, Vec<(String, String)>>,
 }
 
 static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     let named: Vec<Named> =
         serde_json::from_str(include_str!("../../data/types.json")).expect("the file is generated and tested");
-    let mut kinds = HashMap::new();
+    let mut kinds: HashMap<String, Vec<_>> = HashMap::new();
     for Named { name, r#type } in &named {
         for gvk in r#type["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
             let part = |key: &str| gvk[key].as_str().unwrap_or_default();
@@ -49,15 +55,31 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
             } else {
                 format!("{}/{}", part("group"), part("version"))
             };
-            kinds.insert((api, part("kind").to_owned()), name.clone());
+            kinds.entry(part("kind").to_owned()).or_default().push((api, name.clone()));
         }
     }
     BuiltIn { types: named.into_iter().map(|named| (named.name, named.r#type)).collect(), kinds }
 });
 
+/// What is known of a place by its use, kept for each place of the built-in types.
+pub struct PerPlace<T>(Vec<T>);
+
+impl<T> PerPlace<T> {
+    /// Computes it for all places of the built-in types.
+    pub fn new(of: impl Fn(Schema<'static>) -> T) -> Self {
+        Self(known::all().map(of).collect())
+    }
+
+    /// Nothing for places of other types.
+    pub fn get(&self, place: &Schema<'_>) -> Option<&T> {
+        self.0.get(place.known?.number)
+    }
+}
+
 /// The name of the type of a built-in kind.
 pub fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
-    BUILT_IN.kinds.get(&(api_version.to_owned(), kind.to_owned())).map(String::as_str)
+    let versions = BUILT_IN.kinds.get(kind)?;
+    versions.iter().find(|(version, _)| version == api_version).map(|(_, name)| name.as_str())
 }
 
 impl Schema<'static> {
@@ -68,14 +90,14 @@ impl Schema<'static> {
 
     /// The schema of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.
     pub fn named(name: &str) -> Option<Self> {
-        BUILT_IN.types.get(name).map(|node| Self { node, usage: node })
+        known::named(name)
     }
 }
 
 impl<'a> Schema<'a> {
     /// The structural schema of a `CustomResourceDefinition` (`openAPIV3Schema`).
     pub fn structural(node: &'a Value) -> Self {
-        Self { node, usage: node }
+        Self { node, usage: node, known: None }
     }
 
     /// The JSON of this place: for what has no reader here.
@@ -83,27 +105,59 @@ impl<'a> Schema<'a> {
         self.node
     }
 
+    /// The name of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.
+    pub fn name(&self) -> Option<&'static str> {
+        self.known?.name()
+    }
+
     fn follow(usage: &'a Value) -> Self {
-        let Some(name) = usage.get("$ref").and_then(Value::as_str) else { return Self { node: usage, usage } };
+        let Some(name) = usage.get("$ref").and_then(Value::as_str) else { return Self::structural(usage) };
         // A type that is not there is one about which nothing is known.
         let node = BUILT_IN.types.get(name).unwrap_or(&Value::Null);
-        Self { node, usage }
+        Self { node, usage, known: None }
     }
 
     /// The schema of a field that the type names.
     pub fn property(&self, name: &str) -> Option<Self> {
-        self.node.get("properties")?.get(name).map(Self::follow)
+        match self.known {
+            Some(known) => known.field(name),
+            None => self.node.get("properties")?.get(name).map(Self::follow),
+        }
     }
 
     /// The fields that the type names.
     pub fn properties(&self) -> impl Iterator<Item = (&'a str, Self)> {
-        let fields = self.node.get("properties").and_then(Value::as_object);
-        fields.into_iter().flatten().map(|(name, node)| (name.as_str(), Self::follow(node)))
+        let (known, fields) = (self.known, self.node.get("properties").and_then(Value::as_object));
+        let field = move |(name, node): (&'a String, &'a Value)| {
+            let known = known.and_then(|known| known.field(name));
+            (name.as_str(), known.unwrap_or_else(|| Self::follow(node)))
+        };
+        fields.into_iter().flatten().map(field)
+    }
+
+    /// Whether the type names any field.
+    pub fn has_properties(&self) -> bool {
+        match self.known {
+            Some(known) => known.has_fields(),
+            None => self.properties().next().is_some(),
+        }
+    }
+
+    /// Whether the type says that a field is always there.
+    pub fn requires(&self, name: &str) -> bool {
+        if let Some(known) = self.known {
+            return known.required.contains(&name);
+        }
+        let required = self.node.get("required").and_then(Value::as_array);
+        required.into_iter().flatten().any(|one| one == name)
     }
 
     /// The schema of the values of a map.
     pub fn additional_properties(&self) -> Option<Self> {
-        self.node.get("additionalProperties").filter(|node| node.is_object()).map(Self::follow)
+        match self.known {
+            Some(known) => known.additional(),
+            None => self.node.get("additionalProperties").filter(|node| node.is_object()).map(Self::follow),
+        }
     }
 
     /// The schema of a field or of the values of a map.
@@ -113,12 +167,18 @@ impl<'a> Schema<'a> {
 
     /// The schema of the items of a list.
     pub fn items(&self) -> Option<Self> {
-        self.node.get("items").map(Self::follow)
+        match self.known {
+            Some(known) => known.items(),
+            None => self.node.get("items").map(Self::follow),
+        }
     }
 
     /// The name of a referenced type without its package, such as `PodSpec`.
     pub fn reference(&self) -> Option<&'a str> {
-        self.usage.get("$ref")?.as_str()?.rsplit('.').next()
+        match self.known {
+            Some(known) => known.reference,
+            None => self.usage.get("$ref")?.as_str()?.rsplit('.').next(),
+        }
     }
 
     /// The default that stands beside the use of a type.
@@ -128,7 +188,18 @@ impl<'a> Schema<'a> {
 
     /// `string`, `integer`, `number`, `boolean`, `array`, `object`, or nothing for anything.
     pub fn type_name(&self) -> Option<&'a str> {
-        self.text("type")
+        match self.known {
+            Some(known) => known.type_name,
+            None => self.text("type"),
+        }
+    }
+
+    /// What a text or a number is, such as `date-time` or `int32`.
+    pub fn format(&self) -> Option<&'a str> {
+        match self.known {
+            Some(known) => known.format,
+            None => self.text("format"),
+        }
     }
 
     fn beside(&self, key: &str) -> Option<&'a Value> {
@@ -147,6 +218,9 @@ impl<'a> Schema<'a> {
 
     /// How a list is merged by server-side apply.
     pub fn list_type(&self) -> ListType<'a> {
+        if let Some(known) = self.known {
+            return known.list_type;
+        }
         match self.text("x-kubernetes-list-type") {
             Some("set") => ListType::Set,
             Some("map") => match self.beside("x-kubernetes-list-map-keys").and_then(Value::as_array) {

@@ -6,7 +6,7 @@ use http::{HeaderMap, Request, Response, header};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::identity::Identity;
-use crate::{ApiServer, Body, InProcess, User, server, status::Refusal};
+use crate::{ApiServer, Body, InProcess, User, request::Caller, server::respond, status::Refusal};
 
 /// Paths that anybody may read.
 const PUBLIC: [&str; 3] = ["/livez", "/readyz", "/version"];
@@ -38,28 +38,33 @@ impl Authenticator {
                 "Forbidden",
                 "Host is not a loopback name: this server answers to localhost and to its own address only",
             );
-            return Err(Box::new(server::refuse(&refusal)));
+            return Err(Box::new(self.refuse(request, &refusal)));
         }
         let path = request.uri().path();
         let public = PUBLIC
             .iter()
             .any(|known| path == *known || path.strip_prefix(known).is_some_and(|rest| rest.starts_with('/')));
-        match self.user(request.headers()) {
-            Some(user) => Ok(self.server.service_as(user)),
-            None if public => Ok(self.server.service_as(User { name: "system:anonymous".into(), groups: Vec::new() })),
+        match self.caller(request.headers()) {
+            Some(caller) => Ok(self.server.service_of(caller)),
+            None if public => Ok(self.server.service_as(User::anonymous())),
             None => {
                 let refusal = Refusal::new(http::StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
-                Err(Box::new(server::refuse(&refusal)))
+                Err(Box::new(self.refuse(request, &refusal)))
             }
         }
     }
 
-    fn user(&self, headers: &HeaderMap) -> Option<User> {
+    fn refuse<B>(&self, request: &Request<B>, refusal: &Refusal) -> Response<Body> {
+        self.server.audit_refused(request, refusal.code);
+        respond::refuse(refusal)
+    }
+
+    fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         if self.admin {
-            return Some(User::admin());
+            return Some(User::admin().into());
         }
         let token = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
-        self.server.user_of_token(token)
+        self.server.caller_of_token(token)
     }
 
     /// A page in a browser that got its name resolved to 127.0.0.1 has another host name.

@@ -48,7 +48,7 @@ fn user(server: &str) -> String {
 pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     match fs::read_to_string(file) {
         Ok(known) if !known.starts_with(MARK) => {
-            let why = format!("{} was not written by kctl: it is not replaced; name another file", file.display());
+            let why = "it was not written by kctl and is not replaced; name another file";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -77,7 +77,7 @@ mod tests {
         let file = folder.join("config");
         fs::write(&file, "apiVersion: v1\nkind: Config\n").unwrap();
         let error = write(&file, MARK).unwrap_err();
-        assert!(error.to_string().contains("was not written by kctl"), "{error}");
+        assert!(error.to_string().contains("not written by kctl"), "{error}");
         fs::remove_file(&file).unwrap();
         write(&file, MARK).unwrap();
         write(&file, &format!("{MARK}\nagain")).unwrap();

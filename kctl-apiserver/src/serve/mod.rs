@@ -3,6 +3,7 @@
 mod authenticate;
 mod identity;
 mod kubeconfig;
+mod speech;
 
 use std::{
     io,
@@ -12,18 +13,21 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, Response};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo},
-    server::conn::auto,
+use http::{Request, Response, header};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Notify,
 };
-use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::{ApiServer, Body};
+use crate::{
+    ApiServer, Body, InProcess,
+    faults::{Connection, Faults, Faulty},
+};
 use authenticate::Authenticator;
 use identity::Identity;
+use speech::{Version, speak};
 
 /// A client has this long for its half of the TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -51,22 +55,56 @@ pub struct Listening {
     listener: TcpListener,
     identity: Arc<Identity>,
     address: SocketAddr,
+    faults: Option<Faults>,
 }
 
 impl ApiServer {
     /// Listens, with a certificate authority of its own that is valid for this start only.
     ///
     /// # Errors
-    /// When the address is taken, or the certificates cannot be made.
+    /// When the address is taken, which the error says with what to do, or the certificates cannot be made.
     pub async fn listen(&self, options: ServeOptions) -> io::Result<Listening> {
-        let listener = TcpListener::bind((options.address, options.port)).await?;
+        let listener = TcpListener::bind((options.address, options.port)).await;
+        let listener = listener.map_err(|error| advise(options, &error))?;
         let address = listener.local_addr()?;
         let identity = Identity::new(address.ip()).map_err(io::Error::other)?;
-        Ok(Listening { server: self.clone(), listener, identity: Arc::new(identity), address })
+        Ok(Listening { server: self.clone(), listener, identity: Arc::new(identity), address, faults: None })
     }
 }
 
+/// The same error with what to do about it.
+fn advise(options: ServeOptions, error: &io::Error) -> io::Error {
+    let ServeOptions { address, port } = options;
+    let problem = match error.kind() {
+        io::ErrorKind::AddrInUse => "in use; stop what uses it, or choose another one: 0 is any free one".into(),
+        io::ErrorKind::PermissionDenied => "this process may not listen there; choose one above 1023".into(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have the address; choose one of its own".into(),
+        _ => error.to_string(),
+    };
+    io::Error::new(error.kind(), format!("port {port} of {address}: {problem}"))
+}
+
 impl Listening {
+    /// All clients are under this plan of faults. The name of each is that of its program: what its `User-Agent` begins with,
+    /// up to the version (`kubectl`). A reset or a crash breaks the connection, with all requests on it.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use kctl_apiserver::{ApiServer, ServeOptions, faults::{Faults, RequestFault, Rule}};
+    ///
+    /// let faults = Faults::seeded(7);
+    /// faults.add(Rule::request(RequestFault::Half, |asked| asked.client == "kubectl" && asked.verb == "list").nth(1));
+    /// let listening = ApiServer::on_system_time().listen(ServeOptions::default()).await?.under(&faults);
+    /// tokio::spawn(listening.serve());
+    /// # Ok::<(), std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn under(mut self, faults: &Faults) -> Self {
+        self.faults = Some(faults.clone());
+        self
+    }
+
     /// `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
@@ -117,26 +155,64 @@ impl Listening {
                 }
             };
             let authenticator = Authenticator::new(self.server.clone(), self.identity.clone(), self.address);
-            tokio::spawn(connection(acceptor.clone(), socket, authenticator));
+            tokio::spawn(connection(acceptor.clone(), socket, authenticator, self.faults.clone()));
         }
     }
 }
 
-async fn connection(acceptor: TlsAcceptor, socket: TcpStream, mut authenticator: Authenticator) {
+async fn connection(
+    acceptor: TlsAcceptor,
+    socket: TcpStream,
+    mut authenticator: Authenticator,
+    faults: Option<Faults>,
+) {
     let _best_effort = socket.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(socket)).await else { return };
-    authenticator.peer(stream.get_ref().1.peer_certificates());
+    let session = stream.get_ref().1;
+    authenticator.peer(session.peer_certificates());
+    let version = if session.alpn_protocol() == Some(b"h2") { Version::Two } else { Version::One };
+    let broken = Arc::new(Notify::new());
+    let breaks = broken.clone();
     let service = tower::service_fn(move |request: Request<hyper::body::Incoming>| {
         let decided = authenticator.decide(&request);
+        let client = faults.as_ref().map(|faults| faults.connection(program(&request)));
+        let breaks = breaks.clone();
         async move {
-            let response: Response<Body> = match decided {
-                Ok(service) => service.oneshot(request).await?,
-                Err(refused) => *refused,
+            let response: Response<Body> = match (decided, client) {
+                (Ok(service), None) => service.oneshot(request).await?,
+                (Ok(service), Some(client)) => answered(service, client, request, &breaks).await,
+                (Err(refused), _) => *refused,
             };
             Ok::<_, std::convert::Infallible>(response)
         }
     });
     let service = hyper_util::service::TowerToHyperService::new(service);
-    // A client that goes away in the middle is no event.
-    let _closed = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    tokio::select! {
+        () = speak(stream, version, service) => {}
+        () = broken.notified() => {}
+    }
+}
+
+/// The answer to a client under faults. One that there is none to is never given: the connection breaks.
+async fn answered(
+    service: InProcess,
+    client: Connection,
+    request: Request<hyper::body::Incoming>,
+    breaks: &Notify,
+) -> Response<Body> {
+    let answer = tokio::select! {
+        answer = Faulty::new(service, client.clone()).oneshot(request) => answer.ok(),
+        () = client.crashed() => None,
+    };
+    let Some(answer) = answer else {
+        breaks.notify_one();
+        return std::future::pending().await;
+    };
+    answer
+}
+
+/// The name of the program that sends a request.
+fn program<B>(request: &Request<B>) -> &str {
+    let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    agent.split(['/', ' ']).next().unwrap_or_default()
 }

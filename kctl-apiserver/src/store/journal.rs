@@ -1,14 +1,20 @@
 //! Objects on disk: a line of JSON for each write, put together when most lines are of the past.
+//!
+//! Each line ends with a checksum of itself and of all before it. What is changed, lost or elsewhere in the middle is refused with
+//! its line; whole lines that are lost at the end look like a server that was killed earlier, and cannot be told from it.
+//! Files without checksums, of earlier versions, are read as they are.
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     fs::{self, File},
     io::{self, BufRead, BufReader, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use ring::digest;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::Key;
 use crate::status::GroupResource;
@@ -17,7 +23,12 @@ const FILE: &str = "objects.jsonl";
 /// The file is rewritten when it has so many lines more than there are objects.
 const DEAD_LINES_MAX: usize = 10_000;
 
-#[derive(Serialize, Deserialize)]
+/// How a line ends: the checksum has as many digits as there are zeros.
+const END_OF_LINE: &[u8] = br#","sum":"0000000000000000"}"#;
+const SUM_AT: usize = 8;
+const SUM_LEN: usize = 16;
+
+#[derive(Deserialize)]
 struct Line {
     revision: u64,
     group: String,
@@ -33,9 +44,60 @@ pub(super) type Kept = BTreeMap<(GroupResource, Key), Value>;
 /// A file to which writes are appended. The folder is locked as long as it lives.
 pub(super) struct Journal {
     folder: PathBuf,
-    file: BufWriter<File>,
-    n_lines: usize,
+    lines: Lines,
     _lock: File,
+}
+
+/// The checksums of a file, one from the other.
+#[derive(Default)]
+struct Chain([u8; SUM_LEN]);
+
+impl Chain {
+    /// The checksum of the next line, which is here without it.
+    fn next(&mut self, line: &[u8]) -> &[u8] {
+        let mut hash = digest::Context::new(&digest::SHA256);
+        hash.update(&self.0);
+        hash.update(line);
+        let sum = hash.finish();
+        for (digits, byte) in self.0.chunks_exact_mut(2).zip(sum.as_ref()) {
+            digits.copy_from_slice(&[
+                b"0123456789abcdef"[usize::from(byte >> 4)],
+                b"0123456789abcdef"[usize::from(byte & 15)],
+            ]);
+        }
+        &self.0
+    }
+}
+
+/// A line without its checksum, and that; nothing when it ends otherwise.
+fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (line, end) = line.split_at_checked(line.len().checked_sub(END_OF_LINE.len())?)?;
+    let (before, sum) = end.split_at(SUM_AT);
+    (before == &END_OF_LINE[..SUM_AT]).then_some((line, &sum[..SUM_LEN]))
+}
+
+/// A file that is written line by line.
+struct Lines {
+    file: BufWriter<File>,
+    chain: Chain,
+    len: usize,
+}
+
+impl Lines {
+    /// Writes a [`Line`], with the object as it is.
+    fn write(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
+        let (group, resource, key) = (json!(of.group), json!(of.resource), json!(key));
+        let head = format!(r#"{{"revision":{revision},"group":{group},"resource":{resource},"key":{key},"object":"#);
+        let mut line = head.into_bytes();
+        line.extend_from_slice(object.unwrap_or(b"null"));
+        let sum = self.chain.next(&line).to_vec();
+        line.extend_from_slice(&END_OF_LINE[..SUM_AT]);
+        line.extend_from_slice(&sum);
+        line.extend_from_slice(&END_OF_LINE[SUM_AT + SUM_LEN..]);
+        line.push(b'\n');
+        self.len += 1;
+        self.file.write_all(&line)
+    }
 }
 
 impl Journal {
@@ -45,8 +107,18 @@ impl Journal {
         let lock = File::create(folder.join("lock"))?;
         lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, "another server uses this folder"))?;
         let (kept, revision) = read(&folder.join(FILE))?;
-        let file = rewrite(folder, &kept, revision)?;
-        Ok((Self { folder: folder.into(), file, n_lines: kept.len(), _lock: lock }, kept, revision))
+        let lines = rewrite_kept(folder, &kept, revision)?;
+        Ok((Self { folder: folder.into(), lines, _lock: lock }, kept, revision))
+    }
+
+    /// Begins a file with what a new server has, all of it or nothing.
+    pub(super) fn begin<'a>(
+        &mut self,
+        objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
+        revision: u64,
+    ) -> io::Result<()> {
+        self.lines = rewrite(&self.folder, objects, revision)?;
+        Ok(())
     }
 
     /// Appends a write. It is with the operating system when this returns: a killed server loses nothing.
@@ -55,54 +127,46 @@ impl Journal {
         of: &GroupResource,
         key: &Key,
         revision: u64,
-        object: Option<&Value>,
+        object: Option<&[u8]>,
     ) -> io::Result<()> {
-        let line = Line {
-            revision,
-            group: of.group.clone(),
-            resource: of.resource.clone(),
-            key: key.clone(),
-            object: object.cloned(),
-        };
-        write_line(&mut self.file, &line)?;
-        self.n_lines += 1;
-        self.file.flush()
+        self.lines.write(of, key, revision, object)?;
+        self.lines.file.flush()
     }
 
     /// Puts the file together when too much of it is of the past.
     pub(super) fn tidy(&mut self, n_objects: usize) -> io::Result<()> {
-        if self.n_lines > n_objects + DEAD_LINES_MAX {
+        if self.lines.len > n_objects + DEAD_LINES_MAX {
             let (kept, revision) = read(&self.folder.join(FILE))?;
-            self.file = rewrite(&self.folder, &kept, revision)?;
-            self.n_lines = kept.len();
+            self.lines = rewrite_kept(&self.folder, &kept, revision)?;
         }
         Ok(())
     }
 }
 
-fn write_line(file: &mut impl Write, line: &Line) -> io::Result<()> {
-    serde_json::to_writer(&mut *file, line)?;
-    file.write_all(b"\n")
-}
-
 fn read(file: &Path) -> io::Result<(Kept, u64)> {
     let (mut kept, mut revision) = (Kept::new(), 0);
-    let reader = match File::open(file) {
+    let mut reader = match File::open(file) {
         Ok(opened) => BufReader::new(opened),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((kept, revision)),
         Err(error) => return Err(error),
     };
-    let mut lines = reader.split(b'\n').enumerate().peekable();
-    while let Some((index, line)) = lines.next() {
-        let line = match serde_json::from_slice::<Line>(&line?) {
-            Ok(line) => line,
-            // The process was killed while it wrote the last line: that write was never answered.
-            Err(_) if lines.peek().is_none() => break,
-            Err(error) => {
-                let why = format!("{}: line {} cannot be read: {error}", file.display(), index + 1);
-                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-            }
+    let (mut text, mut chain, mut has_sums) = (Vec::new(), Chain::default(), None);
+    for number in 1.. {
+        text.clear();
+        // The process was killed while it wrote a line without an end: that write was never answered.
+        if reader.read_until(b'\n', &mut text)? == 0 || !text.ends_with(b"\n") {
+            break;
+        }
+        let parts = split(text.trim_ascii_end());
+        let line: Line = serde_json::from_slice(&text).map_err(|error| unreadable(file, number, &error))?;
+        let is_right = match parts {
+            Some((line, sum)) => chain.next(line) == sum,
+            None => true,
         };
+        if !is_right || *has_sums.get_or_insert(parts.is_some()) != parts.is_some() {
+            let why = "its checksum is wrong: it was changed, or what was before it is gone or elsewhere";
+            return Err(unreadable(file, number, &why));
+        }
         revision = revision.max(line.revision);
         let place = (GroupResource { group: line.group, resource: line.resource }, line.key);
         match line.object {
@@ -113,29 +177,54 @@ fn read(file: &Path) -> io::Result<(Kept, u64)> {
     Ok((kept, revision))
 }
 
-fn rewrite(folder: &Path, kept: &Kept, revision: u64) -> io::Result<BufWriter<File>> {
+/// Nothing is left out in silence: what is in a whole line was kept for somebody.
+fn unreadable(file: &Path, line: usize, error: &dyn Display) -> io::Error {
+    let why = format!(
+        "{}: line {line} cannot be read: {error}; put back a copy of the folder, or remove the file from this line on, with \
+         which all later writes are lost",
+        file.display()
+    );
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+fn rewrite_kept(folder: &Path, kept: &Kept, revision: u64) -> io::Result<Lines> {
+    let texts = kept.iter().map(|((of, key), object)| Ok((of, key, serde_json::to_vec(object)?)));
+    let texts: Vec<_> = texts.collect::<io::Result<_>>()?;
+    rewrite(folder, texts.iter().map(|(of, key, text)| (*of, *key, text.as_slice())), revision)
+}
+
+/// Writes a file anew beside the old one, in whose place it comes when it is whole.
+fn rewrite<'a>(
+    folder: &Path,
+    objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
+    revision: u64,
+) -> io::Result<Lines> {
     let beside = folder.join(format!("{FILE}.new"));
-    let mut file = BufWriter::new(File::create(&beside)?);
-    for ((of, key), object) in kept {
-        let line = Line {
-            revision,
-            group: of.group.clone(),
-            resource: of.resource.clone(),
-            key: key.clone(),
-            object: Some(object.clone()),
-        };
-        write_line(&mut file, &line)?;
+    let mut lines = Lines { file: BufWriter::new(private(&beside)?), chain: Chain::default(), len: 0 };
+    for (of, key, object) in objects {
+        lines.write(of, key, revision, Some(object))?;
     }
-    file.flush()?;
-    file.get_ref().sync_all()?;
+    lines.file.flush()?;
+    lines.file.get_ref().sync_all()?;
     fs::rename(&beside, folder.join(FILE))?;
-    Ok(file)
+    Ok(lines)
+}
+
+/// A new file for its owner alone: there are Secrets in it.
+fn private(file: &Path) -> io::Result<File> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn folder(name: &str) -> PathBuf {
@@ -150,8 +239,8 @@ mod tests {
         let (of, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
         let (mut journal, kept, revision) = Journal::open(&folder).unwrap();
         assert_eq!((kept.len(), revision), (0, 0));
-        journal.append(&of, &key("one"), 5, Some(&json!({ "n": 1 }))).unwrap();
-        journal.append(&of, &key("two"), 6, Some(&json!({ "n": 2 }))).unwrap();
+        journal.append(&of, &key("one"), 5, Some(br#"{"n":1}"#)).unwrap();
+        journal.append(&of, &key("two"), 6, Some(br#"{"n":2}"#)).unwrap();
         journal.append(&of, &key("one"), 7, None).unwrap();
         assert!(Journal::open(&folder).err().unwrap().to_string().contains("another server"));
         drop(journal);
@@ -166,9 +255,85 @@ mod tests {
     fn broken_line_is_an_error_that_names_it() {
         let folder = folder("broken");
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(FILE), "nonsense\n{}\n").unwrap();
-        let error = Journal::open(&folder).err().unwrap().to_string();
-        assert!(error.contains("line 1 cannot be read"), "{error}");
+        let whole = r#"{"revision":5,"group":"","resource":"pods","key":["a","one"],"object":{"n":1}}"#;
+        for (text, line) in
+            [("nonsense\n{}\n".to_owned(), 1), (format!("{whole}\n{{}}\n"), 2), (format!("{whole}\nx\n{whole}\n"), 2)]
+        {
+            fs::write(folder.join(FILE), &text).unwrap();
+            let error = Journal::open(&folder).err().unwrap().to_string();
+            assert!(error.contains(&format!("line {line} cannot be read")), "{error}");
+            assert_eq!(fs::read_to_string(folder.join(FILE)).unwrap(), text);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// The lines of a folder in which these pods were written, one at a time.
+    fn written(folder: &Path, names: &[&str]) -> Vec<String> {
+        let (mut journal, _, _) = Journal::open(folder).unwrap();
+        for (index, name) in names.iter().enumerate() {
+            let (of, key) = (GroupResource::new("", "pods"), ("a".to_owned(), (*name).to_owned()));
+            journal.append(&of, &key, index as u64 + 1, Some(br#"{"data":"bbbb"}"#)).unwrap();
+        }
+        let text = fs::read_to_string(folder.join(FILE)).unwrap();
+        text.split_inclusive('\n').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn changed_lost_and_swapped_lines_are_refused_and_named() {
+        let folder = folder("sums");
+        let whole = written(&folder, &["one", "two", "three", "four"]);
+        let changed = |change: &dyn Fn(&mut Vec<String>)| {
+            let mut lines = whole.clone();
+            change(&mut lines);
+            lines.concat()
+        };
+        let without_sum = |line: &str| format!("{}}}\n", &line[..line.find(",\"sum\"").unwrap()]);
+        for (what, text, line) in [
+            ("a value changed", changed(&|lines| lines[1] = lines[1].replace("bbbb", "cbbb")), 2),
+            ("the last value changed", changed(&|lines| lines[3] = lines[3].replace("bbbb", "cbbb")), 4),
+            ("a checksum made longer", changed(&|lines| lines[0] = lines[0].replace("sum\":\"", "sum\":\"0")), 2),
+            ("the first line lost", changed(&|lines| drop(lines.remove(0))), 1),
+            ("a line lost", changed(&|lines| drop(lines.remove(2))), 3),
+            ("two lines swapped", changed(&|lines| lines.swap(1, 2)), 2),
+            ("a line twice", changed(&|lines| lines.insert(2, lines[1].clone())), 3),
+            ("a checksum lost", changed(&|lines| lines[2] = without_sum(&lines[2])), 3),
+            ("the first checksum lost", changed(&|lines| lines[0] = without_sum(&lines[0])), 2),
+        ] {
+            fs::write(folder.join(FILE), &text).unwrap();
+            let error = Journal::open(&folder).err().unwrap_or_else(|| panic!("{what}: is served")).to_string();
+            assert!(error.contains(&format!("line {line} cannot be read: its checksum")), "{what}: {error}");
+            assert_eq!(fs::read_to_string(folder.join(FILE)).unwrap(), text, "{what}: the file is left alone");
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_cut_at_any_place_of_the_last_line_and_files_without_checksums_are_read() {
+        let folder = folder("cut");
+        let whole = written(&folder, &["one", "two"]);
+        let last = whole[1].len();
+        let old = r#"{"revision":5,"group":"","resource":"pods","key":["a","one"],"object":{"n":1}}"#;
+        let cuts = (0..=last).map(|len| (whole[0].clone() + &whole[1][..len], if len == last { 2 } else { 1 }));
+        for (text, n_kept) in cuts.chain([(format!("{old}\n{old}\n"), 1)]) {
+            fs::write(folder.join(FILE), &text).unwrap();
+            let (_, kept, _) = Journal::open(&folder).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(kept.len(), n_kept, "{text}");
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = folder("mode");
+        fs::create_dir_all(&folder).unwrap();
+        for name in [FILE, "objects.jsonl.new"] {
+            fs::write(folder.join(name), "").unwrap();
+            fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        let (_journal, _, _) = Journal::open(&folder).unwrap();
+        assert_eq!(fs::metadata(folder.join(FILE)).unwrap().permissions().mode() & 0o777, 0o600);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

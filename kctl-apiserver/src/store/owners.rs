@@ -23,8 +23,21 @@ pub(crate) fn owner_uids(object: &Value) -> impl Iterator<Item = &str> {
     references.into_iter().flatten().filter_map(|reference| reference["uid"].as_str())
 }
 
+/// Whether nothing but its uid is known of an object here.
+fn is_settled(object: &Value) -> bool {
+    let meta = &object["metadata"];
+    !meta["ownerReferences"].is_array() && !meta["deletionTimestamp"].is_string()
+}
+
 impl Owners {
     pub(super) fn changed(&mut self, of: &GroupResource, key: &Key, before: Option<&Value>, after: Option<&Value>) {
+        // Most changes leave the owners of an object, and have nobody look at it.
+        if let (Some(before), Some(after)) = (before, after)
+            && before["metadata"]["uid"] == after["metadata"]["uid"]
+            && [before, after].iter().all(|object| is_settled(object))
+        {
+            return;
+        }
         let place = (of.clone(), key.clone());
         for uid in before.into_iter().flat_map(owner_uids) {
             if let Some(dependents) = self.dependents.get_mut(uid) {

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 use super::age::{UNKNOWN, age};
 use super::fields::{at, int, joined_with_more, list, name, scalar, text};
 use super::labels::NONE;
+use crate::autoscaling;
 
 /// Upstream: `formatHPAMetrics`.
 const METRICS_SHOWN_MAX: usize = 2;
 
 pub(super) fn horizontal_pod_autoscaler(object: &Value, now: Timestamp) -> Vec<Value> {
+    let object = &autoscaling::converted(autoscaling::SECOND, object);
     let target = at(object, "/spec/scaleTargetRef");
     let min = at(object, "/spec/minReplicas").as_i64().map_or_else(|| "<unset>".to_owned(), |min| min.to_string());
     vec![
@@ -27,12 +29,7 @@ pub(super) fn horizontal_pod_autoscaler(object: &Value, now: Timestamp) -> Vec<V
 fn targets(object: &Value) -> String {
     let current = list(object, "/status/currentMetrics");
     let metrics = list(object, "/spec/metrics").iter().enumerate();
-    let mut shown: Vec<_> = metrics.map(|(idx, metric)| target(metric, current.get(idx))).collect();
-    // Version 1 has this one metric as a field of its own.
-    if let Some(target) = at(object, "/spec/targetCPUUtilizationPercentage").as_i64() {
-        let current = percent(at(object, "/status/currentCPUUtilizationPercentage"));
-        shown.push(format!("cpu: {}/{target}%", current.as_deref().unwrap_or(UNKNOWN)));
-    }
+    let shown: Vec<_> = metrics.map(|(idx, metric)| target(metric, current.get(idx))).collect();
     if shown.is_empty() { NONE.to_owned() } else { joined_with_more(&shown, ", ", METRICS_SHOWN_MAX) }
 }
 

@@ -14,13 +14,14 @@ pub fn partial(object: &Value) -> Value {
 }
 
 /// Returns the metadata of the objects as a `PartialObjectMetadataList` of `meta.k8s.io/v1`. `list_meta` is the
-/// metadata of the list: its resource version and how it continues.
+/// metadata of the list: its resource version and how it continues. Without objects the list is `null`, as Kubernetes writes it.
 pub fn partial_list(objects: &[Value], list_meta: Value) -> Value {
+    let items: Option<Vec<Value>> = (!objects.is_empty()).then(|| objects.iter().map(partial).collect());
     fields::object([
         ("kind", json!("PartialObjectMetadataList")),
         ("apiVersion", json!("meta.k8s.io/v1")),
         ("metadata", list_meta),
-        ("items", objects.iter().map(partial).collect()),
+        ("items", json!(items)),
     ])
 }
 
@@ -39,6 +40,10 @@ mod tests {
         assert_eq!(
             partial_list(&[object], list_meta.clone()),
             json!({"kind": list_kind, "apiVersion": "meta.k8s.io/v1", "metadata": list_meta, "items": [expected]})
+        );
+        assert_eq!(
+            partial_list(&[], list_meta.clone()),
+            json!({"kind": list_kind, "apiVersion": "meta.k8s.io/v1", "metadata": list_meta, "items": null})
         );
     }
 }

@@ -1,7 +1,9 @@
 //! Whether a user may do what a call asks for: RBAC, as the authorizer of the real server evaluates it.
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::grants::{Grant, Known};
 use crate::{
     request::{Call, User, Verb},
     selector,
@@ -10,6 +12,7 @@ use crate::{
 };
 
 /// What is asked for, in the words of a rule.
+#[derive(Clone, Copy)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: &'a str,
     pub(crate) group: &'a str,
@@ -35,44 +38,42 @@ fn authorize_to(verb: &str, state: &State, call: &Call) -> Result<(), Refusal> {
         Verb::List | Verb::Watch | Verb::DeleteCollection => selector::name_of(call.params.text("fieldSelector")),
         _ => None,
     };
+    // A namespace is in itself.
+    let is_namespace = call.resource.of.group.is_empty() && call.resource.of.resource == "namespaces";
     let attributes = Attributes {
         verb,
         group: &call.resource.of.group,
         resource: &call.resource.of.resource,
         subresource: &call.subresource,
-        namespace: &call.namespace,
+        namespace: if is_namespace { &call.name } else { &call.namespace },
         name: selected.as_deref().unwrap_or(&call.name),
     };
-    if allowed(state, &call.user, &attributes) {
+    if allowed(state, &call.caller.user, &attributes) {
         return Ok(());
     }
-    let Attributes { verb, group, resource, subresource, namespace, name } = attributes;
-    let whole = if subresource.is_empty() { resource.to_owned() } else { format!("{resource}/{subresource}") };
+    Err(forbidden(&call.caller.user, &attributes))
+}
+
+/// Tells a user that something is not allowed.
+pub(super) fn forbidden(user: &User, asked: &Attributes<'_>) -> Refusal {
+    let Attributes { verb, group, resource, subresource, namespace, name } = asked;
+    let whole = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
     let scope = if namespace.is_empty() {
         "at the cluster scope".to_owned()
     } else {
         format!("in the namespace {namespace:?}")
     };
-    let why = format!("User {:?} cannot {verb} resource {whole:?} in API group {group:?} {scope}", call.user.name);
-    Err(Refusal::forbidden(&GroupResource::new(group, resource), name, &why))
+    let why = format!("User {:?} cannot {verb} resource {whole:?} in API group {group:?} {scope}", user.name);
+    Refusal::forbidden(&GroupResource::new(group, resource), name, &why)
 }
 
-/// Reviews that every user may ask for: the role `system:basic-user`.
-const OWN_REVIEWS: [&str; 3] = ["selfsubjectaccessreviews", "selfsubjectreviews", "selfsubjectrulesreviews"];
-/// Paths that every user may read: the roles `system:discovery` and `system:public-info-viewer`.
-const OPEN_PATHS: [&str; 11] = [
-    "/api",
-    "/api/*",
-    "/apis",
-    "/apis/*",
-    "/healthz",
-    "/livez",
-    "/openapi",
-    "/openapi/*",
-    "/readyz",
-    "/version",
-    "/version/",
-];
+/// The same of a path that is not about objects.
+pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> Refusal {
+    let why = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
+    let mut refusal = Refusal::new(StatusCode::FORBIDDEN, "Forbidden", why);
+    refusal.details = json!({});
+    refusal
+}
 
 /// Whether a user may do everything.
 pub(crate) fn is_admin(user: &User) -> bool {
@@ -80,27 +81,32 @@ pub(crate) fn is_admin(user: &User) -> bool {
 }
 
 /// Whether the roles that are bound to a user allow it.
-pub(crate) fn allowed(state: &State, user: &User, asked: &Attributes<'_>) -> bool {
-    let own_review = asked.verb == "create" && OWN_REVIEWS.contains(&asked.resource);
-    is_admin(user) || own_review || granted(state, user, asked).is_some()
+pub(crate) fn allowed(known: &impl Known, user: &User, asked: &Attributes<'_>) -> bool {
+    is_admin(user) || granted(known, user, asked).is_some()
 }
 
 /// The binding that allows it, in the words of the real server.
-pub(crate) fn granted(state: &State, user: &User, asked: &Attributes<'_>) -> Option<String> {
-    roles(state, user, asked.namespace).find(|grant| allows(&grant.rule, asked)).map(|grant| grant.text)
+pub(crate) fn granted(known: &impl Known, user: &User, asked: &Attributes<'_>) -> Option<String> {
+    let resources = Resources::of(asked);
+    let grants = known.grants(user, asked.namespace);
+    grants.iter().find(|grant| allows(&grant.rule, asked, &resources)).map(Grant::text)
 }
 
 /// Whether a user may use a path that is not about a resource.
-pub(crate) fn allows_path(state: &State, user: &User, verb: &str, path: &str) -> bool {
-    let open = verb == "get" && OPEN_PATHS.iter().any(|known| covers(known, path));
-    is_admin(user)
-        || open
-        || roles(state, user, "").any(|Grant { rule, .. }| {
-            let has = |field: &str, fits: &dyn Fn(&str) -> bool| {
-                rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(fits)
-            };
-            has("verbs", &|known| known == "*" || known == verb) && has("nonResourceURLs", &|known| covers(known, path))
-        })
+pub(crate) fn allows_path(known: &impl Known, user: &User, verb: &str, path: &str) -> bool {
+    is_admin(user) || granted_path(known, user, verb, path).is_some()
+}
+
+/// The binding that allows it.
+pub(crate) fn granted_path(known: &impl Known, user: &User, verb: &str, path: &str) -> Option<String> {
+    let grants = known.grants(user, "");
+    let allowing = grants.iter().find(|Grant { rule, .. }| {
+        let has = |field: &str, fits: &dyn Fn(&str) -> bool| {
+            rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(fits)
+        };
+        has("verbs", &|known| known == "*" || known == verb) && has("nonResourceURLs", &|known| covers(known, path))
+    });
+    allowing.map(Grant::text)
 }
 
 fn covers(known: &str, path: &str) -> bool {
@@ -109,84 +115,36 @@ fn covers(known: &str, path: &str) -> bool {
 
 /// What a user may do in a namespace: rules about resources, and about paths.
 pub(crate) fn rules_of(state: &State, user: &User, namespace: &str) -> (Vec<Value>, Vec<Value>) {
-    let mut rules: Vec<Value> = roles(state, user, namespace).map(|grant| grant.rule).collect();
-    if is_admin(user) {
-        rules.push(json!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }));
-        rules.push(json!({ "verbs": ["*"], "nonResourceURLs": ["*"] }));
-    }
-    rules.push(json!({ "verbs": ["create"], "apiGroups": ["authorization.k8s.io"],
-        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"] }));
-    rules.push(
-        json!({ "verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"] }),
-    );
-    rules.push(json!({ "verbs": ["get"], "nonResourceURLs": OPEN_PATHS }));
-    rules.into_iter().partition(|rule| rule["nonResourceURLs"].is_null())
+    let grants = state.grants(user, namespace);
+    grants.iter().map(|grant| grant.rule.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
 }
 
-/// A rule that is a user's, and why.
-struct Grant {
-    rule: Value,
-    text: String,
+/// The words with which rules name what is asked for.
+struct Resources {
+    /// With the subresource.
+    own: String,
+    /// The subresource of any resource.
+    any: Option<String>,
 }
 
-/// The rules of all roles that are bound to a user in a namespace; without one, in the cluster.
-fn roles(state: &State, user: &User, namespace: &str) -> impl Iterator<Item = Grant> {
-    let of = |resource: &str| GroupResource::new("rbac.authorization.k8s.io", resource);
-    let (everywhere, here) = (of("clusterrolebindings"), of("rolebindings"));
-    let cluster = state.objects(&everywhere, None);
-    // No binding is in the namespace without a name.
-    let local = state.objects(&here, Some(namespace));
-    let mut grants = Vec::new();
-    for binding in cluster.chain(local) {
-        let Some(subject) = bound(binding, user) else { continue };
-        let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());
-        let name = reference["name"].as_str().unwrap_or_default().to_owned();
-        let role = match (reference["kind"].as_str(), namespace) {
-            (Some("ClusterRole"), _) => state.get(&of("clusterroles"), &(String::new(), name)),
-            (Some("Role"), Some(namespace)) => state.get(&of("roles"), &(namespace.into(), name)),
-            _ => None,
-        };
-        let own = binding["metadata"]["name"].as_str().unwrap_or_default();
-        let (kind, own) = match namespace {
-            Some(namespace) => ("RoleBinding", format!("{own}/{namespace}")),
-            None => ("ClusterRoleBinding", own.to_owned()),
-        };
-        let (of, role_name) = (reference["kind"].as_str().unwrap_or_default(), &reference["name"]);
-        let text = format!("RBAC: allowed by {kind} {own:?} of {of} {role_name} to {subject}");
-        let rules = role.iter().flat_map(|role| role["rules"].as_array().into_iter().flatten().cloned());
-        grants.extend(rules.map(|rule| Grant { rule, text: text.clone() }));
-    }
-    grants.into_iter()
-}
-
-/// The subject of a binding that is the user, as text.
-fn bound(binding: &Value, user: &User) -> Option<String> {
-    binding["subjects"].as_array().into_iter().flatten().find_map(|subject| {
-        let name = subject["name"].as_str().unwrap_or_default();
-        match subject["kind"].as_str().unwrap_or_default() {
-            "User" => (name == user.name).then(|| format!("User {name:?}")),
-            "Group" => user.groups.iter().any(|group| group == name).then(|| format!("Group {name:?}")),
-            "ServiceAccount" => {
-                let namespace = subject["namespace"].as_str().unwrap_or_default();
-                let is_it = user.name == format!("system:serviceaccount:{namespace}:{name}");
-                is_it.then(|| format!("ServiceAccount \"{name}/{namespace}\""))
-            }
-            _ => None,
+impl Resources {
+    fn of(asked: &Attributes<'_>) -> Self {
+        if asked.subresource.is_empty() {
+            return Self { own: asked.resource.to_owned(), any: None };
         }
-    })
+        let subresource = asked.subresource;
+        Self { own: format!("{}/{subresource}", asked.resource), any: Some(format!("*/{subresource}")) }
+    }
 }
 
-fn allows(rule: &Value, asked: &Attributes<'_>) -> bool {
+fn allows(rule: &Value, asked: &Attributes<'_>, resources: &Resources) -> bool {
     let has = |field: &str, wanted: &str| {
         rule[field].as_array().into_iter().flatten().any(|known| known == "*" || known == wanted)
     };
-    let whole = format!("{}/{}", asked.resource, asked.subresource);
-    let resource = if asked.subresource.is_empty() { asked.resource } else { &whole };
-    let any_with_subresource = format!("*/{}", asked.subresource);
     let names = rule["resourceNames"].as_array();
     has("verbs", asked.verb)
         && has("apiGroups", asked.group)
-        && (has("resources", resource) || (!asked.subresource.is_empty() && has("resources", &any_with_subresource)))
+        && (has("resources", &resources.own) || resources.any.as_ref().is_some_and(|any| has("resources", any)))
         && names.is_none_or(|names| names.is_empty() || names.iter().any(|name| name == asked.name))
 }
 

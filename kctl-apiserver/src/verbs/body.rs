@@ -9,6 +9,7 @@ use crate::{
     proto,
     request::{Call, Verb},
     status::Cause,
+    ways::{at, at_mut},
 };
 
 /// In the order of the real server's 415. Custom kinds have no messages: for them the last one is refused.
@@ -82,11 +83,11 @@ impl Misfit {
 /// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
 fn fit(call: &Call, object: Value) -> Result<Decoded, Refusal> {
     let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
-    fit_as(call, object, sent).map_err(|misfit| misfit.of_body(&call.resource))
+    fit_as(call, object, None, sent).map_err(|misfit| misfit.of_body(&call.resource))
 }
 
-/// The same; `sent` is the JSON in which fields may come twice.
-pub(super) fn fit_as(call: &Call, mut object: Value, sent: &[u8]) -> Result<Decoded, Misfit> {
+/// The same; `stored` is what is there already, `sent` is the JSON in which fields may come twice.
+pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Decoded, Misfit> {
     let resource = &call.resource;
     identify(call, &mut object).map_err(Misfit::Identity)?;
     let unknown = match (&resource.custom, resource.schema()) {
@@ -96,7 +97,7 @@ pub(super) fn fit_as(call: &Call, mut object: Value, sent: &[u8]) -> Result<Deco
             }
             crd::prune(schema, &mut object)
         }
-        (None, Some(schema)) => decode::typed(schema, resource.kind(), &mut object).map_err(Misfit::Content)?,
+        (None, Some(schema)) => decode::typed(schema, resource.kind(), &mut object, stored).map_err(Misfit::Content)?,
         (_, None) => Vec::new(),
     };
     if !object["metadata"].is_object() {
@@ -122,7 +123,7 @@ pub(super) fn undomained_finalizers(call: &Call, old: Option<&Value>, object: &V
         return Vec::new();
     }
     let names = |object: &Value| -> Vec<String> {
-        let list = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        let list = at(object, ["metadata", "finalizers"]).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let known = old.map(names).unwrap_or_default();
@@ -141,7 +142,7 @@ pub(super) fn undomained_finalizers(call: &Call, old: Option<&Value>, object: &V
 
 /// An object has each of its owners once.
 fn drop_repeated_owners(object: &mut Value) -> Option<String> {
-    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let owners = at_mut(object, ["metadata", "ownerReferences"])?.as_array_mut()?;
     let (mut known, mut repeated) = (Vec::new(), Vec::new());
     owners.retain(|owner| {
         let uid = owner["uid"].as_str().unwrap_or_default().to_owned();

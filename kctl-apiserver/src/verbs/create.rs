@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Answer, body, escalation, judge, ownership, plugins, strategy, versions};
 use crate::{
     admission::{self, Attributes, Operation},
-    admit, apply, crd,
+    admit, apply, autoscaling, crd,
     request::Call,
     status::{GroupResource, Refusal},
     store::{Key, State},
@@ -26,6 +26,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
         return Ok(Answer::created(reviewed));
     }
     let object = store(state, call, object, own_all)?;
+    warnings.extend(admit::warnings(&call.resource, None, &object));
     Ok(Answer::created(object).with_warnings(warnings))
 }
 
@@ -65,17 +66,20 @@ impl<'a> Writing<'a> {
 /// What a new object is before anybody has changed it.
 fn prepared(state: &mut State, call: &Call, sent: &Value) -> Value {
     let mut object = sent.clone();
-    strategy::prepare_create(state, &call.resource, &mut object);
-    default(call, &mut object);
+    autoscaling::within(&mut object, |object| strategy::prepare_create(state, &call.resource, object));
+    default(call, &mut object, None);
     object
 }
 
-/// Fills in what the kind says of fields that were left out.
-pub(super) fn default(call: &Call, object: &mut Value) {
+/// Fills in what the kind says of fields that were left out; what is as in the stored object has that already.
+pub(super) fn default(call: &Call, object: &mut Value, stored: Option<&Value>) {
     let resource = &call.resource;
     match resource.schema() {
         Some(schema) if resource.custom.is_some() => crd::default(schema, object),
-        _ => admit::default_object(&resource.api_version(), resource.kind(), object),
+        _ => admit::default_object(&resource.api_version(), resource.kind(), object, stored),
+    }
+    if autoscaling::is_autoscaler(resource) {
+        autoscaling::settled(object);
     }
 }
 
@@ -109,8 +113,9 @@ fn mutated(
     (state.chance, state.n_addresses) = drawn;
     let managed = managed_fields(state, call, &sent, &whole, own)?;
     let mut shown = sent;
-    default(call, &mut shown);
+    default(call, &mut shown, None);
     if call.resource.of == GroupResource::new("", "pods") {
+        plugins::give_priority(state, call, &mut shown)?;
         // The kubelet's view of a new pod comes later.
         shown["status"] = json!({});
     }
@@ -138,6 +143,7 @@ pub(super) fn store(
     let resource = &call.resource;
     set_namespace(call, &mut object)?;
     escalation::check(state, call, &object)?;
+    check_definition(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
     check_namespace(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
     let version = object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
     if version.is_some_and(|version| version > 0) {
@@ -145,6 +151,7 @@ pub(super) fn store(
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let (sent, managed) = mutated(state, call, object, &own)?;
+    plugins::look(state, call, &sent)?;
     let mut object = prepared(state, call, &sent);
     let managed = managed.map_or_else(|| managed_fields(state, call, &sent, &object, &own), Ok)?;
     if !managed.is_null() {
@@ -202,6 +209,19 @@ fn name(state: &mut State, call: &Call, object: &mut Value) -> Key {
     }
     object["metadata"]["name"] = key.1.clone().into();
     key
+}
+
+/// Nothing new comes to a definition that goes (upstream, `customresource_handler.go`).
+fn check_definition(state: &State, call: &Call, name: &str) -> Result<(), Refusal> {
+    let of = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
+    let definition = state.get(&of, &(String::new(), call.resource.of.to_string()));
+    if call.resource.custom.is_none()
+        || definition.is_none_or(|definition| definition["metadata"]["deletionTimestamp"].is_null())
+    {
+        return Ok(());
+    }
+    let why = "create not allowed while custom resource definition is terminating";
+    Err(Refusal::forbidden(&call.resource.of, name, why))
 }
 
 fn check_namespace(state: &State, call: &Call, name: &str) -> Result<(), Refusal> {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Answer, body, list, strategy, versions};
 use crate::{
     admission::{self, Attributes},
+    bootstrap::is_of_system,
     kinds::Resource,
     request::Call,
     status::{Cause, GroupResource, Refusal},
@@ -43,6 +44,9 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     if of.group.is_empty() && of.resource == "namespaces" && LASTING.contains(&call.name.as_str()) {
         return Err(Refusal::forbidden(of, &call.name, "this namespace may not be deleted"));
+    }
+    if of.group == "scheduling.k8s.io" && of.resource == "priorityclasses" && is_of_system(&call.name) {
+        return Err(Refusal::forbidden(of, &call.name, "this is a system priority class and cannot be deleted"));
     }
     check_preconditions(&call.resource, &object, &options.value)?;
     let (propagation, warning) = propagation(&call.resource, &options.value)?;
@@ -89,8 +93,8 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let revision = state.revision;
     let table = state.table(&call.resource.of);
-    let matching = table.range(namespace, None).filter(|(_, object)| selector.matches(object));
-    let doomed: Vec<(Key, Arc<Value>)> = matching.map(|(key, object)| (key.clone(), object.clone())).collect();
+    let matching = table.values(namespace).filter(|(_, object)| selector.matches(object));
+    let doomed: Vec<(Key, Arc<Value>)> = matching.map(|(key, object)| (key.clone(), object)).collect();
     let shown = versions::all_shown(state, call, doomed.iter().map(|(_, object)| object.clone()).collect())?;
     // One that is refused is the last: those before it are gone. Webhooks are asked about all of them at once.
     let mut refused = None;
@@ -203,7 +207,7 @@ fn propagation(resource: &Resource, options: &Value) -> Result<(Propagation, Opt
     }
 }
 
-fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), Refusal> {
+pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), Refusal> {
     for (field, shown, hint) in [
         ("uid", "UID", "The object might have been deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", "The object might have been modified"),

@@ -3,20 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::access::{self, Attributes};
+use super::{
+    access::{self, Attributes},
+    grants::RBAC,
+};
 use crate::{
     request::{Call, User},
     status::{GroupResource, Refusal},
     store::State,
 };
 
-const RBAC: &str = "rbac.authorization.k8s.io";
-
 /// Refuses a role or a binding that gives what its writer lacks, unless he may do that on purpose (`escalate`, `bind`).
 pub(super) fn check(state: &State, call: &Call, object: &Value) -> Result<(), Refusal> {
-    if call.resource.of.group != RBAC || access::is_admin(&call.user) {
+    if call.resource.of.group != RBAC || access::is_admin(&call.caller.user) {
         return Ok(());
     }
     let (rules, may) = match call.resource.of.resource.as_str() {
@@ -41,15 +42,26 @@ pub(super) fn check(state: &State, call: &Call, object: &Value) -> Result<(), Re
         }
         _ => return Ok(()),
     };
-    let lacking = lacking(state, &call.user, &call.namespace, &rules);
-    if may || lacking.is_empty() {
+    if may {
         return Ok(());
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let all = json!([
+        { "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] },
+        { "verbs": ["*"], "nonResourceURLs": ["*"] },
+    ]);
+    if object["aggregationRule"].is_object() && !lacking(state, &call.caller.user, "", &all).is_empty() {
+        let why = "must have cluster-admin privileges to use the aggregationRule";
+        return Err(Refusal::forbidden(&call.resource.of, name, why));
+    }
+    let lacking = lacking(state, &call.caller.user, &call.namespace, &rules);
+    if lacking.is_empty() {
+        return Ok(());
+    }
     let why = format!(
         "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-        call.user.name,
-        quoted(call.user.groups.iter().map(String::as_str)),
+        call.caller.user.name,
+        quoted(call.caller.user.groups.iter().map(String::as_str)),
         lacking.join("\n")
     );
     Err(Refusal::forbidden(&call.resource.of, name, &why))
@@ -57,7 +69,11 @@ pub(super) fn check(state: &State, call: &Call, object: &Value) -> Result<(), Re
 
 fn may(state: &State, call: &Call, verb: &str, resource: &str, name: &str) -> bool {
     let namespace = call.namespace.as_str();
-    access::allowed(state, &call.user, &Attributes { verb, group: RBAC, resource, subresource: "", namespace, name })
+    access::allowed(
+        state,
+        &call.caller.user,
+        &Attributes { verb, group: RBAC, resource, subresource: "", namespace, name },
+    )
 }
 
 /// The rules that a user lacks, as the real server writes them: one for each resource, with the verbs that it lacks.

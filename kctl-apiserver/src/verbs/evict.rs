@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Answer,
-    delete::{Grace, Propagation, remove_object},
+    delete::{Grace, Propagation, check_preconditions, remove_object},
     subresources::success,
     update,
 };
@@ -20,30 +20,45 @@ use crate::{
 
 /// When a budget that is not up to date may be asked again.
 const RETRY_AFTER_SECONDS: u64 = 10;
+/// Pods that a budget may have let go before its controller has looked (`MaxDisruptedPodSize`).
+const DISRUPTED_LEN_MAX: usize = 2_000;
+/// The condition that says whether pods may go.
+const ALLOWED: &str = "DisruptionAllowed";
 
 pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: &Value) -> Result<Answer, Refusal> {
     let options = &eviction["deleteOptions"];
+    agree_on_dry_run(call, options)?;
     let dry = call.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
     let of = GroupResource::new("policy", "poddisruptionbudgets");
     if let Some(budget) = budget(state, &of, call, pod)? {
         allows(&budget, pod)?;
         if !dry && !may_go_anyway(&budget, pod) {
-            let now = state.clock.seconds();
-            let mut new = Value::clone(&budget);
-            let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;
-            new["status"]["disruptionsAllowed"] = left.into();
-            new["status"]["disruptedPods"][&call.name] = now.into();
+            let new = counted(&budget, &call.name, &state.clock.seconds());
             let name = budget["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             update::settle(state, &of, (call.namespace.clone(), name), &budget, new);
         }
     }
     if !dry {
+        check_preconditions(&call.resource, pod, options)?;
         let given = options["gracePeriodSeconds"].as_i64();
         let grace = given.map_or(Grace::Default, |seconds| Grace::Seconds(seconds.max(0)));
         let key: Key = call.key();
+        let marked = marked(pod, &state.clock.seconds());
+        let pod = &update::settle(state, &call.resource.of, key.clone(), pod, marked);
         remove_object(state, &call.resource, &key, pod, Propagation::Background, grace);
     }
     Ok(success(StatusCode::CREATED))
+}
+
+/// An eviction says in two places whether it is only tried.
+fn agree_on_dry_run(call: &Call, options: &Value) -> Result<(), Refusal> {
+    let inside: Vec<&str> = options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let outside = call.params.text("dryRun");
+    if inside.is_empty() || outside.is_empty() || inside == [outside] {
+        return Ok(());
+    }
+    let why = format!("Non-matching dry-run options in request and content: [{outside}] and [{}]", inside.join(" "));
+    Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
 /// The budget that guards a pod: nothing guards one that has not begun or has ended.
@@ -58,7 +73,7 @@ fn budget(state: &State, of: &GroupResource, call: &Call, pod: &Value) -> Result
         let selector = &budget["spec"]["selector"];
         !selector.is_null() && selects(selector, labels)
     });
-    let first = guards.next().cloned();
+    let first = guards.next();
     if guards.next().is_some() {
         let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why));
@@ -88,11 +103,17 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), Refusal> {
     let name = budget["metadata"]["name"].as_str().unwrap_or_default();
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     let seen = number("observedGeneration") >= budget["metadata"]["generation"].as_i64().unwrap_or(0);
+    let forbidden =
+        |why: &str| Err(Refusal::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), name, why));
+    let n_disrupted = budget["status"]["disruptedPods"].as_object().map_or(0, serde_json::Map::len);
     let why = if !seen {
         format!("The disruption budget {name} is still being processed by the server.")
-    } else if number("disruptionsAllowed") <= 0 {
-        let (wanted, healthy) = (number("desiredHealthy"), number("currentHealthy"));
-        format!("The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently")
+    } else if number("disruptionsAllowed") < 0 {
+        return forbidden("pdb disruptions allowed is negative");
+    } else if n_disrupted > DISRUPTED_LEN_MAX {
+        return forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller");
+    } else if number("disruptionsAllowed") == 0 {
+        spent(budget, name)
     } else {
         return Ok(());
     };
@@ -103,4 +124,68 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), Refusal> {
         refusal.details["retryAfterSeconds"] = RETRY_AFTER_SECONDS.into();
     }
     Err(refusal)
+}
+
+/// Why a budget allows no disruption.
+fn spent(budget: &Value, name: &str) -> String {
+    let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+    let conditions = budget["status"]["conditions"].as_array().into_iter().flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let denies = conditions
+        .filter(|condition| condition["type"] == ALLOWED && condition["status"] == "False")
+        .map(|condition| (text(&condition["reason"]), text(&condition["message"])))
+        .find(|(_, message)| !message.is_empty());
+    let (wanted, healthy) = (number("desiredHealthy"), number("currentHealthy"));
+    let closed = format!("The disruption budget {name} does not allow evicting pods currently");
+    match denies {
+        // The numbers are not those of now.
+        Some((reason, message)) if reason == "SyncFailed" => format!("{closed} because it failed sync: {message}"),
+        _ if healthy <= wanted => {
+            format!("The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently")
+        }
+        Some((reason, message)) => format!("{closed} ({reason}): {message}"),
+        None => closed,
+    }
+}
+
+/// Counts a pod that goes. The last one that may go changes the condition.
+fn counted(budget: &Value, pod: &str, now: &str) -> Value {
+    let mut new = budget.clone();
+    let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;
+    new["status"]["disruptionsAllowed"] = left.into();
+    new["status"]["disruptedPods"][pod] = now.into();
+    if left == 0 {
+        let closed = json!({
+            "type": ALLOWED, "status": "False", "reason": "InsufficientPods", "message": "",
+            "observedGeneration": budget["status"]["observedGeneration"], "lastTransitionTime": now,
+        });
+        set_condition(&mut new["status"], closed);
+    }
+    new
+}
+
+/// Sets a condition in the place of that of its type; one that is as it was keeps its time.
+fn set_condition(status: &mut Value, mut condition: Value) {
+    let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    match conditions.iter_mut().find(|known| known["type"] == condition["type"]) {
+        Some(known) => {
+            if known["status"] == condition["status"] && known["lastTransitionTime"].is_string() {
+                condition["lastTransitionTime"] = known["lastTransitionTime"].take();
+            }
+            *known = condition;
+        }
+        None => conditions.push(condition),
+    }
+    status["conditions"] = conditions.into();
+}
+
+/// A pod that says why it goes.
+fn marked(pod: &Value, now: &str) -> Value {
+    let mut new = pod.clone();
+    let target = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now,
+    });
+    set_condition(&mut new["status"], target);
+    new
 }

@@ -2,65 +2,90 @@
 
 use serde_json::Value;
 
+use super::strategy;
 use crate::{
     admit::rules,
-    crd,
+    autoscaling, crd,
     kinds::Resource,
     request::Call,
     schema::Schema,
     status::{Cause, Refusal},
 };
 
-/// Checks an object of any kind.
+/// Checks an object of any kind, and hands on what its writer is told of one that passes.
 pub(super) fn validate(
     call: &Call,
     old: Option<&Value>,
     object: &Value,
     mut causes: Vec<Cause>,
-) -> Result<(), Refusal> {
+) -> Result<Vec<String>, Refusal> {
+    let mut warnings = Vec::new();
     let resource = &call.resource;
-    let cause = |error: crd::FieldError| Cause { reason: error.reason, message: error.message, field: error.field };
     let of_metadata = crate::admit::metadata(resource, object);
     if old.is_some() && (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "configmaps") {
         causes.extend(of_metadata.clone());
     }
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // A missing name makes rules meaningless too.
-        let known = of_metadata.into_iter().map(|cause| crd::FieldError {
-            reason: cause.reason,
-            message: cause.message,
-            field: cause.field,
-        });
-        let mut errors: Vec<crd::FieldError> = known.collect();
-        errors.extend(validated(schema, call, object));
+        let mut errors = of_metadata;
+        errors.extend(validated(schema, call, object, old));
         if !custom.rules().is_empty() {
-            custom.rules().validate(object, old, &mut errors);
+            let forgiven = custom.rules().validate(schema, object, old, &mut errors);
+            warnings.extend(forgiven.iter().map(|cause| format!("{}: {}", cause.field, cause.message)));
         }
-        causes.extend(errors.into_iter().map(cause));
+        causes.extend(errors);
     } else {
         causes.extend(of_metadata);
     }
     if resource.of.resource == "customresourcedefinitions" {
-        causes.extend(crd::validate_definition(object).into_iter().map(cause));
+        causes.extend(crd::validate_definition(object));
         if let Some(old) = old {
-            causes.extend(crd::forbidden_changes(old, object).into_iter().map(cause));
+            causes.extend(crd::forbidden_changes(old, object));
         }
+    }
+    if let Some(old) = old.filter(|_| strategy::is_part_of_pod(resource, &call.subresource)) {
+        causes.extend(rules::causes(resource, object));
+        causes.extend(rules::forbidden_in_pod(&call.subresource, old, object));
+        refuse(resource, object, &causes)?;
+        return Ok(warnings);
     }
     let whole = call.subresource.is_empty()
         || ["certificatesigningrequests", "namespaces"].contains(&resource.of.resource.as_str());
-    if resource.custom.is_none() && whole {
+    let judged_before = rules::are_about_spec_alone(resource)
+        && old
+            .is_some_and(|old| old["spec"] == object["spec"] && old["metadata"]["name"] == object["metadata"]["name"]);
+    let in_second = |object: &Value| autoscaling::converted(autoscaling::SECOND, object);
+    let (of_old, of_new);
+    let (object, old) = if autoscaling::is_autoscaler(resource) {
+        (of_new, of_old) = (in_second(object), old.map(in_second));
+        (&of_new, of_old.as_ref())
+    } else {
+        (object, old)
+    };
+    if resource.custom.is_none() && whole && !judged_before {
+        let at = causes.len();
         causes.extend(rules::causes(resource, object));
-        if let Some(old) = old {
-            causes.extend(rules::forbidden_changes(resource, old, object));
-            causes.extend(rules::fixed(resource, &call.subresource, old, object));
+        match old {
+            Some(old) if rules::come_first(resource) => {
+                causes.splice(at..at, rules::forbidden_changes(resource, old, object));
+            }
+            Some(old) => {
+                causes.extend(rules::forbidden_changes(resource, old, object));
+                causes.extend(rules::fixed(resource, &call.subresource, old, object));
+            }
+            None => causes.extend(rules::new_causes(resource, object)),
         }
     }
-    refuse(resource, object, &causes)
+    if let Some(old) = old.filter(|_| resource.custom.is_none() && call.subresource == "status") {
+        causes.extend(rules::status_causes(resource, old, object));
+    }
+    refuse(resource, object, &causes)?;
+    Ok(warnings)
 }
 
 /// What the schema of a custom kind says; of a status, only the status is judged and named.
-fn validated(schema: Schema<'_>, call: &Call, object: &Value) -> Vec<crd::FieldError> {
-    let mut errors = crd::validate(schema, object);
+fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let mut errors = crd::validate(schema, object, old);
     if call.subresource == "status" {
         errors.retain(|error| error.field == "status" || error.field.starts_with("status."));
         for error in &mut errors {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,7 @@ use crate::{
     request::Call,
     selector::{Selector, fields_of},
     status::{Cause, Refusal},
-    store::{Key, State, Table},
+    store::{Key, Object, State, Table, head},
 };
 
 /// Where a paged list goes on: the revision that all its pages show, and the last key of the page before.
@@ -24,7 +25,8 @@ struct Token {
     start: Key,
 }
 
-pub(super) fn list(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+/// `is_text`: the client wants the objects as they are, in JSON.
+pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {
     let selector = selector(call)?;
     let limit = usize::try_from(call.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
     let version = call.params.text("resourceVersion").to_owned();
@@ -50,6 +52,16 @@ pub(super) fn list(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let table = past.as_ref().unwrap_or(table);
     let shown = at.unwrap_or(revision);
     let Page { items, more } = page(table, call, &selector, token.as_ref().map(|token| &token.start), limit);
+    if is_text && let Some(texts) = texts(&call.resource, &items) {
+        let Value::Object(mut list) =
+            envelope(&call.resource, Page { items: Vec::new(), more }, shown, selector.is_empty())
+        else {
+            return Ok(Answer::ok(Value::Null));
+        };
+        list.remove("items");
+        return Ok(Answer::text(listed(&list, &texts), String::new()));
+    }
+    let items = items.iter().map(|object| table.value(object)).collect();
     let items = versions::all_shown(state, call, items)?;
     let items = items.iter().map(|object| item(&call.resource, object)).collect();
     let page = Page { items, more };
@@ -81,11 +93,17 @@ struct Page<T> {
     more: Option<(Key, usize)>,
 }
 
-fn page(table: &Table, call: &Call, selector: &Selector, after: Option<&Key>, limit: usize) -> Page<Arc<Value>> {
+fn page(table: &Table, call: &Call, selector: &Selector, after: Option<&Key>, limit: usize) -> Page<Arc<Object>> {
     let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let seen = |object: &Value| match versions::way(&call.resource, object) {
-        Way::Done(converted) => selector.matches(&converted),
-        Way::Same | Way::Ask => selector.matches(object),
+    let seen = |object: &Object| {
+        if selector.is_empty() {
+            return true;
+        }
+        let value = table.value(object);
+        match versions::way(&call.resource, &value) {
+            Way::Done(converted) => selector.matches(&converted),
+            Way::Same | Way::Ask => selector.matches(&value),
+        }
     };
     let mut matching = table.range(namespace, after).filter(|(_, object)| seen(object));
     let mut items = Vec::new();
@@ -97,6 +115,36 @@ fn page(table: &Table, call: &Call, selector: &Selector, after: Option<&Key>, li
     }
     let left = matching.count();
     Page { items, more: last.filter(|_| left > 0).map(|last| (last, left)) }
+}
+
+/// The texts of the items of a list, when all of them are stored in the version in which they are asked for.
+fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u8]>> {
+    let head = head(resource);
+    let text = |object: &'a Arc<Object>| {
+        let rest = object.text().strip_prefix(head.as_bytes())?;
+        Some(if resource.custom.is_some() { object.text() } else { rest })
+    };
+    items.iter().map(text).collect()
+}
+
+/// A list as a line of JSON. A text that has lost its kind has lost its bracket as well.
+fn listed(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
+    let start = json!(list).to_string();
+    let len = start.len() + texts.iter().map(|text| text.len() + 2).sum::<usize>() + 20;
+    let mut line = Vec::with_capacity(len);
+    line.extend_from_slice(start.strip_suffix('}').unwrap_or(&start).as_bytes());
+    line.extend_from_slice(b",\"items\":[");
+    for (index, text) in texts.iter().enumerate() {
+        if index > 0 {
+            line.push(b',');
+        }
+        if !text.starts_with(b"{") {
+            line.push(b'{');
+        }
+        line.extend_from_slice(text);
+    }
+    line.extend_from_slice(b"]}\n");
+    line.into()
 }
 
 /// Items of built-in kinds do not repeat their kind; those of custom kinds do.

@@ -2,39 +2,46 @@
 
 pub(crate) mod access;
 mod body;
+mod connect;
 mod create;
 mod delete;
 mod escalation;
 mod evict;
+pub(crate) mod grants;
+pub(crate) mod impersonation;
 mod judge;
 mod list;
 mod ownership;
 mod patch;
 mod plugins;
+mod pod_parts;
 mod read;
 mod reviews;
 mod scale;
 mod shown;
 mod strategy;
 mod subresources;
+mod token;
 mod update;
 mod versions;
 pub(crate) mod watch;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
 pub(crate) use delete::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
 pub(crate) use shown::Form;
+pub(crate) use strategy::answers_deleted;
 pub(crate) use update::settle;
 pub(crate) use versions::convert;
 
 use crate::{
     request::{Call, Verb},
     status::{Cause, Refusal},
-    store::State,
+    store::{State, head},
 };
 
 /// Bytes of the name of a field manager: `FieldManagerMaxLength`.
@@ -51,12 +58,23 @@ pub(crate) struct Answer {
 /// The body of an answer.
 pub(crate) enum Payload {
     Json(Arc<Value>),
+    /// A line of JSON as it is stored, with the name of the object; no name for a list.
+    Text {
+        line: Bytes,
+        name: String,
+    },
     Watch(Box<watch::Start>),
+    /// What is no JSON: the log of a container.
+    Plain(String),
 }
 
 impl Answer {
     pub(crate) fn ok(object: impl Into<Arc<Value>>) -> Self {
         Self { code: StatusCode::OK, payload: Payload::Json(object.into()), warnings: Vec::new() }
+    }
+
+    fn text(line: Bytes, name: String) -> Self {
+        Self { code: StatusCode::OK, payload: Payload::Text { line, name }, warnings: Vec::new() }
     }
 
     fn created(object: impl Into<Arc<Value>>) -> Self {
@@ -72,16 +90,20 @@ impl Answer {
 /// Does what a call asks for.
 pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     access::authorize(state, call)?;
+    if connect::is_about_processes(call) {
+        return connect::answer(state, call);
+    }
     check_options(call)?;
     let form = Form::of(call)?;
     form.fits(call)?;
+    let is_text = form == Form::Plain && !call.wants_yaml();
     let mut answer = match (call.verb, call.subresource.as_str()) {
         (Verb::Get, "scale") => scale::get(state, call),
         (Verb::Update | Verb::Patch, "scale") => scale::set(state, call),
         (Verb::Create, "") => create::create(state, call),
         (Verb::Create, _) => subresources::create(state, call),
-        (Verb::Get, _) => read::get(state, call),
-        (Verb::List, _) => list::list(state, call),
+        (Verb::Get, _) => read::get(state, call, is_text),
+        (Verb::List, _) => list::list(state, call, is_text),
         (Verb::Watch, _) => watch::start(state, call, form),
         (Verb::Update, "finalize") => subresources::finalize(state, call),
         (Verb::Update, _) => update::replace(state, call),
@@ -89,12 +111,21 @@ pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         (Verb::Delete, _) => delete::delete(state, call),
         (Verb::DeleteCollection, _) => delete::delete_collection(state, call),
     }?;
-    if let Payload::Json(object) = &mut answer.payload
-        && let Some(shaped) = form.shape(call, object, state.clock.now())
-    {
+    let Payload::Json(object) = &mut answer.payload else { return Ok(answer) };
+    if let Some(text) = as_stored(state, call, object).filter(|_| is_text) {
+        answer.payload = text;
+    } else if let Some(shaped) = form.shape(call, object, state.clock.now()) {
         *object = shaped.into();
     }
     Ok(answer)
+}
+
+/// The text of an answer that is a stored object: it has been written once already.
+fn as_stored(state: &State, call: &Call, object: &Arc<Value>) -> Option<Payload> {
+    let name = object["metadata"]["name"].as_str()?;
+    let stored = state.stored(&call.resource.of, &(call.namespace.clone(), name.into()))?;
+    (stored.is(object) && stored.text().starts_with(head(&call.resource).as_bytes()))
+        .then(|| Payload::Text { line: stored.line().clone(), name: name.into() })
 }
 
 /// What every answer about an old kind warns of.

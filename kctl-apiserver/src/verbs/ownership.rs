@@ -16,6 +16,9 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("events.k8s.io", "events", &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"]),
     ("rbac.authorization.k8s.io", "clusterroles", &["/rules"]),
     ("rbac.authorization.k8s.io", "roles", &["/rules"]),
+    ("scheduling.k8s.io", "priorityclasses", &["/value"]),
+    ("discovery.k8s.io", "endpointslices", &["/endpoints", "/ports"]),
+    ("apps", "statefulsets", &["/spec/serviceName"]),
     ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
 ];
 

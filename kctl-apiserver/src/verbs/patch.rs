@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Answer, access, body, create, update, versions};
 use crate::{
-    apply, decode,
-    patch::{go_text, json::JsonPatchError, json_patch},
+    apply, decode, go,
+    patch::{json::JsonPatchError, json_patch},
     request::Call,
     status::{Cause, Refusal},
     store::State,
@@ -36,29 +36,50 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         }
     }
     let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
-    let Patched { object, shown } = patched(call, media, &old)?;
+    let Patched { object, shown } = patched(call, media, &old, Managers::WhereNamed)?;
     let sent = if media == "application/merge-patch+json" { &call.body[..] } else { &[] };
-    let fitted = body::fit_as(call, object, sent).map_err(|misfit| misfit.of_patch(&shown))?;
+    // The object as the patch has left it is seldom shown, so it is made again.
+    let again = || patched(call, media, &old, Managers::Kept).map(|again| again.object.to_string());
+    let fitted = body::fit_as(call, object, Some(&old), sent)
+        .map_err(|misfit| misfit.of_patch(&shown.unwrap_or_else(|| again().unwrap_or_default())))?;
     let body::Decoded { object: mut new, mut warnings } = fitted;
     update::match_names(call, &mut new)?;
     warnings.extend(body::undomained_finalizers(call, Some(&old), &new));
-    let written = update::write(state, call, &old, new, |request, old, new| {
+    let (written, forgiven) = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         Ok(())
     })?;
+    warnings.extend(forgiven);
+    warnings.extend(crate::admit::warnings(&call.resource, Some(&old), &written));
     Ok(Answer::ok(written).with_warnings(warnings))
 }
 
 /// What a patch has made of an object.
 struct Patched {
     object: Value,
-    /// As a refusal shows it: strategic patches show themselves.
-    shown: String,
+    /// As a refusal shows it: strategic patches show themselves, the others the object.
+    shown: Option<String>,
 }
 
-fn patched(call: &Call, media: &str, old: &Value) -> Result<Patched, Refusal> {
-    let mut object = old.clone();
+/// Whether a patched object has its `metadata.managedFields`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Managers {
+    Kept,
+    /// Only when the patch says something of them: without a word the managers are those of the live object.
+    WhereNamed,
+}
+
+impl Managers {
+    fn are_left_out(self, patch: &Value) -> bool {
+        let is_named =
+            |meta: &Value| meta.as_object().is_some_and(|meta| meta.keys().any(|key| key.contains("managedFields")));
+        self == Self::WhereNamed && !patch.get("metadata").is_some_and(is_named)
+    }
+}
+
+fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<Patched, Refusal> {
     if media == "application/json-patch+json" {
+        let mut object = old.clone();
         json_patch(&mut object, &call.body).map_err(|error| match error {
             JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),
             JsonPatchError::Rejected => {
@@ -68,8 +89,7 @@ fn patched(call: &Call, media: &str, old: &Value) -> Result<Patched, Refusal> {
                 refusal
             }
         })?;
-        let shown = object.to_string();
-        return Ok(Patched { object, shown });
+        return Ok(Patched { object, shown: None });
     }
     let merges = media == "application/merge-patch+json";
     let undecodable =
@@ -78,19 +98,19 @@ fn patched(call: &Call, media: &str, old: &Value) -> Result<Patched, Refusal> {
         if error.is_eof() { undecodable("unexpected end of JSON input") } else { undecodable(&error.to_string()) }
     })?;
     if !patch.is_object() && !patch.is_null() {
-        let found = go_text::json_type(&patch);
+        let found = go::json_type(&patch);
         return Err(undecodable(&format!(
             "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         )));
     }
+    let mut object = if managers.are_left_out(&patch) { apply::without_managed_fields(old) } else { old.clone() };
     if merges {
         json_patch::merge(&mut object, &patch);
-        let shown = object.to_string();
-        return Ok(Patched { object, shown });
+        return Ok(Patched { object, shown: None });
     }
     crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch)
         .map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))?;
-    Ok(Patched { object, shown: go_text::value(&patch) })
+    Ok(Patched { object, shown: Some(go::shown(&patch)) })
 }
 
 fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
@@ -105,8 +125,9 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     }
     let new = apply::apply(&create::Writing::of(call, state).request(), old.as_deref(), &applied)
         .map_err(|error| refused(call, error))?;
-    let managed_fields = new["metadata"]["managedFields"].clone();
-    let fitted = body::fit_as(call, new, &[]).map_err(|misfit| misfit.of_patch(&applied.to_string()))?;
+    let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
+    let fitted =
+        body::fit_as(call, new, old.as_deref(), &[]).map_err(|misfit| misfit.of_patch(&applied.to_string()))?;
     let body::Decoded { object: mut new, mut warnings } = fitted;
     update::match_names(call, &mut new)?;
     warnings.extend(body::undomained_finalizers(call, old.as_deref(), &new));
@@ -128,7 +149,8 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         })?;
         return Ok(Answer::created(created).with_warnings(warnings));
     };
-    let written = update::write(state, call, &old, new, |_, _, _| Ok(()))?;
+    let (written, forgiven) = update::write(state, call, &old, new, |_, _, _| Ok(()))?;
+    warnings.extend(forgiven);
     Ok(Answer::ok(written).with_warnings(warnings))
 }
 
@@ -145,11 +167,14 @@ pub(super) fn needs_manager() -> Refusal {
 fn applied(call: &Call) -> Result<Value, Refusal> {
     let undecodable = |why: &str| Refusal::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
-    let mut applied: Value = serde_saphyr::from_str(text).map_err(|error| {
-        undecodable(&format!("error converting YAML to JSON: yaml: {}", decode::first_line(&error)))
-    })?;
+    let mut applied: Value = match plain_json(text) {
+        Some(applied) => applied,
+        None => serde_saphyr::from_str(text).map_err(|error| {
+            undecodable(&format!("error converting YAML to JSON: yaml: {}", decode::first_line(&error)))
+        })?,
+    };
     if !applied.is_object() && !applied.is_null() {
-        let found = go_text::json_type(&applied);
+        let found = go::json_type(&applied);
         return Err(undecodable(&format!(
             "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type \
              map[string]interface {{}}"
@@ -165,6 +190,11 @@ fn applied(call: &Call) -> Result<Value, Refusal> {
         drop_nulls(&mut applied);
     }
     Ok(applied)
+}
+
+/// What most clients send as YAML is JSON, which is read many times faster; what YAML reads otherwise is left to it.
+fn plain_json(text: &str) -> Option<Value> {
+    decode::unrepeated(text).filter(Value::is_object)
 }
 
 /// Nulls in the fields of built-in kinds are nothing.

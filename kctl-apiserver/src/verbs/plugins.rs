@@ -1,27 +1,57 @@
 //! What depends on other objects when one is written: the priority of pods, ports of nodes, the growth of claims.
 
-use serde_json::Value;
+mod pods;
+mod services;
+
+pub(super) use pods::give_priority;
+
+use serde_json::{Value, json};
 
 use crate::{
+    admit::rules,
     request::Call,
     status::{Cause, GroupResource, Refusal},
     store::State,
 };
 
-/// Classes that every cluster has.
-const OF_SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
-
 /// Ports that nodes have for services: `--service-node-port-range`.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
+
+/// Looks at an object as it was sent, before anything is filled in.
+pub(super) fn look(state: &State, call: &Call, sent: &Value) -> Result<(), Refusal> {
+    match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
+        ("", "services") => services::check(state, call, None, sent),
+        _ => Ok(()),
+    }
+}
+
+/// Only one class is that of pods without a class.
+fn one_default(state: &State, call: &Call, class: &Value) -> Result<(), Refusal> {
+    let name = &class["metadata"]["name"];
+    let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
+    let Some(other) = state.objects(&call.resource.of, None).find(|other| is_other(other)) else { return Ok(()) };
+    if class["globalDefault"] != true {
+        return Ok(());
+    }
+    let other = other["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let why = format!("PriorityClass {other} is already marked as default. Only one default can exist");
+    Err(Refusal::forbidden(&call.resource.of, name.as_str().unwrap_or_default(), &why))
+}
 
 /// Completes a new object, or refuses it.
 pub(super) fn admit(state: &State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
     match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
-        ("", "pods") => give_priority(state, call, object),
+        ("", "pods") => pods::admit(state, call, object),
+        ("scheduling.k8s.io", "priorityclasses") => one_default(state, call, object),
         ("", "services") => give_ports(state, call, object),
         ("certificates.k8s.io", "certificatesigningrequests") => {
-            object["spec"]["username"] = call.user.name.clone().into();
-            object["spec"]["groups"] = call.user.groups.clone().into();
+            object["spec"]["username"] = call.caller.user.name.clone().into();
+            object["spec"]["groups"] = call.caller.user.groups.clone().into();
+            for (field, known) in [("uid", json!(call.caller.uid)), ("extra", json!(call.caller.extra))] {
+                if known != "" && known != json!({}) {
+                    object["spec"][field] = known;
+                }
+            }
             Ok(())
         }
         _ => Ok(()),
@@ -31,7 +61,11 @@ pub(super) fn admit(state: &State, call: &Call, object: &mut Value) -> Result<()
 /// Completes a changed object, or refuses it.
 pub(super) fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Value) -> Result<(), Refusal> {
     match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
-        ("", "services") if call.subresource.is_empty() => give_ports(state, call, new),
+        ("", "services") if call.subresource.is_empty() => {
+            services::check(state, call, Some(old), new)?;
+            give_ports(state, call, new)
+        }
+        ("scheduling.k8s.io", "priorityclasses") => one_default(state, call, new),
         ("certificates.k8s.io", "certificatesigningrequests") => {
             stamp_conditions(old, new, &state.clock.seconds());
             Ok(())
@@ -74,9 +108,7 @@ fn may_grow(state: &State, call: &Call, old: &Value, new: &Value) -> Result<(), 
 
 /// Services that nodes serve have ports there, each its own.
 fn give_ports(state: &State, call: &Call, service: &mut Value) -> Result<(), Refusal> {
-    if !["NodePort", "LoadBalancer"].contains(&service["spec"]["type"].as_str().unwrap_or_default())
-        || service["spec"]["allocateLoadBalancerNodePorts"] == false
-    {
+    if !["NodePort", "LoadBalancer"].contains(&service["spec"]["type"].as_str().unwrap_or_default()) {
         return Ok(());
     }
     let name = service["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -85,14 +117,22 @@ fn give_ports(state: &State, call: &Call, service: &mut Value) -> Result<(), Ref
     });
     let ports = |service: &Value| -> Vec<i64> {
         let list = service["spec"]["ports"].as_array().into_iter().flatten();
-        list.filter_map(|port| port["nodePort"].as_i64()).filter(|port| *port != 0).collect()
+        let of_ports = list.filter_map(|port| port["nodePort"].as_i64());
+        of_ports.chain(service["spec"]["healthCheckNodePort"].as_i64()).filter(|port| *port != 0).collect()
     };
-    let mut taken: Vec<i64> = others.flat_map(|other| ports(other)).collect();
-    for (index, port) in ports(service).into_iter().enumerate() {
+    let mut taken: Vec<i64> = others.flat_map(|other| ports(&other)).collect();
+    let mut own = Vec::new();
+    let list = service["spec"]["ports"].as_array().into_iter().flatten();
+    let asked =
+        list.enumerate().map(|(index, port)| (index, port["nodePort"].as_i64().unwrap_or(0), &port["protocol"]));
+    for (index, port, protocol) in asked.filter(|(_, port, _)| *port != 0) {
+        // One port may serve several protocols.
+        let is_repeated = own.contains(&(port, protocol));
+        own.push((port, protocol));
         let why = if !NODE_PORTS.contains(&port) {
             let (least, most) = (NODE_PORTS.start(), NODE_PORTS.end());
             format!("provided port is not in the valid range. The range of valid ports is {least}-{most}")
-        } else if taken.contains(&port) {
+        } else if is_repeated || taken.contains(&port) {
             "provided port is already allocated".to_owned()
         } else {
             continue;
@@ -103,43 +143,27 @@ fn give_ports(state: &State, call: &Call, service: &mut Value) -> Result<(), Ref
         return Err(Refusal::invalid("", "Service", &name, &[cause]));
     }
     taken.extend(ports(service));
-    for port in service["spec"]["ports"].as_array_mut().into_iter().flatten() {
-        if port["nodePort"].as_i64().unwrap_or(0) == 0
-            && let Some(free) = NODE_PORTS.into_iter().find(|free| !taken.contains(free))
-        {
-            taken.push(free);
-            port["nodePort"] = free.into();
-        }
-    }
+    give_free(service, &mut taken);
     Ok(())
 }
 
-/// The admission plugin `Priority`: a new pod has the priority of its class.
-fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
-    let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let forbidden = |why: String| Refusal::forbidden(&call.resource.of, &name, &why);
-    let (mut value, mut policy) = (None, "PreemptLowerPriority".to_owned());
-    let class = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
-    if !class.is_empty() && !OF_SYSTEM.contains(&class.as_str()) {
-        let of = GroupResource::new("scheduling.k8s.io", "priorityclasses");
-        let Some(found) = state.get(&of, &(String::new(), class.clone())) else {
-            return Err(forbidden(format!("no PriorityClass with name {class} was found")));
-        };
-        value = found["value"].as_i64();
-        if let Some(given) = found["preemptionPolicy"].as_str() {
-            given.clone_into(&mut policy);
+/// Gives a service the ports that it lacks: for its own ports, and for the question of a balancer whether a node has its pods.
+fn give_free(service: &mut Value, taken: &mut Vec<i64>) {
+    let is_checked = rules::is_checked_on_nodes(&service["spec"]);
+    let mut give = |of: &mut Value, field: &str| {
+        if of[field].as_i64().unwrap_or(0) == 0
+            && let Some(free) = NODE_PORTS.into_iter().find(|free| !taken.contains(free))
+        {
+            taken.push(free);
+            of[field] = free.into();
+        }
+    };
+    if service["spec"]["allocateLoadBalancerNodePorts"] != false {
+        for port in service["spec"]["ports"].as_array_mut().into_iter().flatten() {
+            give(port, "nodePort");
         }
     }
-    let spec = &mut pod["spec"];
-    if let Some(given) = spec.get("preemptionPolicy").and_then(Value::as_str).filter(|given| *given != policy) {
-        return Err(forbidden(format!(
-            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
-             controller computed {policy} from the given PriorityClass name"
-        )));
+    if is_checked {
+        give(&mut service["spec"], "healthCheckNodePort");
     }
-    if let Some(value) = value {
-        spec["priority"] = value.into();
-        spec["preemptionPolicy"] = policy.into();
-    }
-    Ok(())
 }

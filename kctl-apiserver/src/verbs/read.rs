@@ -3,15 +3,28 @@
 use serde_json::Value;
 
 use super::{Answer, versions};
-use crate::{kinds::Resource, request::Call, status::Refusal, store::State};
+use crate::{
+    kinds::Resource,
+    request::Call,
+    status::Refusal,
+    store::{State, head},
+};
 
-pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
+/// `is_text`: the client wants the object as it is, in JSON.
+pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {
     let version = call.params.text("resourceVersion");
     if !version.is_empty() && version.parse::<u64>().is_err() {
         return Err(super::list::unreadable_version(version));
     }
     super::list::not_from_the_future(state, version)?;
     let of = &call.resource.of;
+    let key = call.key();
+    if is_text
+        && let Some(stored) = state.stored(of, &key)
+        && stored.text().starts_with(head(&call.resource).as_bytes())
+    {
+        return Ok(Answer::text(stored.line().clone(), key.1));
+    }
     let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     Ok(Answer::ok(object))
 }

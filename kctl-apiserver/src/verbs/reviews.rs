@@ -11,6 +11,7 @@ use crate::{
     request::{Call, User},
     status::{Cause, Refusal},
     store::State,
+    tokens,
 };
 
 /// The groups of these kinds.
@@ -29,7 +30,7 @@ pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option
     let spec = &asked["spec"];
     match call.resource.of.resource.as_str() {
         "selfsubjectaccessreviews" => {
-            answered["status"] = decided(state, &call.user, spec)?;
+            answered["status"] = decided(state, &call.caller.user, spec)?;
         }
         "subjectaccessreviews" | "localsubjectaccessreviews" => {
             let user = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
@@ -44,21 +45,24 @@ pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option
             if namespace.is_empty() {
                 return Err(Refusal::bad_request("no namespace on request"));
             }
-            let (resources, others) = access::rules_of(state, &call.user, namespace);
+            let (resources, others) = access::rules_of(state, &call.caller.user, namespace);
             answered["spec"] = json!({});
             answered["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
         }
         "selfsubjectreviews" => {
             answered["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
-            answered["status"] = json!({ "userInfo": { "username": call.user.name, "groups": call.user.groups } });
+            answered["status"] = json!({ "userInfo": call.caller.info() });
         }
         "tokenreviews" => {
-            answered["status"] = match state.user_of_token(text(&spec["token"])) {
-                Some(user) => json!({
-                    "authenticated": true,
-                    "user": { "username": user.name, "groups": user.groups },
-                }),
-                None => json!({ "user": {}, "error": "invalid bearer token" }),
+            let token = text(&spec["token"]);
+            if token.is_empty() {
+                return Err(Refusal::bad_request("token is required for TokenReview in authentication"));
+            }
+            answered["status"] = match tokens::bearer(state, token, &texts(&spec["audiences"])) {
+                Ok((caller, audiences)) => {
+                    json!({ "authenticated": true, "user": caller.info(), "audiences": audiences })
+                }
+                Err(why) => json!({ "user": {}, "error": why.to_string() }),
             };
         }
         _ => return Ok(None),
@@ -87,8 +91,9 @@ fn decided(state: &State, user: &User, spec: &Value) -> Result<Value, Refusal> {
         return Err(invalid("spec.resourceAttributes", &Value::Null, what));
     }
     if other.is_object() {
-        let allowed = access::allows_path(state, user, text(&other["verb"]), text(&other["path"]));
-        return Ok(json!({ "allowed": allowed }));
+        let (verb, path) = (text(&other["verb"]), text(&other["path"]));
+        let allowed = access::allows_path(state, user, verb, path);
+        return Ok(with_reason(allowed, user, access::granted_path(state, user, verb, path)));
     }
     let asked = Attributes {
         verb: text(&resource["verb"]),
@@ -98,11 +103,14 @@ fn decided(state: &State, user: &User, spec: &Value) -> Result<Value, Refusal> {
         namespace: text(&resource["namespace"]),
         name: text(&resource["name"]),
     };
-    let mut status = json!({ "allowed": access::allowed(state, user, &asked) });
-    if !access::is_admin(user)
-        && let Some(reason) = access::granted(state, user, &asked)
-    {
-        status["reason"] = reason.into();
+    Ok(with_reason(access::allowed(state, user, &asked), user, access::granted(state, user, &asked)))
+}
+
+/// No binding is the reason for what an administrator may do.
+fn with_reason(allowed: bool, user: &User, binding: Option<String>) -> Value {
+    let mut status = json!({ "allowed": allowed });
+    if let Some(binding) = binding.filter(|_| !access::is_admin(user)) {
+        status["reason"] = binding.into();
     }
-    Ok(status)
+    status
 }

@@ -9,7 +9,7 @@ use crate::{
     admission::{self, Attributes, Operation},
     apply, decode,
     request::{Call, Verb},
-    status::{Cause, Refusal},
+    status::{Cause, GroupResource, Refusal},
     store::State,
 };
 
@@ -105,16 +105,26 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     if replicas < 0 {
         return Err(negative(call, replicas));
     }
+    let (given, known) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
+    // Custom kinds leave it unread.
+    if !given.is_empty() && given != known && call.resource.custom.is_none() {
+        let why = format!(
+            "Precondition failed: UID in precondition: {given}, UID in object meta: {}",
+            known.as_str().unwrap_or_default()
+        );
+        let part = GroupResource::new(&of.group, &format!("{}/scale", of.resource));
+        return Err(Refusal::conflict(&part, &call.name, &why));
+    }
     let replicas = admitted(state, call, &old, replicas)?;
     if applies {
         let applied = part_of(call, replicas);
         let new = apply::apply(&super::create::Writing::of(call, state).request(), Some(&old), &applied)
             .map_err(|error| super::patch::refused(call, error))?;
-        let written = update::write(state, call, &old, new, |_, _, new| {
+        let (written, warnings) = update::write(state, call, &old, new, |_, _, new| {
             forget_times(call, new);
             Ok(())
         })?;
-        return Ok(Answer::ok(scale_of(call, &written)));
+        return Ok(Answer::ok(scale_of(call, &written)).with_warnings(warnings));
     }
     let mut new = Value::clone(&old);
     let mut place = &mut new;
@@ -123,12 +133,12 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     }
     *place = replicas.into();
     new["metadata"]["resourceVersion"] = scale["metadata"]["resourceVersion"].clone();
-    let written: Arc<Value> = update::write(state, call, &old, new, |request, old, new| {
+    let (written, warnings) = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         forget_times(call, new);
         Ok(())
     })?;
-    Ok(Answer::ok(scale_of(call, &written)))
+    Ok(Answer::ok(scale_of(call, &written)).with_warnings(warnings))
 }
 
 /// The replicas that admission leaves.

@@ -2,13 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{crd, kinds::Resource, store::State};
+use super::pod_parts;
+use crate::{
+    admit::rules,
+    crd,
+    kinds::Resource,
+    store::{State, address},
+};
 
 /// Built-in resources whose `metadata.generation` counts changes, as the real server was seen to do it.
 const COUNTED: &[(&str, &str)] = &[
     ("", "pods"),
     ("", "podtemplates"),
     ("", "replicationcontrollers"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
@@ -32,25 +40,43 @@ const COUNTED: &[(&str, &str)] = &[
 ];
 
 /// Resources whose objects are answered to a delete that removes them at once; the others are answered a Status.
-pub(super) fn answers_deleted(resource: &Resource) -> bool {
-    const OBJECT: &[&str] = &[
-        "limitranges",
-        "persistentvolumeclaims",
-        "persistentvolumes",
-        "pods",
-        "podtemplates",
-        "resourcequotas",
-        "serviceaccounts",
-        "services",
-    ];
-    let name = resource.of.resource.as_str();
-    (resource.of.group.is_empty() && OBJECT.contains(&name))
-        || (resource.of.group == "storage.k8s.io" && name == "storageclasses")
+pub(crate) fn answers_deleted(resource: &Resource) -> bool {
+    let of = resource.of.resource.as_str();
+    let names: &[&str] = match resource.of.group.as_str() {
+        "" => &[
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "pods",
+            "podtemplates",
+            "resourcequotas",
+            "serviceaccounts",
+            "services",
+        ],
+        "resource.k8s.io" => &["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
+        "storage.k8s.io" => {
+            &["csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"]
+        }
+        _ => &[],
+    };
+    resource.custom.is_none() && names.contains(&of)
+}
+
+/// Of these, either the first generation has no number or it stays the only one.
+const UNNUMBERED: &[(&str, &str)] = &[("storage.k8s.io", "csidrivers")];
+const UNCOUNTED: &[(&str, &str)] = &[("scheduling.k8s.io", "priorityclasses")];
+
+fn of(resource: &Resource) -> (&str, &str) {
+    (resource.of.group.as_str(), resource.of.resource.as_str())
+}
+
+/// Whether a new object has a generation.
+fn has_generation(resource: &Resource) -> bool {
+    resource.custom.is_some() || COUNTED.contains(&of(resource))
 }
 
 pub(super) fn counts_generations(resource: &Resource) -> bool {
-    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
-    resource.custom.is_some() || COUNTED.contains(&of)
+    let of = of(resource);
+    UNNUMBERED.contains(&of) || (has_generation(resource) && !UNCOUNTED.contains(&of))
 }
 
 /// Makes an object ready to be stored for the first time.
@@ -66,15 +92,16 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         }
         meta.insert("uid".into(), state.chance.uid().into());
         meta.insert("creationTimestamp".into(), state.clock.seconds().into());
-        if counts_generations(resource) {
+        if has_generation(resource) {
             meta.insert("generation".into(), 1.into());
         }
     }
-    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    match of {
         ("", "services") => allocate_address(state, object),
         ("", "pods") => {
-            let class = qos_class(object);
-            object["status"] = json!({ "phase": "Pending", "qosClass": class });
+            object["status"] = json!({ "phase": "Pending" });
+            select_by_own_labels(object);
             if object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
                 object["status"]["conditions"] = json!([{
                     "type": "PodScheduled",
@@ -94,8 +121,14 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
         }
         ("apiextensions.k8s.io", "customresourcedefinitions") => establish(state, object),
-        ("", "nodes") if object["spec"]["taints"].is_null() => {
-            object["spec"]["taints"] = json!([{ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" }]);
+        ("", "nodes") => {
+            let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
+            match &mut object["spec"]["taints"] {
+                Value::Array(list)
+                    if list.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"]) => {}
+                Value::Array(list) => list.push(taint),
+                none => *none = json!([taint]),
+            }
         }
         ("batch", "jobs") => select_own_pods(object),
         ("admissionregistration.k8s.io" | "certificates.k8s.io" | "apps" | "batch" | "policy", _)
@@ -112,14 +145,84 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         ("coordination.k8s.io", "leases") => drop_disabled(object),
         _ => {}
     }
+    if of == ("", "persistentvolumeclaims") {
+        settle_sources(&mut object["spec"]);
+    }
+}
+
+/// Labels that a pod shares with those that it is compared with are written into the selectors, with their values
+/// (`applyMatchLabelKeysAndMismatchLabelKeys`).
+fn select_by_own_labels(pod: &mut Value) {
+    let labels = pod["metadata"]["labels"].clone();
+    let spec = &mut pod["spec"];
+    let mut each = |pointer: &str, part: &str| {
+        for term in spec.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(term) = term.pointer_mut(part) {
+                add_requirements(term, &labels);
+            }
+        }
+    };
+    each("/topologySpreadConstraints", "");
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        each(&format!("/affinity/{kind}/requiredDuringSchedulingIgnoredDuringExecution"), "");
+        each(&format!("/affinity/{kind}/preferredDuringSchedulingIgnoredDuringExecution"), "/podAffinityTerm");
+    }
+}
+
+fn add_requirements(term: &mut Value, labels: &Value) {
+    for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        for key in term.get(field).and_then(Value::as_array).cloned().into_iter().flatten() {
+            let Some(value) = key.as_str().and_then(|key| labels[key].as_str()) else { continue };
+            if !term.get("labelSelector").is_some_and(Value::is_object) {
+                continue;
+            }
+            let requirement = json!({ "key": key, "operator": operator, "values": [value] });
+            match &mut term["labelSelector"]["matchExpressions"] {
+                Value::Array(list) => list.push(requirement),
+                none => *none = json!([requirement]),
+            }
+        }
+    }
+}
+
+/// What a claim is filled from: two fields tell the same, and one of them takes few kinds (`NormalizeDataSources`).
+fn settle_sources(spec: &mut Value) {
+    let is_taken = |source: &Value| {
+        let (group, kind) = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str());
+        matches!(
+            (group, kind),
+            ("", Some("PersistentVolumeClaim")) | ("snapshot.storage.k8s.io", Some("VolumeSnapshot"))
+        )
+    };
+    if !spec["dataSource"].is_null() && !is_taken(&spec["dataSource"]) {
+        set(spec, "dataSource", None);
+    }
+    let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
+    match (source, reference) {
+        (Some(source), None) if !source.is_null() => set(spec, "dataSourceRef", Some(source)),
+        (None, Some(reference)) if reference["namespace"].is_null() && !reference.is_null() => {
+            set(spec, "dataSource", Some(reference));
+        }
+        _ => {}
+    }
 }
 
 /// The selector and the labels by which a job knows its pods (`generateSelector`).
 fn select_own_pods(job: &mut Value) {
     job["status"] = json!({});
-    if job["spec"]["manualSelector"] == true {
-        return;
+    let is_own = job["spec"]["manualSelector"] != true;
+    if is_own {
+        label_own_pods(job);
     }
+    // A job without labels of its own has those of its pods.
+    let template = job["spec"]["template"]["metadata"].get("labels").cloned().unwrap_or_default();
+    let own = &mut job["metadata"]["labels"];
+    if own.as_object().is_none_or(Map::is_empty) {
+        *own = template;
+    }
+}
+
+fn label_own_pods(job: &mut Value) {
     let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
     let labels = [
         ("batch.kubernetes.io/controller-uid", &uid),
@@ -131,12 +234,6 @@ fn select_own_pods(job: &mut Value) {
         job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
     }
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
-    // A job without labels of its own has those of its pods.
-    let template = job["spec"]["template"]["metadata"]["labels"].clone();
-    let own = &mut job["metadata"]["labels"];
-    if own.as_object().is_none_or(Map::is_empty) {
-        *own = template;
-    }
 }
 
 /// What the admission plugin `StorageObjectInUseProtection` adds.
@@ -163,36 +260,16 @@ fn keeps_status(resource: &Resource) -> bool {
     resource.custom.is_none() && resource.of.group.is_empty() && resource.of.resource == "nodes"
 }
 
-fn allocate_address(state: &mut State, object: &mut Value) {
+/// Gives a service an address, when it is of a type that has one and brings none.
+pub(super) fn allocate_address(state: &mut State, object: &mut Value) {
     let spec = &mut object["spec"];
     if spec["type"] == "ExternalName" || spec["clusterIP"].as_str().is_some_and(|given| !given.is_empty()) {
         return;
     }
     state.n_addresses += 1;
-    let [.., second, third, fourth] = state.n_addresses.to_be_bytes();
-    let address = format!("10.{}.{third}.{fourth}", 96 + second % 16);
+    let address = address(state.n_addresses);
     spec["clusterIPs"] = json!([address]);
     spec["clusterIP"] = address.into();
-}
-
-/// The class by which the kubelet evicts (`pkg/apis/core/v1/helper/qos`).
-fn qos_class(pod: &Value) -> &'static str {
-    let containers = || {
-        ["containers", "initContainers"].into_iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten())
-    };
-    let empty = Map::new();
-    let amounts = |container: &Value, of: &str| container["resources"][of].as_object().unwrap_or(&empty).clone();
-    if containers()
-        .all(|container| amounts(container, "limits").is_empty() && amounts(container, "requests").is_empty())
-    {
-        return "BestEffort";
-    }
-    let guaranteed = containers().all(|container| {
-        let (limits, requests) = (amounts(container, "limits"), amounts(container, "requests"));
-        ["cpu", "memory"].iter().all(|name| limits.contains_key(*name))
-            && requests.iter().all(|(name, amount)| limits.get(name) == Some(amount))
-    });
-    if guaranteed { "Guaranteed" } else { "Burstable" }
 }
 
 /// A definition is served at once: it gets the status that the real server writes a moment later.
@@ -217,14 +294,22 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
                 let meta = new["metadata"].clone();
                 *new = old.clone();
                 new["metadata"] = meta;
-                // A status write may annotate; owners and, except for pods, labels are not its business.
-                let kept: &[&str] =
-                    if resource.of.resource == "pods" { &["ownerReferences"] } else { &["ownerReferences", "labels"] };
+                // A status write may annotate and label, but for a few kinds; owners are not its business.
+                let kept: &[&str] = match of {
+                    ("apps", "deployments") | ("certificates.k8s.io", _) => &["ownerReferences", "labels"],
+                    ("storage.k8s.io", "volumeattachments") => {
+                        &["ownerReferences", "labels", "annotations", "finalizers"]
+                    }
+                    _ => &["ownerReferences"],
+                };
                 for field in kept {
                     set(&mut new["metadata"], field, old["metadata"].get(*field).cloned());
                 }
             }
             set(new, "status", status);
+        }
+        "resize" | "ephemeralcontainers" if is_part_of_pod(resource, subresource) => {
+            *new = pod_parts::with_part(subresource, old, new);
         }
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
         _ => {}
@@ -232,7 +317,11 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     match of {
         ("coordination.k8s.io", "leases") => drop_disabled(new),
         ("certificates.k8s.io", "certificatesigningrequests") => keep_request(subresource, old, new),
-        ("", "services") => keep_addresses(old, new),
+        ("", "services") => {
+            keep_addresses(old, new);
+            forget_other_type(old, new);
+            keep_health_port(old, new);
+        }
         ("", "namespaces") if subresource.is_empty() => {
             // They have their own subresource.
             let finalizers = old["spec"].get("finalizers").cloned();
@@ -258,6 +347,11 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     if counts_generations(resource) && (annotated || changes_generation(resource, old, new)) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
     }
+}
+
+/// Whether a subresource is a part of a pod that has its own rules.
+pub(super) fn is_part_of_pod(resource: &Resource, subresource: &str) -> bool {
+    of(resource) == ("", "pods") && ["resize", "ephemeralcontainers"].contains(&subresource)
 }
 
 /// What is asked for stays, and what was issued is not for those who approve.
@@ -288,6 +382,50 @@ fn keep_addresses(old: &Value, new: &mut Value) {
     }
 }
 
+/// The port at which nodes tell balancers whether they have pods of a service stays as long as it is used.
+fn keep_health_port(old: &Value, new: &mut Value) {
+    const PORT: &str = "healthCheckNodePort";
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    if !rules::is_checked_on_nodes(was) {
+        return;
+    }
+    let is_checked = rules::is_checked_on_nodes(is);
+    if is_checked && is[PORT].as_i64().unwrap_or(0) == 0 {
+        set(is, PORT, was.get(PORT).cloned());
+    } else if !is_checked && is[PORT] == was[PORT] {
+        set(is, PORT, None);
+    }
+}
+
+/// What a service had for its type goes with the type, unless it was changed, too (`dropTypeDependentFields`).
+fn forget_other_type(old: &Value, new: &mut Value) {
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    let kind = |spec: &Value| spec["type"].as_str().unwrap_or("ClusterIP").to_owned();
+    let (before, after) = (kind(was), kind(is));
+    if before == after {
+        return;
+    }
+    let on_nodes = |kind: &str| ["NodePort", "LoadBalancer"].contains(&kind);
+    if on_nodes(&before) && !on_nodes(&after) {
+        for (index, port) in is["ports"].as_array_mut().into_iter().flatten().enumerate() {
+            if port["nodePort"] == was["ports"][index]["nodePort"] {
+                set(port, "nodePort", None);
+            }
+        }
+    }
+    let has_outside = is["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
+    let mut of_type = Vec::new();
+    if before == "LoadBalancer" {
+        of_type.extend(["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]);
+    }
+    if !on_nodes(&after) && !has_outside {
+        of_type.push("externalTrafficPolicy");
+    }
+    for field in of_type.into_iter().filter(|field| was[*field] == is[*field]).collect::<Vec<_>>() {
+        set(is, field, None);
+    }
+}
+
 /// A daemon set counts the changes of its template in an annotation.
 fn count_template(old: &Value, new: &mut Value) {
     const COUNT: &str = "deprecated.daemonset.template.generation";
@@ -311,7 +449,7 @@ fn accept_names(definition: &mut Value) {
     }
 }
 
-fn set(object: &mut Value, field: &str, value: Option<Value>) {
+pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     let Value::Object(map) = object else { return };
     match value {
         Some(value) => map.insert(field.into(), value),

@@ -1,4 +1,4 @@
-//! What is created and not stored: bindings, evictions, tokens.
+//! What is created and not stored: bindings here, evictions and tokens in files of their own.
 
 use std::sync::Arc;
 
@@ -6,12 +6,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Answer, body, evict, update};
-use crate::{
-    apply,
-    request::Call,
-    status::{Cause, Refusal},
-    store::State,
-};
+use crate::{apply, request::Call, status::Refusal, store::State};
 
 /// `POST` to a subresource of an object.
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
@@ -27,7 +22,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     match call.subresource.as_str() {
         "binding" => bind(state, call, &object, &sent),
         "eviction" => evict::evict(state, call, &object, &sent),
-        "token" => token(state, call, &object, sent),
+        "token" => super::token::create(state, call, &object, sent),
         _ => Err(Refusal::method_not_allowed()),
     }
 }
@@ -78,45 +73,6 @@ fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Re
     new["status"]["conditions"] = others.chain([scheduled]).collect();
     update::settle(state, &call.resource.of, call.key(), pod, new);
     Ok(success(StatusCode::CREATED))
-}
-
-/// Shortest life of a token, in seconds.
-const TOKEN_SECONDS_MIN: i64 = 600;
-
-fn token(state: &mut State, call: &Call, account: &Value, mut request: Value) -> Result<Answer, Refusal> {
-    let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(3_600);
-    if seconds < TOKEN_SECONDS_MIN {
-        let message = format!("Invalid value: {seconds}: may not specify a duration less than 10 minutes");
-        let cause = Cause { reason: "FieldValueInvalid", message, field: "spec.expirationSeconds".into() };
-        return Err(Refusal::invalid("authentication.k8s.io", "TokenRequest", "", &[cause]));
-    }
-    let now = state.clock.now();
-    let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
-    request["kind"] = "TokenRequest".into();
-    request["apiVersion"] = "authentication.k8s.io/v1".into();
-    if request["metadata"].is_null() {
-        request["metadata"] = json!({});
-    }
-    let writing = super::create::Writing::of(call, state);
-    let schema = crate::schema::Schema::built_in("authentication.k8s.io/v1", "TokenRequest");
-    let writer = apply::Request { schema, api_version: "authentication.k8s.io/v1", ..writing.request() };
-    apply::update(&writer, None, &mut request);
-    for (field, value) in [
-        ("name", account["metadata"]["name"].clone()),
-        ("namespace", account["metadata"]["namespace"].clone()),
-        ("uid", account["metadata"]["uid"].clone()),
-        ("creationTimestamp", crate::clock::seconds(now).into()),
-    ] {
-        request["metadata"][field] = value;
-    }
-    request["spec"]["expirationSeconds"] = seconds.into();
-    let token = format!("{}.{}.{}", call.namespace, call.name, state.chance.uid());
-    state.add_token(token.clone(), call.key(), expires);
-    request["status"] = json!({
-        "token": token,
-        "expirationTimestamp": crate::clock::seconds(expires),
-    });
-    Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
 }
 
 /// The body of a namespace whose finalizers were changed.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Answer, access, body, create::Writing, escalation, judge, plugins, strategy, versions};
 use crate::{
     admission::{self, Attributes, Operation},
-    apply,
+    apply, autoscaling,
     request::{Call, Verb},
     status::{Cause, GroupResource, Refusal},
     store::{Key, State},
@@ -38,6 +38,7 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         }
         access::authorize_creation(state, call)?;
         let created = super::create::store(state, call, new, super::create::own_all)?;
+        warnings.extend(crate::admit::warnings(&call.resource, None, &created));
         return Ok(Answer::created(created).with_warnings(warnings));
     };
     warnings.extend(body::undomained_finalizers(call, Some(&old), &new));
@@ -55,10 +56,12 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
             ),
         ));
     }
-    let written = write(state, call, &old, new, |request, old, new| {
+    let (written, forgiven) = write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         Ok(())
     })?;
+    warnings.extend(forgiven);
+    warnings.extend(crate::admit::warnings(&call.resource, Some(&old), &written));
     Ok(Answer::ok(written).with_warnings(warnings))
 }
 
@@ -89,14 +92,14 @@ pub(super) fn match_names(call: &Call, object: &mut Value) -> Result<(), Refusal
     Ok(())
 }
 
-/// Stores a changed object; `own` says whose the changed fields are now.
+/// Stores a changed object; `own` says whose the changed fields are now. Hands on the warnings of its validation too.
 pub(super) fn write(
     state: &mut State,
     call: &Call,
     old: &Arc<Value>,
     mut new: Value,
     own: impl Fn(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
-) -> Result<Arc<Value>, Refusal> {
+) -> Result<(Arc<Value>, Vec<String>), Refusal> {
     let resource = &call.resource;
     let version = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !version.is_empty() && version.parse::<u64>().is_err() {
@@ -113,12 +116,23 @@ pub(super) fn write(
         return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
     }
     escalation::check(state, call, &new)?;
-    let managed;
+    let mut managed;
     (new, managed) = mutated(state, call, old, new, &own)?;
+    if managed.is_none() && strategy::is_part_of_pod(resource, &call.subresource) {
+        // Who sends a field has it from then on, even where it is not taken.
+        let mut sent = new.clone();
+        super::create::default(call, &mut sent, Some(old));
+        own(&Writing::of(call, state).request(), old, &mut sent)?;
+        managed = Some(sent["metadata"]["managedFields"].take());
+    }
     let causes = judge::changes_of_metadata(call, old, &new);
-    prepare(call, old, &mut new);
+    prepare(state, call, old, &mut new);
+    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
+        // One that was a name in another place until now has no address yet.
+        strategy::allocate_address(state, &mut new);
+    }
     plugins::admit_change(state, call, old, &mut new)?;
-    judge::validate(call, Some(old), &new, causes)?;
+    let warnings = judge::validate(call, Some(old), &new, causes)?;
     match managed {
         Some(managed) => set_managed(&mut new, managed),
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
@@ -128,17 +142,27 @@ pub(super) fn write(
     if call.dry_run() {
         let mut new = new;
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-        return Ok(new.into());
+        return Ok((new.into(), warnings));
     }
     let mut kept = versions::stored(state, call, new)?;
     let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
     let settled = settle(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored));
-    Ok(kept.answer(settled))
+    Ok((kept.answer(settled), warnings))
 }
 
-fn prepare(call: &Call, old: &Value, new: &mut Value) {
+fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
+    // What is filled in is no change.
+    super::create::default(call, new, Some(old));
+    if new["apiVersion"] == autoscaling::FIRST {
+        let stored = state.get(&call.resource.of, &call.key()).unwrap_or_else(|| old.clone());
+        let prepare = |new: &mut Value| strategy::prepare_update(&call.resource, &call.subresource, &stored, new);
+        return autoscaling::within(new, prepare);
+    }
     strategy::prepare_update(&call.resource, &call.subresource, old, new);
-    super::create::default(call, new);
+    if call.resource.of.resource == "services" {
+        // Another type has other defaults.
+        super::create::default(call, new, None);
+    }
 }
 
 fn set_managed(object: &mut Value, managed: Value) {
@@ -162,10 +186,10 @@ fn mutated(
         return Ok((new, None));
     }
     let mut owned = new.clone();
-    prepare(call, old, &mut owned);
+    prepare(state, call, old, &mut owned);
     own(&Writing::of(call, state).request(), old, &mut owned)?;
     let mut shown = new;
-    super::create::default(call, &mut shown);
+    super::create::default(call, &mut shown, None);
     set_managed(&mut shown, owned["metadata"]["managedFields"].take());
     let mut attributes = Attributes::new(call, Operation::Update, &call.name, shown).with_old(old);
     admission::mutate(state, &mut attributes)?;
@@ -206,15 +230,49 @@ pub(crate) fn settle(state: &mut State, of: &GroupResource, key: Key, old: &Arc<
 
 /// Whether two states differ in nothing but who wrote them when.
 fn same(old: &Value, new: &Value) -> bool {
-    if old == new {
-        return true;
-    }
-    let timeless = |object: &Value| {
-        let mut object = object.clone();
-        for entry in object["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
-            entry["time"] = Value::Null;
+    fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, same_field)))
+}
+
+fn same_field(name: &str, old: &Value, new: &Value) -> bool {
+    let (Value::Array(was), Value::Array(is), "managedFields") = (old, new, name) else { return old == new };
+    was.len() == is.len() && was.iter().zip(is).all(|(was, is)| timeless(was).eq(timeless(is)))
+}
+
+fn timeless(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time")
+}
+
+/// Whether two objects have the same fields, and each pair of values is equal in the sense that is given.
+fn fields_equal(old: &Value, new: &Value, is_equal: impl Fn(&str, &Value, &Value) -> bool) -> bool {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return old == new };
+    old.len() == new.len()
+        && old.iter().zip(new).all(|((name, old), (other, new))| name == other && is_equal(name, old, new))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_times_of_managers_may_differ() {
+        let object = |data: &str, manager: &str, time: Value| {
+            json!({ "data": { "a": data }, "metadata": { "name": "x", "managedFields": [
+                { "manager": manager, "time": time, "fieldsV1": { "f:data": {} } },
+            ] } })
+        };
+        let old = object("1", "a", json!("2026-01-01T00:00:00Z"));
+        for (new, expected) in [
+            (old.clone(), true),
+            (object("1", "a", json!("2026-01-01T00:00:01Z")), true),
+            (object("1", "a", Value::Null), true),
+            (object("2", "a", json!("2026-01-01T00:00:00Z")), false),
+            (object("1", "b", json!("2026-01-01T00:00:00Z")), false),
+            (json!({ "data": { "a": "1" }, "metadata": { "name": "x" } }), false),
+            (json!({ "data": { "a": "1" }, "metadata": { "name": "x", "managedFields": [] } }), false),
+        ] {
+            assert_eq!(same(&old, &new), expected, "{new}");
         }
-        object
-    };
-    timeless(old) == timeless(new)
+    }
 }

@@ -1,7 +1,8 @@
 //! One object in several versions of its kind: what is stored, and what is asked for.
 //!
 //! Events of both groups are one table, stored as those of the core. Custom objects are renamed, or converted by the
-//! webhook of their definition (`apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`).
+//! webhook of their definition (`apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`). Autoscalers have a
+//! module of their own.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    admission,
+    admission, autoscaling,
     kinds::Resource,
     request::Call,
     session::{Question, Reply},
@@ -41,6 +42,9 @@ pub(super) fn way(to: &Resource, object: &Value) -> Way {
     }
     if to.of.resource == "events" && to.custom.is_none() {
         return Way::Done(event(&wanted, object));
+    }
+    if autoscaling::is_autoscaler(to) {
+        return Way::Done(autoscaling::converted(&wanted, object));
     }
     let mut renamed = object.clone();
     renamed["apiVersion"] = wanted.into();
@@ -105,12 +109,22 @@ pub(super) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, 
             state.registry.get(&resource.of.group, &custom.storage, &resource.of.resource)
         }
         None if resource.of.resource == "events" => state.registry.get("", "v1", "events"),
+        None if autoscaling::is_autoscaler(resource) => {
+            state.registry.get(&resource.of.group, "v2", &resource.of.resource)
+        }
         _ => None,
     };
     match home.filter(|home| home.api_version() != resource.api_version()) {
         None => Ok(Kept { stored: object, shown: None }),
         Some(home) => {
-            let stored = convert(state, call, &home, &object)?;
+            let mut stored = convert(state, call, &home, &object)?;
+            if autoscaling::is_autoscaler(resource)
+                && call.subresource.is_empty()
+                && let Some(before) = state.get(&resource.of, &call.key())
+            {
+                // Amounts that are not there are nothing in version 1: a status that nobody wrote stays as it is.
+                stored["status"] = before["status"].clone();
+            }
             let shown = convert(state, call, resource, &stored)?;
             Ok(Kept { stored, shown: Some(shown) })
         }

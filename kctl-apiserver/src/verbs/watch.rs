@@ -3,13 +3,16 @@
 //! A watcher has no buffer: it reads the history at its own pace, and one that is slower than the history is long is
 //! told so with 410. Writers never wait for it.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::Stream;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::Notify,
+    time::{Instant, Sleep},
+};
 
 use super::{
     Answer, Form, Payload, list,
@@ -21,7 +24,7 @@ use crate::{
     request::Call,
     selector::Selector,
     status::{Cause, Refusal},
-    store::{Event, State},
+    store::{Event, Kind, Lines, Object, State, event_line, head},
 };
 
 /// A client that wants bookmarks gets one at least so often (`defaultBookmarkFrequency` of the watch cache).
@@ -39,10 +42,14 @@ pub(crate) struct Start {
     bookmarks: bool,
     form: Form,
     life: Duration,
+    /// How the text begins of objects that go out as they are stored.
+    head: String,
     /// The state that is sent first, as events.
-    initial: Vec<Value>,
+    initial: Vec<Said>,
     /// Events after this revision follow.
     revision: u64,
+    /// By which [`Table::redefined`](crate::store::Table::redefined) the kind is served as it was.
+    definition: u64,
     changes: Arc<Notify>,
     /// A fault on purpose: so long the watch stays behind.
     lag: Option<Duration>,
@@ -70,8 +77,10 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         bookmarks,
         form,
         life: life.map_or(LIFE_DEFAULT, Duration::from_secs),
+        head: head(&call.resource),
         initial: Vec::new(),
         revision: asked,
+        definition: table.redefined(),
         changes: table.changes(),
         lag: call.stale.map(|stale| stale.lag),
         gate: None,
@@ -82,13 +91,13 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         let past = stale.and_then(|stale| table.at(stale));
         let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, revision));
         let matching = table.range(namespace, None).filter(|(_, object)| start.matches(object));
-        start.initial = matching.map(|(_, object)| start.event("ADDED", object)).collect();
+        start.initial = matching.map(|(_, object)| start.said(Kind::Added, object, None)).collect();
         start.revision = revision;
         // A watch from nowhere is streamed as well.
         if bookmarks && (sends_initial || version.is_empty()) {
             let mut end = start.bookmark(revision);
             end["object"]["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
-            start.initial.push(end);
+            start.initial.push(Said::Value(end));
         }
     } else if asked == 0 {
         start.revision = revision;
@@ -130,10 +139,22 @@ impl Start {
         }
     }
 
-    fn matches(&self, object: &Value) -> bool {
-        match versions::way(&self.resource, object) {
+    /// The lines of an event are shared by all who watch it as it is.
+    fn said(&self, kind: Kind, object: &Object, lines: Option<&Lines>) -> Said {
+        if self.form == Form::Plain && object.text().starts_with(self.head.as_bytes()) {
+            return Said::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.of(kind, object)));
+        }
+        Said::Value(self.event(kind.name(), &object.value()))
+    }
+
+    fn matches(&self, object: &Object) -> bool {
+        if self.selector.is_empty() {
+            return true;
+        }
+        let value = object.value();
+        match versions::way(&self.resource, &value) {
             Way::Done(converted) => self.selector.matches(&converted),
-            Way::Same | Way::Ask => self.selector.matches(object),
+            Way::Same | Way::Ask => self.selector.matches(&value),
         }
     }
 
@@ -144,24 +165,25 @@ impl Start {
     }
 
     /// An event as this watcher sees it: what begins to match is added, what ceases to match is deleted.
-    fn seen(&self, event: &Event) -> Option<Value> {
+    fn seen(&self, event: &Event) -> Option<(Kind, Said)> {
         if !self.namespace.is_empty() && event.key.0 != self.namespace {
             return None;
         }
         let matched = event.before.as_ref().is_some_and(|before| self.matches(before));
         let matches = !event.deleted && self.matches(&event.object);
-        match (matched, matches) {
-            (false, false) => None,
-            (false, true) => Some(self.event("ADDED", &event.object)),
-            (true, true) => Some(self.event("MODIFIED", &event.object)),
-            (true, false) if event.deleted => Some(self.event("DELETED", &event.object)),
+        let kind = match (matched, matches) {
+            (false, false) => return None,
+            (false, true) => Kind::Added,
+            (true, true) => Kind::Modified,
+            (true, false) if event.deleted => Kind::Deleted,
             (true, false) => {
                 // The last state that matched, with the revision at which it ceased to.
-                let mut last = event.before.as_deref().cloned().unwrap_or_default();
-                last["metadata"]["resourceVersion"] = event.object["metadata"]["resourceVersion"].clone();
-                Some(self.event("DELETED", &last))
+                let mut last = event.before.as_ref().map(|before| Value::clone(&before.value())).unwrap_or_default();
+                last["metadata"]["resourceVersion"] = event.revision.to_string().into();
+                return Some((Kind::Deleted, Said::Value(self.event(Kind::Deleted.name(), &last))));
             }
-        }
+        };
+        Some((kind, self.said(kind, &event.object, Some(&event.lines))))
     }
 
     /// The body of the answer: lines of JSON.
@@ -169,8 +191,8 @@ impl Start {
         let initial = std::mem::take(&mut self.initial);
         let now = Instant::now();
         let mut watcher = Watcher {
-            end: now + self.life,
-            bookmark_at: now + BOOKMARK_EVERY,
+            end: Alarm::at(now + self.life),
+            bookmark: Alarm::at(now + BOOKMARK_EVERY),
             start: self,
             state,
             over: false,
@@ -188,31 +210,84 @@ impl Start {
 struct Watcher {
     start: Start,
     state: Arc<Mutex<State>>,
-    end: Instant,
-    bookmark_at: Instant,
+    end: Alarm,
+    bookmark: Alarm,
     over: bool,
     /// Something has been sent.
     any: bool,
     /// The state that is sent first.
-    unsent: Vec<Value>,
+    unsent: Vec<Said>,
+}
+
+/// A time that is waited for again and again: its timer is set once.
+struct Alarm {
+    at: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Alarm {
+    fn at(at: Instant) -> Self {
+        Self { at, timer: None }
+    }
+
+    fn again_after(&mut self, pause: Duration) {
+        *self = Self::at(self.at + pause);
+    }
+
+    async fn ring(&mut self) {
+        let at = self.at;
+        self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at))).await;
+    }
+}
+
+/// What a watcher is told.
+#[derive(Clone)]
+enum Said {
+    /// A line that others are told, too.
+    Line(Bytes),
+    /// An event that has still to be brought into its form.
+    Value(Value),
+}
+
+impl Said {
+    fn value(&mut self) -> Option<&mut Value> {
+        match self {
+            Self::Line(_) => None,
+            Self::Value(value) => Some(value),
+        }
+    }
 }
 
 enum Next {
-    Events(Vec<Value>),
+    Events(Vec<Said>),
     Nothing,
     TooOld,
+    /// The definition of the kind is another one now, and all events from before have been told.
+    Over,
 }
 
 impl Watcher {
     /// The events as lines. One whose object cannot be converted ends the watch.
-    async fn lines(&mut self, mut events: Vec<Value>) -> Bytes {
+    async fn lines(&mut self, mut events: Vec<Said>) -> Bytes {
+        if let [Said::Line(line)] = events.as_slice() {
+            self.any = true;
+            return line.clone();
+        }
         if let Err(refusal) = self.convert(&mut events).await {
             self.over = true;
-            events = vec![json!({ "type": "ERROR", "object": refusal.body() })];
+            events = vec![Said::Value(json!({ "type": "ERROR", "object": refusal.body() }))];
         }
         let now = self.state.lock().clock.now();
         let mut body = Vec::new();
-        for mut event in events {
+        for event in events {
+            let mut event = match event {
+                Said::Value(event) => event,
+                Said::Line(line) => {
+                    self.any = true;
+                    body.extend_from_slice(&line);
+                    continue;
+                }
+            };
             self.start.form.shape_event(&self.start.resource, &mut event, now, !self.any);
             self.any = true;
             // Values always serialise.
@@ -223,13 +298,13 @@ impl Watcher {
     }
 
     /// Asks the webhook of the definition about all objects of another version at once.
-    async fn convert(&self, events: &mut [Value]) -> Result<(), Refusal> {
+    async fn convert(&self, events: &mut [Said]) -> Result<(), Refusal> {
         let resource = &self.start.resource;
         let is_open = |event: &&mut Value| {
             event["object"]["metadata"]["uid"].is_string()
                 && matches!(versions::way(resource, &event["object"]), Way::Ask)
         };
-        let open: Vec<&mut Value> = events.iter_mut().filter(is_open).collect();
+        let open: Vec<&mut Value> = events.iter_mut().filter_map(Said::value).filter(is_open).collect();
         if open.is_empty() {
             return Ok(());
         }
@@ -258,11 +333,13 @@ impl Watcher {
             // Before the look at the history, so that no change falls between look and wait.
             let changed = self.start.changes.clone().notified_owned();
             match self.read() {
+                Next::Over => return None,
                 Next::Events(events) => return Some(self.lines(events).await),
                 Next::TooOld => {
                     self.over = true;
                     let refusal = Refusal::expired(format!("too old resource version: {}", self.start.revision));
-                    return Some(self.lines(vec![json!({ "type": "ERROR", "object": refusal.body() })]).await);
+                    let error = json!({ "type": "ERROR", "object": refusal.body() });
+                    return Some(self.lines(vec![Said::Value(error)]).await);
                 }
                 Next::Nothing => {}
             }
@@ -272,14 +349,14 @@ impl Watcher {
                 biased;
                 () = changed => {}
                 () = sleep_until(held_until), if held_until.is_some() => {}
-                () = tokio::time::sleep_until(self.end) => {
+                () = self.end.ring() => {
                     self.over = true;
                     return None;
                 }
-                () = tokio::time::sleep_until(self.bookmark_at), if self.start.bookmarks => {
-                    self.bookmark_at += BOOKMARK_EVERY;
+                () = self.bookmark.ring(), if self.start.bookmarks => {
+                    self.bookmark.again_after(BOOKMARK_EVERY);
                     let event = self.start.bookmark(self.start.revision);
-                    return Some(self.lines(vec![event]).await);
+                    return Some(self.lines(vec![Said::Value(event)]).await);
                 }
             }
         }
@@ -289,25 +366,31 @@ impl Watcher {
         if self.start.gate.is_some() {
             return self.read_under_faults();
         }
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         let current = state.revision;
         if self.start.revision > current {
             return Next::Nothing;
         }
-        let Some(events) = state.table(&self.start.resource.of).since(self.start.revision) else {
+        let Some(table) = state.known_table(&self.start.resource.of) else { return Next::Nothing };
+        let end = (table.redefined() != self.start.definition).then(|| table.redefined());
+        let Some(events) = table.since(self.start.revision) else {
             return Next::TooOld;
         };
         let mut seen = Vec::new();
-        for event in events {
+        for event in events.take_while(|event| end.is_none_or(|end| event.revision < end)) {
             self.start.revision = event.revision;
-            seen.extend(self.start.seen(event));
+            seen.extend(self.start.seen(event).map(|(_, said)| said));
             if seen.len() >= BATCH_LEN_MAX {
                 return Next::Events(seen);
             }
         }
         // Nothing more of this resource happened up to the revision of the whole server.
         self.start.revision = current;
-        if seen.is_empty() { Next::Nothing } else { Next::Events(seen) }
+        match end {
+            _ if !seen.is_empty() => Next::Events(seen),
+            Some(_) => Next::Over,
+            None => Next::Nothing,
+        }
     }
 
     /// The same for a client under faults, one event at a time.
@@ -316,14 +399,16 @@ impl Watcher {
         let mut state = state.lock();
         let current = state.revision;
         let Some(mut gate) = self.start.gate.take() else { return Next::Nothing };
-        let next = match state.table(&self.start.resource.of).since(self.start.revision) {
+        let table = state.table(&self.start.resource.of);
+        let over = table.redefined() != self.start.definition;
+        let next = match table.since(self.start.revision) {
             _ if self.start.revision > current => Next::Nothing,
             None => Next::TooOld,
             Some(_) if gate.is_expired() => Next::TooOld,
             Some(events) => self.pass(&mut gate, events.cloned().collect(), current),
         };
         self.start.gate = Some(gate);
-        next
+        if over && matches!(next, Next::Nothing) { Next::Over } else { next }
     }
 
     fn pass(&mut self, gate: &mut Gate, events: Vec<Arc<Event>>, current: u64) -> Next {
@@ -334,14 +419,14 @@ impl Watcher {
             Opened::Newest => newest(events.iter()),
         };
         let mut seen = Vec::new();
-        let told = |seen: Vec<Value>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
+        let told = |seen: Vec<Said>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
         for event in events {
-            let Some(shown) = self.start.seen(&event) else {
+            let Some((kind, shown)) = self.start.seen(&event) else {
                 self.start.revision = event.revision;
                 continue;
             };
-            let kind = shown["type"].as_str().unwrap_or_default().to_owned();
-            let passage = if opened == Opened::Newest { gate.deliver(&event, &kind) } else { gate.pass(&event, &kind) };
+            let kind = kind.name();
+            let passage = if opened == Opened::Newest { gate.deliver(&event, kind) } else { gate.pass(&event, kind) };
             match passage {
                 Passage::Held => return told(seen),
                 Passage::Expired if seen.is_empty() => return Next::TooOld,

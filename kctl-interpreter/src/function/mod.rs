@@ -1,7 +1,6 @@
 //! Functions on typed objects as a layer: what `#[interpreter(op = …)]` makes of a function, and the table of them.
 
 mod answer;
-mod change;
 mod item;
 mod rule;
 

@@ -3,10 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kctl_webhook::change;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{change, item::StatusItem};
+use super::item::StatusItem;
 use crate::{
     chain::{LayerError, LayerFuture},
     kind::Gvk,

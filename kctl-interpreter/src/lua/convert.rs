@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::ffi::c_void;
 
-use mlua::{Lua, Table, Value as LuaValue};
-use serde_json::{Map, Number, Value};
+use mlua::{BString, Either, FromLua, Lua, Table, Value as LuaValue};
+use serde_json::{Number, Value};
 
 use super::number;
 
@@ -47,22 +47,41 @@ pub(super) fn to_lua(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<Lua
         Value::Bool(value) => LuaValue::Boolean(*value),
         Value::Number(value) => LuaValue::Number(value.as_f64().unwrap_or(f64::NAN)),
         Value::String(value) => LuaValue::String(lua.create_string(value)?),
-        Value::Array(values) => {
-            let table = lua.create_table_with_capacity(values.len(), 0)?;
-            let present = values.iter().filter(|value| !value.is_null());
-            for (idx, value) in present.enumerate() {
-                table.raw_set(idx + 1, to_lua(lua, value, depth + 1)?)?;
-            }
-            LuaValue::Table(table)
+        Value::Array(values) if values.iter().any(Value::is_null) => {
+            list(lua, values.iter().filter(|value| !value.is_null()), depth)?
         }
+        Value::Array(values) => list(lua, values.iter(), depth)?,
         Value::Object(values) => {
-            let table = lua.create_table_with_capacity(0, values.len())?;
-            for (key, value) in values {
-                table.raw_set(key.as_str(), to_lua(lua, value, depth + 1)?)?;
-            }
-            LuaValue::Table(table)
+            let mut failure = None;
+            let fields = values.iter().map(|(key, value)| (key.as_str(), element(lua, value, depth, &mut failure)));
+            let table = lua.create_table_from(fields);
+            failure.map_or(table, Err).map(LuaValue::Table)?
         }
     })
+}
+
+fn list<'a>(lua: &Lua, values: impl Iterator<Item = &'a Value>, depth: usize) -> mlua::Result<LuaValue> {
+    let mut failure = None;
+    let table = lua.create_sequence_from(values.map(|value| element(lua, value, depth, &mut failure)));
+    failure.map_or(table, Err).map(LuaValue::Table)
+}
+
+/// Returns what goes into a table: text as it is, since a reference to each string would cost more than the string. A
+/// table is filled in one go, which an error cannot leave: the first one is kept in `failure`.
+fn element<'a>(
+    lua: &Lua,
+    value: &'a Value,
+    depth: usize,
+    failure: &mut Option<mlua::Error>,
+) -> Either<&'a str, LuaValue> {
+    match value {
+        Value::String(text) => Either::Left(text),
+        _ if failure.is_some() => Either::Right(LuaValue::Nil),
+        value => Either::Right(to_lua(lua, value, depth + 1).unwrap_or_else(|error| {
+            *failure = Some(error);
+            LuaValue::Nil
+        })),
+    }
 }
 
 /// Turns a table into JSON. A table without keys is `[]`: what it should be is for the repair of empty tables.
@@ -70,8 +89,11 @@ pub(super) fn to_lua(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<Lua
 /// # Errors
 /// The table has no JSON form, or it has more than `bytes_max` bytes.
 pub(super) fn to_json(lua: &Lua, table: &Table, bytes_max: usize) -> Result<Value, EncodeError> {
-    Encoder { lua, visited: HashSet::new(), bytes_left: bytes_max, bytes_max }.table(table, 0)
+    Encoder { lua, visited: HashSet::with_capacity(TABLES_USUAL), bytes_left: bytes_max, bytes_max }.table(table, 0)
 }
+
+/// Tables of a usual object: for so many there is room from the start.
+const TABLES_USUAL: usize = 200;
 
 struct Encoder<'a> {
     lua: &'a Lua,
@@ -91,13 +113,13 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    fn value(&mut self, value: &LuaValue, depth: usize) -> Result<Value, EncodeError> {
+    /// Encodes a value that is no table.
+    fn leaf(&mut self, value: &LuaValue) -> Result<Value, EncodeError> {
         match value {
             LuaValue::Boolean(value) => Ok(Value::Bool(*value)),
             LuaValue::Number(value) => number_to_json(*value),
             LuaValue::Integer(value) => Ok(Value::from(*value)),
             LuaValue::String(value) => self.string(value).map(Value::String),
-            LuaValue::Table(table) => self.table(table, depth + 1),
             value => Err(EncodeError::InvalidType(value.type_name())),
         }
     }
@@ -105,7 +127,28 @@ impl Encoder<'_> {
     fn string(&mut self, string: &mlua::LuaString) -> Result<String, EncodeError> {
         let bytes = string.as_bytes();
         self.spend(bytes.len())?;
-        Ok(text(&bytes))
+        Ok(str::from_utf8(&bytes).map_or_else(|_| lossy(&bytes), str::to_owned))
+    }
+
+    /// Visits the fields of a table in one walk, which costs much less than a step for each field. Walks must not nest,
+    /// since C has few levels: the tables among the fields wait until it is over.
+    fn walk<K: FromLua>(
+        &mut self,
+        table: &Table,
+        mut visit: impl FnMut(&mut Self, K, LuaValue) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        let mut failure = None;
+        let walked = table.for_each(|key, value| {
+            visit(self, key, value).map_err(|error| {
+                failure = Some(error);
+                mlua::Error::StackError
+            })
+        });
+        match (failure, walked) {
+            (Some(failure), _) => Err(failure),
+            (None, Err(mlua::Error::FromLuaConversionError { .. })) => Err(EncodeError::InvalidKeys),
+            (None, walked) => Ok(walked?),
+        }
     }
 
     fn table(&mut self, table: &Table, depth: usize) -> Result<Value, EncodeError> {
@@ -121,80 +164,101 @@ impl Encoder<'_> {
     }
 
     fn array(&mut self, table: &Table, n_array: usize, depth: usize) -> Result<Value, EncodeError> {
-        let mut values = Vec::new();
-        for idx in 1..=n_array {
-            match table.raw_get::<LuaValue>(idx)? {
-                LuaValue::Nil => return Err(EncodeError::SparseArray),
-                value => {
-                    self.spend(0)?;
-                    values.push(self.value(&value, depth)?);
-                }
-            }
-        }
-        // The length of a table with a hole is any of its borders: what is behind shows in the number of keys.
-        let (mut n_keys, mut has_other) = (0, false);
-        table.for_each(|key: LuaValue, _: LuaValue| {
+        let (mut values, mut nested, mut n_keys, mut has_other) = (Vec::new(), Vec::new(), 0, false);
+        self.walk(table, |encoder, key: LuaValue, value| {
             n_keys += 1;
-            has_other |= !matches!(key, LuaValue::Number(_) | LuaValue::Integer(_));
+            let LuaValue::Integer(idx) = key else {
+                has_other |= !key.is_number();
+                return Ok(());
+            };
+            encoder.spend(0)?;
+            let value = match value {
+                LuaValue::Table(value) => {
+                    nested.push((idx, (nested.len() < HELD_MAX).then_some(value)));
+                    Value::Null
+                }
+                value => encoder.leaf(&value)?,
+            };
+            values.push((idx, value));
             Ok(())
         })?;
-        if has_other {
+        // What Lua keeps as a list comes in its order, what is behind as it hashes.
+        if !values.is_sorted_by_key(|(idx, _)| *idx) {
+            values.sort_unstable_by_key(|(idx, _)| *idx);
+        }
+        // The length of a table with a hole is any of its borders: what is behind shows in the number of keys.
+        let n_listed = (1..).zip(&values).take_while(|(expected, (idx, _))| expected == idx).count();
+        if has_other && n_listed >= n_array {
             return Err(EncodeError::InvalidKeys);
         }
-        if n_keys == n_array { Ok(Value::Array(values)) } else { Err(EncodeError::SparseArray) }
+        if n_listed != n_array || n_keys != n_array {
+            return Err(EncodeError::SparseArray);
+        }
+        let mut values: Vec<Value> = values.into_iter().map(|(_, value)| value).collect();
+        for (idx, held) in nested {
+            let value = held.map_or_else(|| table.raw_get(idx), Ok)?;
+            let at = usize::try_from(idx - 1).map_err(|_| EncodeError::SparseArray)?;
+            values[at] = self.table(&value, depth + 1)?;
+        }
+        Ok(Value::Array(values))
     }
 
     fn object(&mut self, table: &Table, depth: usize) -> Result<Value, EncodeError> {
-        let (mut object, mut nested, mut failure) = (Map::new(), Vec::new(), None);
-        // One walk costs much less than a step for each field. Tables wait until it is over: walks must not nest, since
-        // C has few levels, and a reference to each table would fill the stack of references.
-        let walked = table.for_each(|key: LuaValue, value: LuaValue| {
-            self.field(&key, &value, depth, &mut object, &mut nested).map_err(|error| {
-                failure = Some(error);
-                mlua::Error::runtime("the table has no JSON form")
-            })
-        });
-        if let Some(failure) = failure {
-            return Err(failure);
+        let (mut fields, mut nested, mut doubtful) = (Vec::new(), Vec::new(), Vec::new());
+        // Keys come as bytes, which need no reference; so does a number, as its text.
+        self.walk(table, |encoder, key: BString, value| {
+            encoder.spend(key.len())?;
+            if matches!(&**key, [b'0'..=b'9' | b'-', ..] | b"inf" | b"nan") {
+                doubtful.push(key.clone());
+            }
+            let value = match value {
+                LuaValue::Table(value) => {
+                    let held = if nested.len() < HELD_MAX { Ok(value) } else { Err(key.clone()) };
+                    nested.push((fields.len(), held));
+                    Value::Null
+                }
+                value => encoder.leaf(&value)?,
+            };
+            let key = String::from_utf8(key.into()).unwrap_or_else(|error| lossy(error.as_bytes()));
+            fields.push((key, value));
+            Ok(())
+        })?;
+        self.check_keys(table, &doubtful, fields.len())?;
+        for (at, held) in nested {
+            let value = held.or_else(|key| self.raw_get(table, &key))?;
+            fields[at].1 = self.table(&value, depth + 1)?;
         }
-        walked?;
-        for key in nested {
-            let value = table.raw_get(self.lua.create_string(&key)?)?;
-            object.insert(text(&key), self.table(&value, depth + 1)?);
-        }
-        Ok(if object.is_empty() { Value::Array(Vec::new()) } else { Value::Object(object) })
+        Ok(if fields.is_empty() { Value::Array(Vec::new()) } else { Value::Object(fields.into_iter().collect()) })
     }
 
-    /// Adds a field to the object, or the key of one that is a table to `nested`.
-    fn field(
-        &mut self,
-        key: &LuaValue,
-        value: &LuaValue,
-        depth: usize,
-        object: &mut Map<String, Value>,
-        nested: &mut Vec<Vec<u8>>,
-    ) -> Result<(), EncodeError> {
-        match (key, value) {
-            (LuaValue::String(key), LuaValue::Table(_)) => {
-                let key = key.as_bytes().to_vec();
-                self.spend(key.len())?;
-                nested.push(key);
-            }
-            (LuaValue::String(key), value) => {
-                let key = self.string(key)?;
-                object.insert(key, self.value(value, depth)?);
-            }
-            (LuaValue::Number(_) | LuaValue::Integer(_), _) if object.is_empty() && nested.is_empty() => {
-                return Err(EncodeError::SparseArray);
-            }
-            _ => return Err(EncodeError::InvalidKeys),
+    /// Checks that no key was a number: the text of one is no key of the table, or it is one twice.
+    fn check_keys(&self, table: &Table, doubtful: &[BString], n_keys: usize) -> Result<(), EncodeError> {
+        let (mut n_numbers, mut names) = (0, HashSet::new());
+        for key in doubtful {
+            let is_name = names.insert(key) && !self.raw_get::<LuaValue>(table, key)?.is_nil();
+            n_numbers += usize::from(!is_name);
         }
-        Ok(())
+        match n_numbers {
+            0 => Ok(()),
+            n if n == n_keys => Err(EncodeError::SparseArray),
+            _ => Err(EncodeError::InvalidKeys),
+        }
+    }
+
+    fn raw_get<V: FromLua>(&self, table: &Table, key: &[u8]) -> mlua::Result<V> {
+        match str::from_utf8(key) {
+            Ok(key) => table.raw_get(key),
+            Err(_) => table.raw_get(self.lua.create_string(key)?),
+        }
     }
 }
 
+/// Tables of one walk that are referenced until it is over; more are read again. The stack of references has room for
+/// 8000, and a value for [`DEPTH_MAX`] walks.
+const HELD_MAX: usize = 32;
+
 /// Reads bytes as text; each byte that is no part of UTF-8 becomes a replacement character, as in Go.
-fn text(bytes: &[u8]) -> String {
+fn lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -216,7 +280,7 @@ mod tests {
     use mlua::Lua;
     use serde_json::{Value, json};
 
-    use super::{DEPTH_MAX, EncodeError, text, to_json, to_lua};
+    use super::{DEPTH_MAX, EncodeError, HELD_MAX, lossy, to_json, to_lua};
 
     fn encode(source: &str) -> Result<Value, EncodeError> {
         let lua = Lua::new();
@@ -231,13 +295,26 @@ mod tests {
             ("{a = 1.5, b = {c = {}}}", json!({"a": 1.5, "b": {"c": []}})),
             ("{[1] = 'a', [2] = 'b'}", json!(["a", "b"])),
             ("{['1'] = 'a'}", json!({"1": "a"})),
+            (
+                "{['8080'] = 'a', ['-1'] = {1}, inf = 1, ['0\\255'] = {2}}",
+                json!({"8080": "a", "-1": [1], "inf": 1, "0\u{fffd}": [2]}),
+            ),
             ("{a = nil, b = 1}", json!({"b": 1})),
             ("{2^53, 1e21, -0.0}", json!([9_007_199_254_740_992_i64, 1e21, 0])),
             ("{'\\255a\\226\\130'}", json!(["\u{fffd}a\u{fffd}\u{fffd}"])),
+            (
+                "{name = 'x', inf = {1}, nan = 1, infinity = 2}",
+                json!({"name": "x", "inf": [1], "nan": 1, "infinity": 2}),
+            ),
+            // By hash these keys come last to first.
+            (
+                "(function() local t = {} for i = 5, 1, -1 do t[i] = {i} end return t end)()",
+                json!([[1], [2], [3], [4], [5]]),
+            ),
         ] {
             assert_eq!(encode(source).unwrap(), expected, "{source}");
         }
-        assert_eq!(text("é".as_bytes()), "é");
+        assert_eq!(lossy("é".as_bytes()), "é");
     }
 
     #[test]
@@ -246,7 +323,15 @@ mod tests {
             ("{1, 2, nil, 4}", "cannot encode sparse array"),
             ("{[2] = 1}", "cannot encode sparse array"),
             ("{[1.5] = 1}", "cannot encode sparse array"),
+            ("{[2] = 1, ['2'] = 1}", "cannot encode mixed or invalid key types"),
+            ("{[2] = {}, ['2'] = {}}", "cannot encode mixed or invalid key types"),
+            ("{[-1/0] = 1, x = 1}", "cannot encode mixed or invalid key types"),
+            ("{[2] = {}, [3] = {}}", "cannot encode sparse array"),
             ("{1, x = 2}", "cannot encode mixed or invalid key types"),
+            ("{nan = 1, [-1/0] = 1, inf = 1}", "cannot encode mixed or invalid key types"),
+            ("{1, 2, [0] = 0}", "cannot encode sparse array"),
+            ("{1, 2, [1.5] = 0}", "cannot encode sparse array"),
+            ("{{}, {}, nil, {}}", "cannot encode sparse array"),
             ("{[true] = 1}", "cannot encode mixed or invalid key types"),
             ("{f = print}", "cannot encode function to JSON"),
             ("{1/0}", "cannot encode +Inf to JSON: a number must be finite"),
@@ -261,6 +346,32 @@ mod tests {
         ] {
             let error = encode(source).unwrap_err().to_string();
             assert!(error.contains(expected), "{source}: {error}");
+        }
+    }
+
+    #[test]
+    fn tables_beyond_those_that_are_held_are_read_again() {
+        for (source, expected) in [
+            ("function(t, i) t[i] = {i} end", json!([[1], [2], [3]])),
+            ("function(t, i) t['k' .. i] = {i} end", json!({"k1": [1], "k2": [2], "k3": [3]})),
+            ("function(t, i) t[('\\255'):rep(i)] = {i} end", json!({"\u{fffd}": [1], "\u{fffd}\u{fffd}": [2]})),
+        ] {
+            let n = 4 * HELD_MAX;
+            let found =
+                encode(&format!("(function(f) local t = {{}} for i = 1, {n} do f(t, i) end return t end)({source})"));
+            let found = found.unwrap();
+            let n_found = found.as_array().map(Vec::len).or(found.as_object().map(serde_json::Map::len));
+            assert_eq!(n_found, Some(n), "{source}");
+            let has = |pointer: &str, expected: &Value| found.pointer(pointer) == Some(expected);
+            match expected {
+                Value::Array(values) => {
+                    assert!(values.iter().enumerate().all(|(idx, value)| has(&format!("/{idx}"), value)), "{source}");
+                }
+                expected => {
+                    let fields = expected.as_object().unwrap();
+                    assert!(fields.iter().all(|(key, value)| has(&format!("/{key}"), value)), "{source}");
+                }
+            }
         }
     }
 

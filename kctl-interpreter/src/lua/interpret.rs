@@ -77,7 +77,7 @@ pub(super) fn interpret(
         "AggregateStatus" => {
             let items = inputs.status_items.map_or(Value::Null, status_items);
             let object = call.object(&[call.input(inputs.desired.or(inputs.observed))?, &items], &[])?;
-            Ok(json!({"aggregatedStatus": object}))
+            Ok(answer("aggregatedStatus", object))
         }
         "InterpretComponent" => call.components(inputs),
         "InterpretDependency" => call.dependencies(inputs),
@@ -87,14 +87,19 @@ pub(super) fn interpret(
         "Retain" => {
             let desired = call.input(inputs.desired)?;
             let observed = inputs.observed.unwrap_or(&Value::Null);
-            Ok(json!({"retained": call.object(&[desired, observed], &[desired, observed])?}))
+            call.object(&[desired, observed], &[desired, observed]).map(|object| answer("retained", object))
         }
         _ => {
             let object = call.input(inputs.desired.or(inputs.observed))?;
             let replicas = Value::from(inputs.replicas.unwrap_or(0));
-            Ok(json!({"revised": call.object(&[object, &replicas], &[object])?}))
+            call.object(&[object, &replicas], &[object]).map(|object| answer("revised", object))
         }
     }
+}
+
+/// Returns an answer with one result; `json!` would copy it.
+fn answer(key: &str, result: Value) -> Value {
+    Value::Object(Map::from_iter([(key.to_owned(), result)]))
 }
 
 /// Writes the items as Karmada's type does: known fields, without those that are empty.
@@ -188,7 +193,7 @@ impl Call<'_> {
                 return Err(self.wrong(message));
             }
         };
-        Ok(json!({"components": components}))
+        Ok(answer("components", components))
     }
 
     fn dependencies(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
@@ -201,7 +206,7 @@ impl Call<'_> {
             .and_then(canonical::verify_dependencies)
             .and_then(|dependencies| canonical::write(&dependencies))
             .map_err(|error| self.wrong(error))?;
-        Ok(json!({"dependencies": dependencies}))
+        Ok(answer("dependencies", dependencies))
     }
 
     fn health(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
@@ -215,7 +220,7 @@ impl Call<'_> {
     fn status(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.observed.or(inputs.desired))?])?;
         match result {
-            Returned::Table(table) => Ok(json!({"status": repair(table, Root::Object, &[])})),
+            Returned::Table(table) => Ok(answer("status", repair(table, Root::Object, &[]))),
             other => {
                 let got = other.type_name();
                 Err(self.wrong(format!("expect the returned replica type is table but got {got}")))

@@ -23,9 +23,15 @@ impl Default for Limits {
     }
 }
 
-/// Instructions of the virtual machine between two looks at the budget. One instruction can copy at most the limit
-/// of memory, a few milliseconds, so a run overshoots its time by less than a second in the worst case.
-pub(super) const HOOK_INTERVAL: u32 = 200;
+/// Returns the instructions of the virtual machine between two looks at the budget, for a state that holds so many bytes.
+///
+/// One instruction can copy at most what the state may hold: some milliseconds for 16 MiB. A state that holds little has
+/// nothing long to copy; one that holds more is looked at more often, so that a run overshoots its time by a tenth of a
+/// second and not by one.
+pub(super) fn hook_interval(used_bytes: usize) -> u32 {
+    const FEW_BYTES: usize = 1 << 20;
+    if used_bytes <= FEW_BYTES { 200 } else { 20 }
+}
 
 /// What is left of a run. A budget that was exceeded stays so until the next run: a script that catches the error
 /// meets it again at its next step.

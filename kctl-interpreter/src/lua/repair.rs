@@ -24,6 +24,9 @@ pub(super) fn repair(mut result: Value, root: Root, references: &[&Value]) -> Va
             Root::List => result,
         };
     }
+    if !has_empty_list(&result) {
+        return result;
+    }
     let mut empties = Empties::default();
     for reference in references {
         empties.collect(reference, None);
@@ -34,6 +37,15 @@ pub(super) fn repair(mut result: Value, root: Root, references: &[&Value]) -> Va
 
 fn is_empty_list(value: &Value) -> bool {
     value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Most results have none, and to look for one costs less than to learn what it should be.
+fn has_empty_list(value: &Value) -> bool {
+    match value {
+        Value::Array(values) => values.is_empty() || values.iter().any(has_empty_list),
+        Value::Object(fields) => fields.values().any(has_empty_list),
+        _ => false,
+    }
 }
 
 /// The paths at which the references have an empty object or list. A path has no indices: an empty list of one

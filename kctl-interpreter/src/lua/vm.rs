@@ -11,7 +11,7 @@ use super::convert::{self, EncodeError};
 use super::error::{ScriptError, split_position};
 use super::jump;
 use super::library;
-use super::limits::{Budget, HOOK_INTERVAL, Limits};
+use super::limits::{Budget, Limits, hook_interval};
 use super::order;
 use super::script::Script;
 
@@ -71,14 +71,7 @@ impl State {
         let source = jump::rewrite(script.source());
         // In the rare case that the source has no room for the rewriting, its tables go without an order.
         let chunk = load(&lua, &order::rewrite(&source)).or_else(|_| load(&lua, &source))?;
-        let hook_budget = Arc::clone(&budget);
-        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_INTERVAL), move |lua, _| {
-            let charged = hook_budget.charge(u64::from(HOOK_INTERVAL));
-            if charged.is_err() {
-                hook_budget.set_line(library::script_line(lua));
-            }
-            charged.map(|()| VmState::Continue)
-        })?;
+        watch(&lua, Arc::clone(&budget), hook_interval(0))?;
         Ok(Self { lua, budget, fresh, ordered, chunk })
     }
 
@@ -120,11 +113,14 @@ impl State {
     /// guard each step, and are twice as fast; what they allocate counts as soon as the script starts.
     fn run(&self, script: &Script, limits: &Limits, args: &[&Value]) -> Result<MultiValue, Failure> {
         self.lua.set_memory_limit(0)?;
+        // What conversions allocate is alive: to look for garbage among it is in vain.
+        self.lua.gc_stop();
         let (env, strings): (mlua::Table, mlua::Table) = self.fresh.call(())?;
         // The methods of strings are those of this run: a script may replace them for itself.
         self.lua.set_type_metatable::<mlua::LuaString>(Some(strings));
         self.chunk.set_environment(env.clone())?;
         let args = args.iter().map(|arg| convert::to_lua(&self.lua, arg, 0)).collect::<mlua::Result<MultiValue>>()?;
+        self.lua.gc_restart();
         self.lua.set_memory_limit(limits.memory_bytes)?;
         self.chunk.call::<()>(&self.ordered)?;
         let name = script.function();
@@ -137,6 +133,7 @@ impl State {
         };
         let values = function.call(args)?;
         self.lua.set_memory_limit(0)?;
+        self.lua.gc_stop();
         Ok(values)
     }
 
@@ -147,6 +144,21 @@ impl State {
         }
         self.lua.used_memory() < GARBAGE_BYTES_MAX || self.lua.gc_collect().is_ok()
     }
+}
+
+/// Looks at the budget after each `interval` instructions.
+fn watch(lua: &Lua, budget: Arc<Budget>, interval: u32) -> mlua::Result<()> {
+    lua.set_global_hook(HookTriggers::new().every_nth_instruction(interval), move |lua, _| {
+        if let Err(error) = budget.charge(u64::from(interval)) {
+            budget.set_line(library::script_line(lua));
+            return Err(error);
+        }
+        let wanted = hook_interval(lua.used_memory());
+        if wanted != interval {
+            watch(lua, Arc::clone(&budget), wanted)?;
+        }
+        Ok(VmState::Continue)
+    })
 }
 
 fn load(lua: &Lua, source: &str) -> mlua::Result<Function> {

@@ -26,11 +26,11 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     if !active.is_empty() {
         *status.at_mut("/active") = active.into();
     }
-    if cronjob.at("/status") == status.value() {
+    if cronjob.has("/status", &status) {
         return Ok(object);
     }
     *cronjob.at_mut("/status") = status.into_value();
-    Ok(cronjob.to_object())
+    Ok(cronjob.into_object())
 }
 
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {

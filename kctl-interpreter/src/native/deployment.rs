@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{NativeError, Result, nested, pod_template, workload::Counters};
+use super::{
+    NativeError, Result, nested, pod_template,
+    workload::{Counters, HEALTH},
+};
 use crate::{
     operation::{DependentReference, Replicas},
     typed::Typed,
@@ -17,6 +20,7 @@ pub(super) const COUNTERS: Counters = Counters {
     member: "WrappedDeploymentStatus",
     summed: &["replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "unavailableReplicas"],
     is_observed_collected: true,
+    is_annotation_read_first: false,
     is_template_generation_ignored: false,
     is_whole_status_compared: false,
 };
@@ -36,7 +40,7 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
 }
 
 pub(super) fn healthy(object: &Value) -> Result<bool> {
-    let deployment = Typed::from_object("Deployment", object).map_err(NativeError::object("Deployment"))?;
+    let deployment = Typed::parts_of_object("Deployment", object, HEALTH).map_err(NativeError::object("Deployment"))?;
     let updated = deployment.number("/status/updatedReplicas");
     Ok(deployment.number("/status/observedGeneration") == deployment.number("/metadata/generation")
         && deployment.optional_number("/spec/replicas").is_none_or(|replicas| updated >= replicas)

@@ -24,11 +24,11 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     for (sum, pointer) in sums.into_iter().zip(COUNTERS) {
         *status.at_mut(pointer) = int32(sum);
     }
-    if autoscaler.at("/status") == status.value() {
+    if autoscaler.has("/status", &status) {
         return Ok(object);
     }
     *autoscaler.at_mut("/status") = status.into_value();
-    Ok(autoscaler.to_object())
+    Ok(autoscaler.into_object())
 }
 
 pub(super) fn status(object: &Value) -> Result<Value> {
@@ -39,5 +39,5 @@ pub(super) fn status(object: &Value) -> Result<Value> {
     for pointer in COUNTERS {
         *collected.at_mut(pointer) = status.at(pointer).clone();
     }
-    Ok(collected.to_object())
+    Ok(collected.into_object())
 }

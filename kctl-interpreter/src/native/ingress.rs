@@ -13,11 +13,11 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut ingress = ingress(&object)?;
     let mut status = Typed::zero("IngressStatus");
     *status.at_mut("/loadBalancer/ingress") = load_balancer::joined("IngressStatus", items.unwrap_or_default())?;
-    if ingress.at("/status") == status.value() {
+    if ingress.has("/status", &status) {
         return Ok(object);
     }
     *ingress.at_mut("/status") = status.into_value();
-    Ok(ingress.to_object())
+    Ok(ingress.into_object())
 }
 
 pub(super) fn healthy(object: &Value) -> Result<bool> {

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{
     operation::{DependentReference, Replicas},
-    typed::{Typed, time},
+    typed::{self, Typed, time},
 };
 
 pub(super) fn replicas(object: &Value) -> Result<Replicas> {
-    let job = Typed::from_object("Job", object).map_err(NativeError::object("Job"))?;
+    let job = Typed::parts_of_object("Job", object, pod_template::NEEDS).map_err(NativeError::object("Job"))?;
     let parallelism = job.number("/spec/parallelism");
     let completions = job.optional_number("/spec/completions").unwrap_or(parallelism);
     // A job never runs more pods than it still needs, however parallel it may be.
@@ -35,7 +35,7 @@ pub(super) fn status(object: &Value) -> Result<Value> {
     for pointer in ["/active", "/succeeded", "/failed", "/conditions", "/startTime", "/completionTime"] {
         *collected.at_mut(pointer) = status.at(pointer).clone();
     }
-    Ok(collected.to_object())
+    Ok(collected.into_object())
 }
 
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
@@ -49,11 +49,11 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     }
     let items = items.unwrap_or_default();
     let status = Tally::of(items)?.status(items.len(), job.at("/status/startTime").clone());
-    if *job.at("/status") == status {
+    if typed::is_same(job.at("/status"), &status) {
         return Ok(object);
     }
     *job.at_mut("/status") = status;
-    Ok(job.to_object())
+    Ok(job.into_object())
 }
 
 /// What the clusters reported, counted.

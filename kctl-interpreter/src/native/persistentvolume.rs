@@ -30,9 +30,9 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let worst = order.into_iter().find(|phase| phases.iter().any(|one| one == phase));
     let mut status = Typed::zero("PersistentVolumeStatus");
     *status.at_mut("/phase") = worst.unwrap_or_default().into();
-    if volume.at("/status") == status.value() {
+    if volume.has("/status", &status) {
         return Ok(object);
     }
     *volume.at_mut("/status") = status.into_value();
-    Ok(volume.to_object())
+    Ok(volume.into_object())
 }

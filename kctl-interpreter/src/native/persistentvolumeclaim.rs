@@ -35,11 +35,11 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     }
     let mut status = Typed::zero("PersistentVolumeClaimStatus");
     *status.at_mut("/phase") = phase.into();
-    if claim.at("/status") == status.value() {
+    if claim.has("/status", &status) {
         return Ok(object);
     }
     *claim.at_mut("/status") = status.into_value();
-    Ok(claim.to_object())
+    Ok(claim.into_object())
 }
 
 pub(super) fn healthy(object: &Value) -> Result<bool> {

@@ -5,21 +5,32 @@ use serde_json::Value;
 use super::{Items, NativeError, Result, pod_template, workload::members};
 use crate::{
     operation::{DependentReference, Replicas},
-    typed::Typed,
+    typed::{Parts, Typed},
 };
 
 fn pod(object: &Value) -> Result<Typed> {
-    Typed::from_object("Pod", object).map_err(NativeError::object("Pod"))
+    parts(object, &[])
+}
+
+fn parts(object: &Value, parts: Parts) -> Result<Typed> {
+    Typed::parts_of_object("Pod", object, parts).map_err(NativeError::object("Pod"))
 }
 
 pub(super) fn replicas(object: &Value) -> Result<Replicas> {
-    pod_template::replicas(1, pod(object)?.at("/spec"))
+    pod_template::replicas(1, parts(object, pod_template::NEEDS)?.at("/spec"))
 }
+
+/// What [`retain`] reads of the observed pod.
+const RETAINED: Parts = &[
+    ("Pod", &["spec"]),
+    ("PodSpec", &["containers", "initContainers", "nodeName", "serviceAccountName", "volumes"]),
+    ("Container", &["name", "volumeMounts"]),
+];
 
 /// Keeps what the scheduler and admission of the cluster filled in.
 #[expect(clippy::needless_pass_by_value, reason = "the table calls the rows of all kinds alike")]
 pub(super) fn retain(desired: Value, observed: &Value) -> Result<Value> {
-    let (mut desired, observed) = (pod(&desired)?, pod(observed)?);
+    let (mut desired, observed) = (pod(&desired)?, parts(observed, RETAINED)?);
     for pointer in ["/spec/nodeName", "/spec/serviceAccountName", "/spec/volumes"] {
         *desired.at_mut(pointer) = observed.at(pointer).clone();
     }
@@ -31,13 +42,13 @@ pub(super) fn retain(desired: Value, observed: &Value) -> Result<Value> {
             }
         }
     }
-    Ok(desired.to_object())
+    Ok(desired.into_object())
 }
 
 /// Takes the worst phase, and joins the states of all containers. A cluster that has not reported counts as pending.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut pod = pod(&object)?;
-    let Some(items) = items else { return Ok(pod.to_object()) };
+    let Some(items) = items else { return Ok(pod.into_object()) };
     let mut phases = Vec::new();
     let (mut containers, mut init_containers) = (Vec::new(), Vec::new());
     for member in members("PodStatus", items) {
@@ -57,11 +68,11 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     if !init_containers.is_empty() {
         *status.at_mut("/initContainerStatuses") = init_containers.into();
     }
-    if pod.at("/status") == status.value() {
+    if pod.has("/status", &status) {
         return Ok(object);
     }
     *pod.at_mut("/status") = status.into_value();
-    Ok(pod.to_object())
+    Ok(pod.into_object())
 }
 
 /// Returns a container's status with nothing but whether it is ready and what it does.
@@ -74,7 +85,7 @@ fn reduced(status: &Value) -> Value {
 }
 
 pub(super) fn healthy(object: &Value) -> Result<bool> {
-    let pod = pod(object)?;
+    let pod = parts(object, &[("Pod", &["status"]), ("PodStatus", &["conditions", "phase"])])?;
     let ready = pod.list("/status/conditions").iter().find(|condition| condition["type"] == "Ready");
     Ok(match pod.text("/status/phase") {
         "Succeeded" => true,
@@ -84,6 +95,6 @@ pub(super) fn healthy(object: &Value) -> Result<bool> {
 }
 
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
-    let pod = pod(object)?;
+    let pod = parts(object, pod_template::REFERENCES)?;
     Ok(pod_template::referenced(pod.at("/spec"), pod.text("/metadata/namespace")))
 }

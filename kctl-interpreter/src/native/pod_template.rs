@@ -7,16 +7,46 @@ use serde_json::Value;
 use super::{NativeError, Result, resources};
 use crate::{
     operation::{DependentReference, NodeClaim, ReplicaRequirements, Replicas},
-    typed::Typed,
+    typed::{Parts, Typed},
 };
+
+/// What [`replicas`] reads of a workload.
+pub(super) const NEEDS: Parts = &[
+    ("Pod", &["spec"]),
+    ("Deployment", &["spec"]),
+    ("DeploymentSpec", &["replicas", "template"]),
+    ("Job", &["spec"]),
+    ("JobSpec", &["completions", "parallelism", "template"]),
+    ("ReplicaSet", &["spec"]),
+    ("ReplicaSetSpec", &["replicas", "template"]),
+    ("StatefulSet", &["spec"]),
+    ("StatefulSetSpec", &["replicas", "template"]),
+    ("PodTemplateSpec", &["spec"]),
+    ("PodSpec", &["affinity", "containers", "initContainers", "nodeSelector", "overhead", "tolerations"]),
+    ("Container", &["resources"]),
+];
+
+/// What [`referenced`] reads of a pod, with its namespace.
+pub(super) const REFERENCES: Parts = &[
+    ("Pod", &["metadata", "spec"]),
+    ("Deployment", &["metadata", "spec"]),
+    ("ObjectMeta", &["namespace"]),
+    (
+        "PodSpec",
+        &["containers", "ephemeralContainers", "imagePullSecrets", "initContainers", "serviceAccountName", "volumes"],
+    ),
+    ("Container", &["env", "envFrom"]),
+    ("EphemeralContainer", &["env", "envFrom"]),
+    ("EnvVar", &["valueFrom"]),
+];
 
 /// Returns what a pod of a template needs: resources, and what it asks of nodes; `None` for nothing.
 ///
 /// # Errors
 /// The template is not a `PodTemplateSpec`: correct the field that the error names.
 pub fn requirements(template: &Value) -> Result<Option<ReplicaRequirements>> {
-    let template = Typed::from_json("PodTemplateSpec", template).map_err(NativeError::object("PodTemplateSpec"))?;
-    required(template.at("/spec"))
+    let template = Typed::parts_of_json("PodTemplateSpec", template, NEEDS);
+    required(template.map_err(NativeError::object("PodTemplateSpec"))?.at("/spec"))
 }
 
 /// Returns what a pod of a template reads from its namespace; nothing is an empty list.
@@ -24,19 +54,19 @@ pub fn requirements(template: &Value) -> Result<Option<ReplicaRequirements>> {
 /// # Errors
 /// The template is not a `PodTemplateSpec`: correct the field that the error names.
 pub fn dependencies(template: &Value, namespace: &str) -> Result<Vec<DependentReference>> {
-    let template = Typed::from_json("PodTemplateSpec", template).map_err(NativeError::object("PodTemplateSpec"))?;
-    Ok(referenced(template.at("/spec"), namespace))
+    let template = Typed::parts_of_json("PodTemplateSpec", template, REFERENCES);
+    Ok(referenced(template.map_err(NativeError::object("PodTemplateSpec"))?.at("/spec"), namespace))
 }
 
 /// Returns the replicas of a workload with `spec.replicas` and `spec.template`. An absent number is 0.
 pub(super) fn replicas_of(kind: &'static str, object: &Value) -> Result<Replicas> {
-    let workload = Typed::from_object(kind, object).map_err(NativeError::object(kind))?;
+    let workload = Typed::parts_of_object(kind, object, NEEDS).map_err(NativeError::object(kind))?;
     replicas(workload.number("/spec/replicas"), workload.at("/spec/template/spec"))
 }
 
 /// Returns the dependencies of a workload with `spec.template`.
 pub(super) fn dependencies_of(kind: &'static str, object: &Value) -> Result<Vec<DependentReference>> {
-    let workload = Typed::from_object(kind, object).map_err(NativeError::object(kind))?;
+    let workload = Typed::parts_of_object(kind, object, REFERENCES).map_err(NativeError::object(kind))?;
     Ok(referenced(workload.at("/spec/template/spec"), workload.text("/metadata/namespace")))
 }
 

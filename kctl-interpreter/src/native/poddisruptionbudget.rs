@@ -34,11 +34,11 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     for (sum, pointer) in sums.into_iter().zip(COUNTERS) {
         *status.at_mut(pointer) = int32(sum);
     }
-    if budget.at("/status") == status.value() {
+    if budget.has("/status", &status) {
         return Ok(object);
     }
     *budget.at_mut("/status") = status.into_value();
-    Ok(budget.to_object())
+    Ok(budget.into_object())
 }
 
 pub(super) fn status(object: &Value) -> Result<Value> {
@@ -49,7 +49,7 @@ pub(super) fn status(object: &Value) -> Result<Value> {
     for pointer in COUNTERS.into_iter().chain(["/disruptedPods"]) {
         *collected.at_mut(pointer) = status.at(pointer).clone();
     }
-    Ok(collected.to_object())
+    Ok(collected.into_object())
 }
 
 pub(super) fn healthy(object: &Value) -> Result<bool> {

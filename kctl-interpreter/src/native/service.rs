@@ -27,11 +27,11 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     }
     let mut status = Typed::zero("ServiceStatus");
     *status.at_mut("/loadBalancer/ingress") = load_balancer::joined("ServiceStatus", items.unwrap_or_default())?;
-    if service.at("/status") == status.value() {
+    if service.has("/status", &status) {
         return Ok(object);
     }
     *service.at_mut("/status") = status.into_value();
-    Ok(service.to_object())
+    Ok(service.into_object())
 }
 
 /// Collects the addresses of a load balancer; other services have nothing worth it.
@@ -45,7 +45,7 @@ pub(super) fn status(object: &Value) -> Result<Value> {
     let status = status.map_err(NativeError::object("ServiceStatus"))?;
     let mut collected = Typed::zero("ServiceStatus");
     *collected.at_mut("/loadBalancer") = status.at("/loadBalancer").clone();
-    Ok(collected.to_object())
+    Ok(collected.into_object())
 }
 
 pub(super) fn healthy(object: &Value) -> Result<bool> {

@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 
-use super::{NativeError, Result, pod_template, workload::Counters};
+use super::{
+    NativeError, Result, pod_template,
+    workload::{Counters, HEALTH},
+};
 use crate::{
     operation::{DependentReference, Replicas},
-    typed::Typed,
+    typed::{Parts, Typed},
 };
 
 pub(super) const COUNTERS: Counters = Counters {
@@ -13,6 +16,7 @@ pub(super) const COUNTERS: Counters = Counters {
     member: "WrappedStatefulSetStatus",
     summed: &["availableReplicas", "currentReplicas", "readyReplicas", "replicas", "updatedReplicas"],
     is_observed_collected: false,
+    is_annotation_read_first: true,
     is_template_generation_ignored: true,
     is_whole_status_compared: false,
 };
@@ -22,16 +26,23 @@ pub(super) fn replicas(object: &Value) -> Result<Replicas> {
 }
 
 pub(super) fn healthy(object: &Value) -> Result<bool> {
-    let set = Typed::from_object("StatefulSet", object).map_err(NativeError::object("StatefulSet"))?;
+    let set = Typed::parts_of_object("StatefulSet", object, HEALTH).map_err(NativeError::object("StatefulSet"))?;
     let updated = set.number("/status/updatedReplicas");
     Ok(set.number("/status/observedGeneration") == set.number("/metadata/generation")
         && set.optional_number("/spec/replicas").is_none_or(|replicas| updated >= replicas)
         && set.number("/status/availableReplicas") >= updated)
 }
 
+const CLAIM_NAMES: Parts = &[
+    ("StatefulSet", &["spec"]),
+    ("StatefulSetSpec", &["volumeClaimTemplates"]),
+    ("PersistentVolumeClaim", &["metadata"]),
+    ("ObjectMeta", &["name"]),
+];
+
 /// The claims that the set makes for its pods are no dependencies: each cluster makes its own.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
-    let set = Typed::from_object("StatefulSet", object).map_err(NativeError::object("StatefulSet"))?;
+    let set = Typed::parts_of_object("StatefulSet", object, CLAIM_NAMES).map_err(NativeError::object("StatefulSet"))?;
     let templates = set.list("/spec/volumeClaimTemplates");
     let is_made = |name: &str| templates.iter().any(|template| template["metadata"]["name"] == *name);
     let mut found = pod_template::dependencies_of("StatefulSet", object)?;

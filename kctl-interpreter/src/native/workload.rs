@@ -3,13 +3,26 @@
 use serde_json::{Map, Value};
 
 use super::{Items, NativeError, Result, nested};
-use crate::{operation::AggregatedStatusItem, typed::Typed};
+use crate::{
+    operation::AggregatedStatusItem,
+    typed::{Parts, Typed},
+};
+
+/// What the health of a workload is read from: counters of its status, and the number of replicas that it wants.
+pub(super) const HEALTH: Parts = &[
+    ("ObjectMeta", &["generation"]),
+    ("DaemonSetSpec", &[]),
+    ("DeploymentSpec", &["replicas"]),
+    ("ReplicaSetSpec", &["replicas"]),
+    ("StatefulSetSpec", &["replicas"]),
+];
 
 /// The annotation that tells which generation of the control plane's object a cluster's object was made from
 /// (`ResourceTemplateGenerationAnnotationKey` in Karmada's `work/v1alpha2`).
 const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
 /// How the status of a kind is collected and added up. The differences between kinds are Karmada's.
+#[expect(clippy::struct_excessive_bools, reason = "each is another difference between kinds")]
 pub(super) struct Counters {
     /// The name of the kind and of its Go type.
     pub(super) kind: &'static str,
@@ -19,6 +32,8 @@ pub(super) struct Counters {
     pub(super) summed: &'static [&'static str],
     /// Whether `observedGeneration` is collected. A `StatefulSet`'s is not.
     pub(super) is_observed_collected: bool,
+    /// Whether the annotation is read before the status: where both are wrong, that decides which error is told.
+    pub(super) is_annotation_read_first: bool,
     /// Whether a cluster counts as up to date by its own generation alone. That is a mistake that Karmada makes for
     /// `StatefulSet`s; it is kept because the numbers must agree.
     pub(super) is_template_generation_ignored: bool,
@@ -37,6 +52,9 @@ pub(super) fn revise(mut object: Value, field: &str, replicas: i64) -> Result<Va
 /// Collects the counters of an object in a cluster, and which generations they are of.
 pub(super) fn status(counters: &Counters, object: &Value) -> Result<Value> {
     let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
+    if counters.is_annotation_read_first {
+        template_generation(object)?;
+    }
     let status = Typed::from_object(counters.member, &Value::Object(status.clone()))
         .map_err(NativeError::object(counters.kind))?;
     let mut collected = Typed::zero(counters.member);
@@ -50,7 +68,7 @@ pub(super) fn status(counters: &Counters, object: &Value) -> Result<Value> {
     let generation = nested::int64(object, &["metadata", "generation"]).ok().flatten().unwrap_or_default();
     *collected.at_mut("/generation") = generation.into();
     *collected.at_mut("/resourceTemplateGeneration") = template_generation(object)?.into();
-    let collected = collected.to_object();
+    let collected = collected.into_object();
     // Nothing at all says that the cluster has not reported yet.
     Ok(if collected.as_object().is_some_and(Map::is_empty) { Value::Null } else { collected })
 }
@@ -92,7 +110,7 @@ pub(super) fn aggregate(counters: &Counters, object: Value, items: Items<'_>) ->
     for (sum, field) in sums.into_iter().zip(counters.summed) {
         changed |= replace(typed.at_mut(&format!("/status/{field}")), int32(sum));
     }
-    Ok(if changed { typed.to_object() } else { object })
+    Ok(if changed { typed.into_object() } else { object })
 }
 
 /// Reads what the clusters reported, without those that have not.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 
 use super::{
-    table::{self, Type},
+    table::{self, Field, Type},
     time,
 };
 use crate::quantity::{self, QuantityError};
@@ -42,61 +42,114 @@ enum Rules {
     Json,
 }
 
+/// The fields that are wanted of some structs; of a struct that is not listed all are. The others are checked, which
+/// costs a fraction of what it costs to build them.
+pub(crate) type Parts = &'static [(&'static str, &'static [&'static str])];
+
 /// Decodes an object that is already JSON values (`fromUnstructured` in `k8s.io/apimachinery/pkg/runtime/converter.go`).
-pub(super) fn convert(r#type: &Type, value: &Value) -> Result<Value, DecodeError> {
-    decode(Rules::Converter, r#type, value)
+pub(super) fn convert(r#type: &Type, value: &Value, parts: Parts) -> Result<Value, DecodeError> {
+    decode(Rules::Converter, parts, r#type, value)
 }
 
 /// Decodes JSON text (`encoding/json`).
-pub(super) fn unmarshal(r#type: &Type, value: &Value) -> Result<Value, DecodeError> {
-    decode(Rules::Json, r#type, value)
+pub(super) fn unmarshal(r#type: &Type, value: &Value, parts: Parts) -> Result<Value, DecodeError> {
+    decode(Rules::Json, parts, r#type, value)
 }
 
-fn decode(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, DecodeError> {
+fn decode(rules: Rules, parts: Parts, r#type: &Type, value: &Value) -> Result<Value, DecodeError> {
     if value.is_null() {
         return Ok(table::zero(r#type));
     }
     match (r#type, value) {
-        (Type::Pointer(inner), _) => decode(rules, inner, value),
-        (Type::Struct(name), Value::Object(object)) => decode_struct(rules, name, object),
+        (Type::Pointer(inner), _) => decode(rules, parts, inner, value),
+        (Type::Struct(name), Value::Object(object)) => decode_struct(rules, parts, name, object),
         (Type::List(item), Value::Array(items)) => {
-            let decoded = items
-                .iter()
-                .enumerate()
-                .map(|(idx, value)| decode(rules, item, value).map_err(|error| error.inside(&format!("[{idx}]"))));
+            let decoded = items.iter().enumerate().map(|(idx, value)| {
+                decode(rules, parts, item, value).map_err(|error| error.inside(&format!("[{idx}]")))
+            });
             decoded.collect()
         }
         (Type::Map(item), Value::Object(entries)) => {
             let decoded = entries.iter().map(|(name, value)| {
-                let value = decode(rules, item, value).map_err(|error| error.inside(name))?;
+                let value = decode(rules, parts, item, value).map_err(|error| error.inside(name))?;
                 Ok((name.clone(), value))
             });
             decoded.collect::<Result<Map<_, _>, _>>().map(Value::Object)
         }
-        _ => {
-            let problem = match decode_scalar(rules, r#type, value) {
-                Ok(decoded) => return Ok(decoded),
-                Err(problem) => problem,
-            };
-            Err(DecodeError { field: String::new(), problem })
-        }
+        _ => decode_scalar(rules, r#type, value).map_err(DecodeError::here),
     }
 }
 
-fn decode_struct(rules: Rules, name: &str, object: &Map<String, Value>) -> Result<Value, DecodeError> {
-    let mut decoded = Map::new();
-    for field in table::fields(name) {
-        let given = object.get(field.name).or_else(|| {
-            let fold = |(name, _): &(&String, &Value)| name.eq_ignore_ascii_case(field.name);
-            if rules == Rules::Json { object.iter().find(fold).map(|(_, value)| value) } else { None }
-        });
-        let value = match given {
-            Some(value) => decode(rules, &field.r#type, value).map_err(|error| error.inside(field.name))?,
-            None => table::zero(&field.r#type),
-        };
-        decoded.insert(field.name.to_owned(), value);
+/// Finds what [`decode`] would, and builds nothing.
+fn check(rules: Rules, r#type: &Type, value: &Value) -> Result<(), DecodeError> {
+    match (r#type, value) {
+        (_, Value::Null)
+        | (Type::Any, _)
+        | (Type::Bool, Value::Bool(_))
+        | (Type::String | Type::IntOrString, Value::String(_)) => Ok(()),
+        (Type::Pointer(inner), _) => check(rules, inner, value),
+        (Type::Struct(name), Value::Object(object)) => {
+            let fields = table::fields(name);
+            let given = Given::new(rules, fields, object);
+            fields.iter().filter_map(|field| Some((field, given.value(field)?))).try_for_each(|(field, value)| {
+                check(rules, &field.r#type, value).map_err(|error| error.inside(field.name))
+            })
+        }
+        (Type::List(item), Value::Array(items)) => items
+            .iter()
+            .enumerate()
+            .try_for_each(|(idx, value)| check(rules, item, value).map_err(|error| error.inside(&format!("[{idx}]")))),
+        (Type::Map(item), Value::Object(entries)) => {
+            entries.iter().try_for_each(|(name, value)| check(rules, item, value).map_err(|error| error.inside(name)))
+        }
+        _ => decode_scalar(rules, r#type, value).map(drop).map_err(DecodeError::here),
     }
-    Ok(Value::Object(decoded))
+}
+
+/// The values of an object, by the fields of its struct.
+struct Given<'a> {
+    object: &'a Map<String, Value>,
+    /// Whether a name in other letters counts. Nearly all objects have only names as the type has them: then none is
+    /// looked for under each of its fields.
+    is_folded: bool,
+}
+
+impl<'a> Given<'a> {
+    fn new(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> Self {
+        let is_field = |name: &String| fields.iter().any(|field| field.name == name);
+        Self { object, is_folded: rules == Rules::Json && !object.keys().all(is_field) }
+    }
+
+    fn value(&self, field: &Field) -> Option<&'a Value> {
+        let is_same = |(name, _): &(&String, &Value)| name.eq_ignore_ascii_case(field.name);
+        let other = || if self.is_folded { self.object.iter().find(is_same).map(|(_, value)| value) } else { None };
+        self.object.get(field.name).or_else(other)
+    }
+}
+
+fn decode_struct(rules: Rules, parts: Parts, name: &str, object: &Map<String, Value>) -> Result<Value, DecodeError> {
+    let fields = table::fields(name);
+    let given = Given::new(rules, fields, object);
+    let wanted = parts.iter().find(|(of, _)| *of == name).map(|(_, wanted)| *wanted);
+    let mut decoded = Vec::with_capacity(wanted.map_or(fields.len(), <[_]>::len));
+    for field in fields {
+        let is_wanted = wanted.is_none_or(|wanted| wanted.contains(&field.name));
+        let value = match given.value(field) {
+            Some(value) if is_wanted => {
+                decode(rules, parts, &field.r#type, value).map_err(|error| error.inside(field.name))?
+            }
+            Some(value) => {
+                check(rules, &field.r#type, value).map_err(|error| error.inside(field.name))?;
+                continue;
+            }
+            None if is_wanted => table::zero(&field.r#type),
+            None => continue,
+        };
+        if !value.is_null() {
+            decoded.push((field.name.to_owned(), value));
+        }
+    }
+    Ok(Value::Object(decoded.into_iter().collect()))
 }
 
 fn decode_scalar(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, Problem> {
@@ -189,6 +242,11 @@ fn type_name(r#type: &Type) -> &'static str {
 }
 
 impl DecodeError {
+    /// Returns the problem of the decoded value itself.
+    fn here(problem: Problem) -> Self {
+        Self { field: String::new(), problem }
+    }
+
     /// Puts the name of an outer field, or `[index]`, before the path.
     fn inside(mut self, outer: &str) -> Self {
         let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };

@@ -3,36 +3,45 @@
 use serde_json::{Map, Value};
 
 use super::{
-    table::{self, Omitted, Type},
+    table::{self, Field, Omitted, Type},
     time,
 };
 
 /// Encodes a value of a type (`toUnstructured` in `k8s.io/apimachinery/pkg/runtime/converter.go`).
-pub(super) fn encode(r#type: &Type, value: &Value) -> Value {
+pub(super) fn encode(r#type: &Type, value: Value) -> Value {
     match (r#type, value) {
         (_, Value::Null) => Value::Null,
         (Type::Pointer(inner), value) => encode(inner, value),
-        (Type::List(item), Value::Array(items)) => items.iter().map(|value| encode(item, value)).collect(),
+        (Type::List(item), Value::Array(items)) => items.into_iter().map(|value| encode(item, value)).collect(),
         (Type::Map(item), Value::Object(entries)) => {
-            entries.iter().map(|(name, value)| (name.clone(), encode(item, value))).collect()
+            entries.into_iter().map(|(name, value)| (name, encode(item, value))).collect()
         }
-        (Type::Struct(name), Value::Object(value)) => {
-            let mut encoded = Map::new();
-            for field in table::fields(name) {
-                let value = value.get(field.name).unwrap_or(&Value::Null);
-                let omitted = match field.omitted {
-                    Omitted::Never => false,
-                    Omitted::Empty => is_empty(&field.r#type, value),
-                    Omitted::Zero => *value == table::zero(&field.r#type),
-                };
-                if !omitted {
-                    encoded.insert(field.name.to_owned(), encode(&field.r#type, value));
-                }
-            }
-            Value::Object(encoded)
+        (Type::Struct(name), Value::Object(value)) => encode_struct(table::fields(name), value),
+        (Type::Time, Value::String(text)) => time::to_the_second(&text).into(),
+        (_, value) => value,
+    }
+}
+
+fn encode_struct(fields: &[Field], value: Map<String, Value>) -> Value {
+    let mut encoded = Vec::with_capacity(value.len());
+    let mut is_given = vec![false; fields.len()];
+    for (name, value) in value {
+        let Some(at) = fields.iter().position(|field| field.name == name) else { continue };
+        is_given[at] = true;
+        if !is_omitted(&fields[at], &value) {
+            encoded.push((name, encode(&fields[at].r#type, value)));
         }
-        (Type::Time, Value::String(text)) => time::to_the_second(text).into(),
-        (_, value) => value.clone(),
+    }
+    let nil = fields.iter().zip(is_given).filter(|(field, is_given)| !is_given && !is_omitted(field, &Value::Null));
+    encoded.extend(nil.map(|(field, _)| (field.name.to_owned(), Value::Null)));
+    Value::Object(encoded.into_iter().collect())
+}
+
+fn is_omitted(field: &Field, value: &Value) -> bool {
+    match field.omitted {
+        Omitted::Never => false,
+        Omitted::Empty => is_empty(&field.r#type, value),
+        Omitted::Zero => super::is_same(value, &table::zero(&field.r#type)),
     }
 }
 

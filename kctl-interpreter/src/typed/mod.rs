@@ -10,13 +10,14 @@ mod encode;
 mod table;
 pub(crate) mod time;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-pub(crate) use self::decode::DecodeError;
+pub(crate) use self::decode::{DecodeError, Parts};
 use self::table::Type;
 
-/// A value of a Go type: a struct is an object with all of its fields, and a nil pointer, list, map or time is null.
-#[derive(Clone, Debug, PartialEq)]
+/// A value of a Go type: a struct is an object with its fields, and a nil pointer, list, map or time is null. Most fields of
+/// the large structs are nil: those are left out, which is the same.
+#[derive(Clone, Debug)]
 pub(crate) struct Typed {
     name: &'static str,
     value: Value,
@@ -25,12 +26,22 @@ pub(crate) struct Typed {
 impl Typed {
     /// Reads an object the way `runtime.DefaultUnstructuredConverter` does: names are exact, large numbers wrap.
     pub(crate) fn from_object(name: &'static str, object: &Value) -> Result<Self, DecodeError> {
-        Ok(Self { name, value: decode::convert(&Type::Struct(name), object)? })
+        Ok(Self { name, value: decode::convert(&Type::Struct(name), object, &[])? })
     }
 
     /// Reads JSON the way `encoding/json` does: names match in any case, large numbers are errors.
     pub(crate) fn from_json(name: &'static str, json: &Value) -> Result<Self, DecodeError> {
-        Ok(Self { name, value: decode::unmarshal(&Type::Struct(name), json)? })
+        Ok(Self { name, value: decode::unmarshal(&Type::Struct(name), json, &[])? })
+    }
+
+    /// Reads an object as [`Typed::from_object`], and keeps only some parts of it; all is checked.
+    pub(crate) fn parts_of_object(name: &'static str, object: &Value, parts: Parts) -> Result<Self, DecodeError> {
+        Ok(Self { name, value: decode::convert(&Type::Struct(name), object, parts)? })
+    }
+
+    /// Reads JSON as [`Typed::from_json`], and keeps only some parts of it; all is checked.
+    pub(crate) fn parts_of_json(name: &'static str, json: &Value, parts: Parts) -> Result<Self, DecodeError> {
+        Ok(Self { name, value: decode::unmarshal(&Type::Struct(name), json, parts)? })
     }
 
     /// Returns the zero value of a type.
@@ -39,15 +50,15 @@ impl Typed {
     }
 
     /// Returns the object as Karmada would write it.
-    pub(crate) fn to_object(&self) -> Value {
-        encode::encode(&Type::Struct(self.name), &self.value)
+    pub(crate) fn into_object(self) -> Value {
+        encode::encode(&Type::Struct(self.name), self.value)
     }
 
     /// Returns a part of the value as Karmada would write it, the part being of the struct `name` or a list of it.
     pub(crate) fn encode_part(name: &'static str, part: &Value) -> Value {
         match part {
-            Value::Array(items) => items.iter().map(|item| encode::encode(&Type::Struct(name), item)).collect(),
-            part => encode::encode(&Type::Struct(name), part),
+            Value::Array(items) => items.iter().map(|item| Self::encode_part(name, item)).collect(),
+            part => encode::encode(&Type::Struct(name), part.clone()),
         }
     }
 
@@ -56,10 +67,18 @@ impl Typed {
         self.value.pointer(pointer).unwrap_or(&Value::Null)
     }
 
-    /// Returns the place at a JSON pointer. It must exist in every value of the type.
+    /// Returns the place at a JSON pointer; what is nil there becomes null. The structs on the way must not be nil.
     pub(crate) fn at_mut(&mut self, pointer: &str) -> &mut Value {
         let name = self.name;
-        self.value.pointer_mut(pointer).unwrap_or_else(|| panic!("every {name} has the field {pointer}"))
+        pointer.split('/').skip(1).fold(&mut self.value, |value, field| match value {
+            Value::Object(fields) => fields.entry(field).or_insert(Value::Null),
+            other => panic!("{name} has no field {pointer}: {other}"),
+        })
+    }
+
+    /// Tells whether the value at a JSON pointer is this one.
+    pub(crate) fn has(&self, pointer: &str, part: &Self) -> bool {
+        is_same(self.at(pointer), &part.value)
     }
 
     /// Returns the number at a JSON pointer; 0 when there is none.
@@ -82,13 +101,73 @@ impl Typed {
         self.at(pointer).as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the whole value.
-    pub(crate) fn value(&self) -> &Value {
-        &self.value
-    }
-
     /// Gives the value up.
     pub(crate) fn into_value(self) -> Value {
         self.value
+    }
+}
+
+/// Tells whether two values are the same, whether what is nil is left out or null.
+pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let holds = |name: &String, value: &Value, other: &Map<String, Value>| {
+                other.get(name).map_or(value.is_null(), |other| is_same(value, other))
+            };
+            a.iter().all(|(name, value)| holds(name, value, b)) && b.iter().all(|(name, value)| holds(name, value, a))
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
+        (a, b) => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Parts, Typed};
+
+    const PARTS: Parts = &[("PodSpec", &["containers"]), ("Container", &["resources"])];
+
+    fn pod(container: &Value) -> Value {
+        json!({"metadata": {"name": "web"}, "spec": {"nodeName": "n", "containers": [container]}})
+    }
+
+    #[test]
+    fn parts_are_those_of_the_whole_value() {
+        let object = pod(&json!({"name": "c", "env": [{"name": "A"}], "resources": {"limits": {"cpu": "1000m"}}}));
+        for (name, whole, parts) in [
+            ("object", Typed::from_object("Pod", &object), Typed::parts_of_object("Pod", &object, PARTS)),
+            ("json", Typed::from_json("Pod", &object), Typed::parts_of_json("Pod", &object, PARTS)),
+        ] {
+            let (whole, parts) = (whole.unwrap(), parts.unwrap());
+            for pointer in ["/spec/containers/0/resources", "/metadata", "/status"] {
+                assert_eq!(parts.at(pointer), whole.at(pointer), "{name} {pointer}");
+            }
+            assert_eq!(parts.at("/spec/containers/0/resources/limits/cpu"), "1", "{name}");
+            assert!(parts.at("/spec/nodeName").is_null() && parts.at("/spec/containers/0/env").is_null(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_is_checked_as_the_rest() {
+        for container in [
+            json!({"env": [{"name": 1}]}),
+            json!({"env": {"name": "A"}}),
+            json!({"ports": [{"containerPort": 1.5}]}),
+            json!({"ports": [{"containerPort": 5_000_000_000_i64}]}),
+            json!({"livenessProbe": {"httpGet": {"port": true}}}),
+            json!({"volumeDevices": [null, {"name": []}]}),
+            json!({"ENV": [{"NAME": 1}]}),
+            json!({"securityContext": {"privileged": "yes"}}),
+            json!({"volumeMounts": [{"readOnly": null, "unknown": 1}]}),
+        ] {
+            let object = pod(&container);
+            let text = |result: Result<Typed, super::DecodeError>| result.map(drop).map_err(|error| error.to_string());
+            let converted = text(Typed::parts_of_object("Pod", &object, PARTS));
+            assert_eq!(converted, text(Typed::from_object("Pod", &object)), "{object}");
+            let read = text(Typed::parts_of_json("Pod", &object, PARTS));
+            assert_eq!(read, text(Typed::from_json("Pod", &object)), "{object}");
+        }
     }
 }

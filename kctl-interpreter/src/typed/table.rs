@@ -70,7 +70,7 @@ pub(super) fn zero(r#type: &Type) -> Value {
         Type::Any | Type::Time | Type::List(_) | Type::Map(_) | Type::Pointer(_) => Value::Null,
         Type::Struct(name) => {
             let fields = fields(name).iter().map(|field| (field.name.to_owned(), zero(&field.r#type)));
-            Value::Object(fields.collect::<Map<_, _>>())
+            Value::Object(fields.filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>())
         }
     }
 }

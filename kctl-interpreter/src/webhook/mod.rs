@@ -1,6 +1,5 @@
 //! The webhook that Karmada calls: functions behind HTTPS, a path for each kind.
 
-mod certificate;
 mod configuration;
 mod metrics;
 mod respond;
@@ -8,17 +7,16 @@ mod serve;
 mod wire;
 
 use std::{
-    io,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 
-use tokio::net::TcpListener;
+pub use kctl_webhook::server::{Certificate, CertificateError};
+use kctl_webhook::server::{Routes, Server, ServerError, ServerOptions};
 
-use self::{certificate::Identity, serve::Server};
+use self::serve::Shared;
 pub use self::{
-    certificate::{Certificate, CertificateError},
     configuration::{ClientConfig, Configuration, ConfigurationInvalid, TIMEOUT_SECONDS, validate},
     metrics::Metrics,
     wire::API_VERSION,
@@ -81,28 +79,31 @@ pub enum WebhookError {
         /// What it is for.
         operation: Operation,
     },
-    /// The certificate.
+    /// The certificate, or the address.
     #[error(transparent)]
-    Certificate(#[from] CertificateError),
-    /// TLS can't be set up.
-    #[error("the webhook has no TLS")]
-    Tls(#[from] tokio_rustls::rustls::Error),
-    /// The address is taken, or not one of this machine.
-    #[error("the webhook can't listen on {address}")]
-    AddressUnusable {
-        /// The address.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
+    Server(#[from] ServerError),
+}
+
+/// Makes the routes of functions, for a server that has others beside.
+///
+/// # Errors
+/// The functions can't be served.
+pub fn routes(rules: Vec<Rule>, metrics: &Metrics, options: &WebhookOptions) -> Result<Routes, WebhookError> {
+    Ok(Shared::new(functions(rules)?, metrics, options).routes())
+}
+
+fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
+    if let Some(about) = rules.iter().map(Rule::about).find(|about| about.operation == Operation::Prune) {
+        let (name, location, operation) = (about.name, about.location(), about.operation);
+        return Err(WebhookError::NotOnTheWire { name, location, operation });
+    }
+    Ok(Functions::new(rules)?)
 }
 
 /// A webhook that has its address, and answers once [`Webhook::serve`] is polled.
 pub struct Webhook {
-    server: Arc<Server>,
-    listener: TcpListener,
-    identity: Identity,
-    address: SocketAddr,
+    shared: Arc<Shared>,
+    server: Server,
 }
 
 impl Webhook {
@@ -111,36 +112,34 @@ impl Webhook {
     /// # Errors
     /// The functions can't be served, or the certificate or the address can't be used.
     pub async fn listen(rules: Vec<Rule>, options: WebhookOptions) -> Result<Self, WebhookError> {
-        if let Some(about) = rules.iter().map(Rule::about).find(|about| about.operation == Operation::Prune) {
-            let (name, location, operation) = (about.name, about.location(), about.operation);
-            return Err(WebhookError::NotOnTheWire { name, location, operation });
-        }
-        let functions = Functions::new(rules)?;
-        let identity = Identity::new(&options.certificate)?;
-        let unusable = |source| WebhookError::AddressUnusable { address: options.address, source };
-        let listener = TcpListener::bind(options.address).await.map_err(unusable)?;
-        let address = listener.local_addr().map_err(unusable)?;
-        Ok(Self { server: Arc::new(Server::new(functions, options)), listener, identity, address })
+        let shared = Shared::new(functions(rules)?, &Metrics::default(), &options);
+        let mut server = ServerOptions::default();
+        server.address = options.address;
+        server.certificate = options.certificate;
+        server.connections_max = options.connections_max;
+        server.stop_within = options.stop_within;
+        let server = Server::listen(shared.routes(), server).await?;
+        Ok(Self { shared, server })
     }
 
     /// Returns the address.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// Returns the authority that clients must trust, as PEM; none where they use the roots of their system.
     pub fn authority(&self) -> Option<&str> {
-        self.identity.authority.as_deref()
+        self.server.authority()
     }
 
     /// Returns the functions.
     pub fn functions(&self) -> &Functions {
-        &self.server.functions
+        &self.shared.functions
     }
 
     /// Returns its metrics, which can be registered before it serves.
     pub fn metrics(&self) -> Metrics {
-        self.server.metrics.clone()
+        self.shared.metrics.clone()
     }
 
     /// Serves until the future ends, and then until the requests that run are answered.
@@ -148,10 +147,6 @@ impl Webhook {
     /// # Errors
     /// TLS can't be set up.
     pub async fn serve(self, stopped: impl Future<Output = ()>) -> Result<(), WebhookError> {
-        let tls = self.identity.tls()?;
-        tokio::select! {
-            () = serve::serve(self.server, self.listener, tls, stopped) => Ok(()),
-            () = self.identity.reload() => Ok(()),
-        }
+        Ok(self.server.serve(stopped).await?)
     }
 }

@@ -1,15 +1,20 @@
 //! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Error, Expr, FnArg, GenericArgument, Ident, ItemStruct, PathArguments, ReturnType, Type, spanned::Spanned};
+use syn::{Error, Expr, FnArg, Ident, ItemStruct, ReturnType, Type, spanned::Spanned};
 
 use super::{
-    parse::{Annotated, Argument, Entry, Function, Input, Value},
-    relation::{primary, relation},
+    parse::{Annotated, Argument, Entry, Input, Value},
+    part::Part,
+    relation::{is_of_relations, primary, relation},
     values::{backoff, duration, entry_value, namespaces, number, text},
 };
-use crate::mistake::{Errors, nearest};
+use crate::{
+    function::{Function, argument_of, first_word, referenced, text_of},
+    mistake::{Errors, nearest},
+    source,
+};
 
 /// A declaration that is right.
 pub(super) struct Model {
@@ -22,6 +27,10 @@ pub(super) struct Model {
     pub(super) primary_verbs: Vec<Ident>,
     /// `primary(read_only)`.
     pub(super) read_only: bool,
+    /// Whether `rbac(…)` is there.
+    pub(super) has_rules: bool,
+    /// The clusters of `rbac(…, on = Edge)`.
+    pub(super) has_rules_on: Vec<syn::ExprPath>,
     /// `primary(on = …)`.
     pub(super) primary_on: Option<Expr>,
     /// Calls on the builder, in order.
@@ -29,6 +38,8 @@ pub(super) struct Model {
     pub(super) relations: Vec<Relation>,
     /// The word `finalizer`, where one is declared.
     pub(super) finalizer: Option<Ident>,
+    /// `converged = …`.
+    pub(super) converged: Option<Expr>,
     /// The types of a function's context and result: mistakes in them are shown there.
     pub(super) signature: Option<(Span, Span)>,
 }
@@ -47,6 +58,7 @@ pub(super) struct Relation {
     pub(super) calls: Vec<TokenStream>,
     /// `on = …`.
     pub(super) on: Option<Expr>,
+    pub(super) part: Part,
 }
 
 impl Relation {
@@ -62,7 +74,9 @@ impl Relation {
 /// Without a type, nothing in the function says which one is meant.
 const NAME_CLUSTERS_BY_TYPES: &str =
     "to have a kind on several clusters, name them by types: `on = Edge`, where `Edge` is a `Cluster`";
-const OPTIONS: [&str; 14] = [
+/// How rules are given.
+const RULE: &str = "write `rbac(rule())` and `fn rule() -> kctl::k8s::api::rbac::v1::PolicyRule { … }`";
+const OPTIONS: [&str; 15] = [
     "owns",
     "watches",
     "reads",
@@ -76,6 +90,7 @@ const OPTIONS: [&str; 14] = [
     "namespaces",
     "resync",
     "timeout",
+    "converged",
     "rbac",
 ];
 pub(super) fn check(input: &Input) -> syn::Result<Model> {
@@ -90,7 +105,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         Annotated::Other(tokens) => {
             let help =
                 "put it on `async fn name(object: Arc<Kind>, cx: Context<name>) -> Result<Action>` or on a struct";
-            let word = keyword(tokens);
+            let word = first_word(tokens);
             errors.push(word, 1, "`#[controller]` goes on a function or a struct", help);
             None
         }
@@ -101,7 +116,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         Annotated::Other(_) => (Form::Function, Ident::new("controller", Span::call_site())),
     };
     let (vis, docs, signature) = match &input.item {
-        Annotated::Function(function) => (function.vis.clone(), docs(&function.attrs), spans(function)),
+        Annotated::Function(function) => (function.vis.clone(), function.docs(), spans(function)),
         _ => (syn::Visibility::Inherited, Vec::new(), None),
     };
     let primary = item.unwrap_or_else(|| syn::parse_quote!(()));
@@ -115,10 +130,13 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         primary,
         primary_verbs: Vec::new(),
         read_only: false,
+        has_rules: false,
+        has_rules_on: Vec::new(),
         primary_on: None,
         calls: Vec::new(),
         relations: Vec::new(),
         finalizer: None,
+        converged: None,
         signature,
     };
     for entry in &input.options {
@@ -129,18 +147,6 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     options_are_named_once(&input.options, &mut errors);
     finalizer_needs_the_struct_form(&model, &input.options, &mut errors);
     errors.into_result(model)
-}
-
-fn docs(attributes: &[syn::Attribute]) -> Vec<syn::Attribute> {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect()
-}
-
-/// The word that says what an item is.
-fn keyword(item: &TokenStream) -> Option<Ident> {
-    item.clone().into_iter().find_map(|token| match token {
-        TokenTree::Ident(word) if word != "pub" => Some(word),
-        _ => None,
-    })
 }
 
 /// Where the types of the context and of the result stand.
@@ -171,11 +177,22 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
         errors.push(name, 5, "a reconcile function returns `Result<Action>`", help);
     }
     let inputs: Vec<_> = signature.inputs.iter().collect();
+    if let Some(FnArg::Receiver(receiver)) = inputs.first() {
+        let help = "move the function out of the `impl`; for state, put `#[controller(of = Kind)]` on the struct and write `impl Reconcile`";
+        errors.push(receiver, 1, "`#[controller]` goes on a function, not on a method", help);
+        return None;
+    }
     let [FnArg::Typed(primary), FnArg::Typed(cx)] = inputs.as_slice() else {
         let help = format!("write `async fn {name}(object: Arc<Kind>, cx: Context<{name}>) -> Result<Action>`");
         errors.push(name, 6, "a reconcile function has two parameters: its object and its context", &help);
         return None;
     };
+    if argument_of(&primary.ty, "Context").is_some() && argument_of(&cx.ty, "Context").is_none() {
+        let kind = text_of(referenced(&cx.ty));
+        let help = format!("write `async fn {name}(object: Arc<{kind}>, cx: Context<{name}>) -> Result<Action>`");
+        errors.push(&primary.ty, 6, "the object comes first, then the context", &help);
+        return None;
+    }
     let help = format!("write `cx: Context<{name}>`");
     match argument_of(&cx.ty, "Context") {
         Some(Type::Path(of)) if of.path.get_ident().is_some_and(|of| of != name) => {
@@ -189,13 +206,29 @@ fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -
     let kind = argument_of(&primary.ty, "Arc");
     if kind.is_none() {
         let inner = match &*primary.ty {
-            Type::Reference(reference) => reference.elem.to_token_stream(),
-            other => other.to_token_stream(),
+            Type::Reference(reference) => text_of(&reference.elem),
+            other => text_of(other),
         };
         let what = format!("the first parameter must be `Arc<{inner}>`: objects are shared with the cache");
         errors.push(&primary.ty, 8, &what, &format!("write `Arc<{inner}>`"));
     }
-    kind
+    kind.inspect(|kind| is_no_spec(kind, errors)).cloned()
+}
+
+/// The spec is what one writes, so one takes it for the kind.
+fn is_no_spec(kind: &Type, errors: &mut Errors) {
+    if let Some((spec, kind)) = described_by(kind) {
+        let what = format!("`{spec}` is not a Kubernetes kind: it is the spec of `{kind}`");
+        errors.push(spec, 30, &what, &format!("write `{kind}`"));
+    }
+}
+
+/// The kind whose spec a type is, where its definition can be seen.
+pub(super) fn described_by(ty: &Type) -> Option<(&Ident, Ident)> {
+    let Type::Path(path) = ty else { return None };
+    let spec = path.path.get_ident().filter(|name| name.to_string().ends_with("Spec"))?;
+    let kind = source::kind_of_spec(&source::text()?, spec)?;
+    Some((spec, Ident::new(&kind, spec.span())))
 }
 
 fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
@@ -203,22 +236,12 @@ fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Op
         errors.push(&item.generics, 4, "a controller can't be generic", "name the types");
     }
     if let Some(Value::Kind(kind)) = of.and_then(|entry| entry.value.as_ref()) {
+        is_no_spec(kind, errors);
         return Some(kind.clone());
     }
     let what = "a struct does not say which kind it reconciles";
     errors.push(&item.ident, 9, what, "write `#[controller(of = Kind, …)]`");
     None
-}
-
-/// `T` of `Name<T>`.
-pub(super) fn argument_of(ty: &Type, name: &str) -> Option<Type> {
-    let Type::Path(path) = ty else { return None };
-    let last = path.path.segments.last().filter(|segment| segment.ident == name)?;
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
-    match arguments.args.first() {
-        Some(GenericArgument::Type(ty)) => Some(ty.clone()),
-        _ => None,
-    }
 }
 
 /// Whether a type is the name without its arguments.
@@ -248,24 +271,33 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         }
         "backoff" => backoff(entry, model, errors),
         "namespaces" => namespaces(entry, model, errors),
+        "converged" => model.converged = entry_value(entry, errors).cloned(),
         "rbac" if entry.value.is_some() => {
-            errors.push(&entry.name, 25, "`rbac` takes its rules in parentheses", "write `rbac(rule, …)`");
+            errors.push(&entry.name, 25, "`rbac` takes its rules in parentheses", "write `rbac(rule())`");
         }
-        "rbac" => {
-            let rules = entry.arguments.iter().filter_map(|argument| match argument {
-                Argument::Expr(rule) => Some(rule.to_token_stream()),
-                Argument::Word(rule) => Some(rule.to_token_stream()),
-                _ => None,
-            });
-            model.calls.push(quote!(.rbac([#(#rules),*])));
-        }
+        "rbac" => rbac(entry, model, errors),
         unknown => {
-            let help = nearest(unknown, &OPTIONS).map_or_else(
-                || format!("the options are {}", OPTIONS.join(", ")),
-                |known| format!("did you mean `{known}`?"),
-            );
+            let help = match nearest(unknown, &OPTIONS) {
+                _ if is_of_relations(unknown) => {
+                    format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")
+                }
+                Some(known) => format!("did you mean `{known}`?"),
+                None => format!("the options are {}", OPTIONS.join(", ")),
+            };
             errors.push(&entry.name, 11, &format!("`#[controller]` has no option `{unknown}`"), &help);
         }
+    }
+}
+
+/// A rule is an expression, or the place of what is none: nothing that stands in the parentheses is left out of the role in
+/// silence.
+fn rule(argument: &Argument) -> Result<TokenStream, TokenStream> {
+    match argument {
+        Argument::Expr(rule) => Ok(rule.to_token_stream()),
+        Argument::Word(rule) => Ok(rule.to_token_stream()),
+        Argument::Nested(function, argument) => Ok(quote!(#function(#argument))),
+        Argument::Option(name, _) => Err(name.to_token_stream()),
+        Argument::As(word, _) => Err(word.to_token_stream()),
     }
 }
 
@@ -317,10 +349,49 @@ fn what_is_owned_is_where_the_primary_is(model: &Model, errors: &mut Errors) {
     }
 }
 
+/// `rbac(rule, …)`, and `rbac(rule, …, on = Edge)` for what may be done on another cluster.
+fn rbac(entry: &Entry, model: &mut Model, errors: &mut Errors) {
+    let is_cluster = |argument: &&Argument| matches!(argument, Argument::Option(name, _) if name == "on");
+    let rules: Result<Vec<_>, _> = entry.arguments.iter().filter(|argument| !is_cluster(argument)).map(rule).collect();
+    let on = rules_on(entry);
+    model.has_rules |= on.is_none();
+    match (rules, on) {
+        (Ok(rules), _) if rules.is_empty() => errors.push(&entry.name, 25, "`rbac` names no rule", RULE),
+        (Err(place), _) => errors.push(place, 25, "a rule is a value of the type `PolicyRule`", RULE),
+        (Ok(rules), None) => {
+            let texts = rules.iter().map(|rule| format!("rbac({})", written(rule)));
+            model.calls.push(quote!(.rbac([#((#texts, #rules)),*])));
+        }
+        (Ok(rules), Some(Expr::Path(cluster))) => {
+            let on = written(&cluster.to_token_stream());
+            let texts = rules.iter().map(|rule| format!("rbac({}, on = {on})", written(rule)));
+            model.calls.push(quote!(.rbac_on::<#cluster>([#((#texts, #rules)),*])));
+            model.has_rules_on.push(cluster.clone());
+        }
+        (_, Some(other)) => {
+            errors.push(other, 25, "`rbac` names another cluster by its type", NAME_CLUSTERS_BY_TYPES);
+        }
+    }
+}
+
+/// As the user wrote it, nearly: tokens know nothing of spaces.
+fn written(tokens: &TokenStream) -> String {
+    tokens.to_string().replace(' ', "").replace(',', ", ")
+}
+
+/// The cluster that the rules of an `rbac(…)` are about.
+fn rules_on(entry: &Entry) -> Option<&Expr> {
+    entry.arguments.iter().find_map(|argument| match argument {
+        Argument::Option(name, cluster) if name == "on" => Some(cluster),
+        _ => None,
+    })
+}
+
 fn options_are_named_once(options: &[Entry], errors: &mut Errors) {
     let single = |name: &Ident| !["owns", "watches", "reads"].iter().any(|many| name == many);
+    let same = |one: &Entry, other: &Entry| one.name == other.name && rules_on(one) == rules_on(other);
     for (index, entry) in options.iter().enumerate().filter(|(_, entry)| single(&entry.name)) {
-        if options[..index].iter().any(|before| before.name == entry.name) {
+        if options[..index].iter().any(|before| same(before, entry)) {
             errors.push(&entry.name, 22, &format!("`{}` is given twice", entry.name), "remove one of them");
         }
     }

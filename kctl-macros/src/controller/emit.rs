@@ -4,20 +4,25 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Expr, Ident, Type, spanned::Spanned};
 
-use super::check::{Form, Model, Relation};
+use super::{
+    check::{Form, Model, Relation},
+    part::Part,
+};
+use crate::stand_in;
 
 /// What `owns = T` grants without parentheses.
 const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
 
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let krate = &model.krate;
-    let marker = (model.form == Form::Function).then(|| marker(model));
+    let marker = (model.form == Form::Function).then(|| stand_in::marker(&model.docs, &model.vis, &model.name));
     let primary = primary_kind(model);
     let primary_type = kind(&primary, &model.primary);
     let controller = controller(model);
     let reconcile = reconcile(model);
     let kinds =
         model.relations.iter().enumerate().map(|(index, relation)| kind(&alias(index, relation), &relation.kind));
+    let parts = model.relations.iter().enumerate().filter_map(|(index, relation)| part(index, relation));
     let clusters = model.relations.iter().enumerate().filter_map(|(index, relation)| cluster(index, relation));
     let grants = model.relations.iter().enumerate().map(|(index, relation)| grants(model, index, relation));
     let primary_grant = primary_grant(model);
@@ -32,6 +37,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
             use #krate::__private as __p;
             #primary_type
             #(#kinds)*
+            #(#parts)*
             #(#clusters)*
             #controller
             #reconcile
@@ -53,6 +59,36 @@ fn primary_kind(model: &Model) -> Ident {
 /// A related kind, with the place where the user names it.
 fn alias(index: usize, relation: &Relation) -> Ident {
     format_ident!("__K{index}", span = relation.kind.span())
+}
+
+/// The type that objects are read as, where that is not their kind.
+fn part(index: usize, relation: &Relation) -> Option<TokenStream> {
+    let (kind, part) = (alias(index, relation), part_alias(index, relation)?);
+    if let Part::View(_, ty) = &relation.part {
+        return Some(quote_spanned!(ty.span()=> type #part = #ty;));
+    }
+    Some(quote_spanned!(part.span()=> type #part = __p::PartialObjectMeta<#kind>;))
+}
+
+fn part_alias(index: usize, relation: &Relation) -> Option<Ident> {
+    let span = match &relation.part {
+        Part::Whole => return None,
+        Part::Metadata(word) => word.span(),
+        Part::View(_, ty) => ty.span(),
+    };
+    Some(format_ident!("__V{index}", span = span))
+}
+
+/// What a relation keeps of each object.
+fn keeps(index: usize, relation: &Relation) -> Option<TokenStream> {
+    match &relation.part {
+        Part::Whole => None,
+        Part::Metadata(word) => Some(quote_spanned!(word.span()=> .metadata())),
+        Part::View(_, ty) => {
+            let view = part_alias(index, relation);
+            Some(quote_spanned!(ty.span()=> .view::<#view>()))
+        }
+    }
 }
 
 /// The type that names the cluster of a relation, with the place where the user names it.
@@ -84,16 +120,6 @@ fn primary_on(on: &Expr) -> TokenStream {
     }
 }
 
-/// The type that stands for a function: it lives in the type namespace only, so the function stays callable.
-fn marker(model: &Model) -> TokenStream {
-    let (docs, vis, name) = (&model.docs, &model.vis, &model.name);
-    quote! {
-        #(#docs)*
-        #[allow(non_camel_case_types, reason = "it has the name of its function")]
-        #vis struct #name {}
-    }
-}
-
 fn controller(model: &Model) -> TokenStream {
     let name = &model.name;
     let text = name.to_string();
@@ -103,9 +129,13 @@ fn controller(model: &Model) -> TokenStream {
         let role = Ident::new(&relation.role.to_string(), relation.kind.span());
         let mut text = Literal::string(text);
         text.set_span(relation.kind.span());
-        let new = quote_spanned!(relation.kind.span()=> __p::Relation::<Self, #alias>::#role(#text));
-        let on = on(index, relation);
-        quote!(.relation(#new #(#calls)* #on))
+        let read = match relation.part {
+            Part::Metadata(_) => part_alias(index, relation).unwrap_or(alias),
+            _ => alias,
+        };
+        let new = quote_spanned!(relation.kind.span()=> __p::Relation::<Self, #read>::#role(#text));
+        let (keeps, on) = (keeps(index, relation), on(index, relation));
+        quote!(.relation(#new #keeps #(#calls)* #on))
     });
     let primary_on = model.primary_on.as_ref().map(primary_on);
     let finalize = model.finalizer.as_ref().map(|word| {
@@ -113,6 +143,15 @@ fn controller(model: &Model) -> TokenStream {
         quote! {
             fn finalize_fn() -> ::core::option::Option<__p::FinalizeFn<Self>> {
                 ::core::option::Option::Some(#finalize())
+            }
+        }
+    });
+    let converged = model.converged.as_ref().map(|function| {
+        let typed = quote_spanned!(function.span()=> let converged: __p::ConvergedFn<Self> = #function;);
+        quote! {
+            fn converged_fn() -> ::core::option::Option<__p::ConvergedFn<Self>> {
+                #typed
+                ::core::option::Option::Some(converged)
             }
         }
     });
@@ -129,6 +168,7 @@ fn controller(model: &Model) -> TokenStream {
                     .build()
             }
             #finalize
+            #converged
         }
         #declares_finalizer
     }
@@ -147,7 +187,7 @@ fn reconcile(model: &Model) -> TokenStream {
     let primary = primary_kind(model);
     let (cx_span, result_span) = model.signature.unwrap_or((name.span(), name.span()));
     let (cx, callee) = (Ident::new("cx", cx_span), Ident::new(&name.to_string(), result_span));
-    let call = quote_spanned!(result_span=> #callee(object, #cx).await);
+    let call = quote_spanned!(result_span=> __p::outcome(#callee(object, #cx).await));
     let object = Ident::new("object", result_span);
     quote! {
         impl __p::Reconcile for #name {
@@ -170,8 +210,15 @@ fn primary_grant(model: &Model) -> TokenStream {
     let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
     let status =
         (!model.read_only).then(|| quote!(impl __p::WritesStatus for #name { const SEAL: __p::Seal = __p::Seal; }));
+    let rules = model.has_rules.then(|| quote!(impl __p::HasRules for #name { const SEAL: __p::Seal = __p::Seal; }));
+    let rules_on = model
+        .has_rules_on
+        .iter()
+        .map(|cluster| quote!(impl __p::HasRulesOn<#cluster> for #name { const SEAL: __p::Seal = __p::Seal; }));
     quote! {
         impl __p::Whole for #name {}
+        #rules
+        #(#rules_on)*
         pub struct __Grant;
         #status
         impl __p::Caches<#primary> for #name { const SEAL: __p::Seal = __p::Seal; }
@@ -195,22 +242,49 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let declares = if owns { "Declares" } else { "Writes" };
     let on = cluster_alias(index, relation);
     let suffix = if on.is_some() { "On" } else { "" };
-    let on = on.map(|on| quote!(#on,));
-    let permission = |name: &str| {
+    let scope = on.as_ref().map(|on| quote!(#on,));
+    let permission = |name: &str, kind: &Ident| {
         let name = format_ident!("{name}{suffix}");
-        quote!(__p::#name<#on #kind>)
+        quote!(__p::#name<#scope #kind>)
     };
-    let (reads, declares) = (permission(reads), permission(declares));
-    let verbs = if owns && relation.verbs.is_empty() {
+    let mut verbs = if owns && relation.verbs.is_empty() {
         OWNED_VERBS.iter().map(|verb| format_ident!("{verb}")).collect()
     } else {
         with_contained(relation.verbs.clone())
     };
+    let part = part_alias(index, relation);
+    let read = part.as_ref().unwrap_or(&kind);
+    let reads = permission(reads, read);
+    if owns && part.is_some() {
+        // What it is read as is no object that could be created.
+        verbs.retain(|verb| verb != "create" && verb != "update");
+    }
+    let owned = if owns { read } else { &kind };
+    let declares_kind = permission(declares, owned);
+    let beside = part.as_ref().filter(|_| !owns).map(|_part| {
+        let changes = verbs.iter().filter(|verb| *verb != "create" && *verb != "update" && *verb != "apply");
+        let metadata = format_ident!("__W{index}");
+        let declares = permission(declares, &metadata);
+        quote! {
+            type #metadata = __p::PartialObjectMeta<#kind>;
+            impl #declares for #name { type Grant = #grant; #seal }
+            __p::allows!(#grant, #name, #metadata: #(#changes)*);
+        }
+    });
+    let refusals = part.as_ref().filter(|_| on.is_none()).map(|part| {
+        let why = format_ident!(
+            "{}",
+            if matches!(relation.part, Part::View(..)) { "reads_a_view" } else { "reads_metadata" }
+        );
+        quote!(__p::#why!(#name, #kind, #part);)
+    });
     quote! {
         pub struct #grant;
         impl #reads for #name { #seal }
-        impl #declares for #name { type Grant = #grant; #seal }
-        __p::allows!(#grant, #name, #kind: #(#verbs)*);
+        impl #declares_kind for #name { type Grant = #grant; #seal }
+        __p::allows!(#grant, #name, #owned: #(#verbs)*);
+        #beside
+        #refusals
     }
 }
 

@@ -65,6 +65,12 @@ fn every_option_is_a_call() {
 }
 
 #[test]
+fn what_is_read_in_part_is_a_type_of_the_declaration() {
+    let text = check("parts");
+    assert!(text.contains("__p::PartialObjectMeta<__K0>") && text.contains(".view::<__V1>()"), "{text}");
+}
+
+#[test]
 fn clusters_are_types_of_the_declaration() {
     check("clusters");
 }

@@ -1,10 +1,14 @@
 //! Tokens → `Input`: what was written, without rules. Nothing here stops at a mistake: it is kept beside what could be read.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use syn::{
-    Attribute, Error, Expr, Ident, Item, Path, Result, Signature, Token, Type, Visibility, parenthesized,
+    Error, Expr, Ident, Item, Path, PathArguments, Result, Token, Type,
+    ext::IdentExt,
+    parenthesized,
     parse::{Parse, ParseStream, Parser},
 };
+
+use crate::{attribute::separated, function::Function};
 
 /// The attribute and the item.
 pub(super) struct Input {
@@ -18,13 +22,6 @@ pub(super) enum Annotated {
     Function(Function),
     Struct(syn::ItemStruct),
     Other(TokenStream),
-}
-
-/// The head of a function. Its body is not read: a function that is half typed still has a name.
-pub(super) struct Function {
-    pub(super) attrs: Vec<Attribute>,
-    pub(super) vis: Visibility,
-    pub(super) sig: Signature,
 }
 
 /// `name = value(arguments)`, or `name(arguments)`.
@@ -46,6 +43,8 @@ pub(super) enum Argument {
     Word(Ident),
     Option(Ident, Expr),
     Nested(Ident, Ident),
+    /// `as = Type`.
+    As(Token![as], Type),
     Expr(Expr),
 }
 
@@ -54,7 +53,7 @@ const KINDS: [&str; 4] = ["owns", "watches", "reads", "of"];
 
 pub(super) fn parse(options: TokenStream, item: &TokenStream) -> Input {
     let mut mistakes = Vec::new();
-    let entries = |input: ParseStream<'_>| Ok(list::<Entry>(input, &mut mistakes));
+    let entries = |input: ParseStream<'_>| Ok(separated::<Entry>(input, &mut mistakes));
     let parsed = entries.parse2(options);
     let mut options = parsed.unwrap_or_else(|error| {
         mistakes.push(error);
@@ -74,34 +73,6 @@ fn annotated(item: &TokenStream) -> Annotated {
     }
 }
 
-/// What stands between commas. After a mistake it goes on behind the next comma.
-fn list<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Error>) -> Vec<T> {
-    let mut found = Vec::new();
-    while !input.is_empty() {
-        match input.parse::<T>() {
-            Ok(one) if input.is_empty() || input.peek(Token![,]) => found.push(one),
-            Ok(one) => {
-                found.push(one);
-                mistakes.push(input.error("expected `,`"));
-            }
-            Err(error) => mistakes.push(error),
-        }
-        while !input.is_empty() && !input.peek(Token![,]) {
-            let _skipped = input.parse::<TokenTree>();
-        }
-        let _comma = input.parse::<Option<Token![,]>>();
-    }
-    found
-}
-
-impl Parse for Function {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let function = Self { attrs: input.call(Attribute::parse_outer)?, vis: input.parse()?, sig: input.parse()? };
-        let _body = input.parse::<TokenStream>()?;
-        Ok(function)
-    }
-}
-
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let name = if input.peek(Token![crate]) {
@@ -114,7 +85,7 @@ impl Parse for Entry {
         if input.peek(syn::token::Paren) {
             let content;
             parentheses = Some(parenthesized!(content in input));
-            arguments = list(&content, &mut mistakes);
+            arguments = separated(&content, &mut mistakes);
         }
         Ok(Self { name, value, parentheses, arguments, mistakes })
     }
@@ -125,15 +96,27 @@ fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     if input.is_empty() || input.peek(Token![,]) {
         return Ok(None);
     }
-    if !KINDS.contains(&name.to_string().as_str()) {
+    let begins_a_path = input.peek(Ident::peek_any) || input.peek(Token![::]);
+    if !KINDS.contains(&name.to_string().as_str()) || !begins_a_path {
         return Ok(Some(Value::Expr(input.parse()?)));
     }
-    let path = input.call(Path::parse_mod_style)?;
+    let mut path = input.call(Path::parse_mod_style)?;
+    // A path of types would take the parentheses of the relation for those of `Fn(…)`.
+    if input.peek(Token![<])
+        && let Some(last) = path.segments.last_mut()
+    {
+        last.arguments = PathArguments::AngleBracketed(input.parse()?);
+    }
     Ok(Some(Value::Kind(Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path }))))
 }
 
 impl Parse for Argument {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if input.peek(Token![as]) {
+            let word = input.parse()?;
+            input.parse::<Token![=]>()?;
+            return Ok(Self::As(word, input.parse()?));
+        }
         if !input.peek(Ident) {
             return Ok(Self::Expr(input.parse()?));
         }

@@ -6,13 +6,18 @@ use quote::{ToTokens, quote};
 use syn::{Error, FnArg, Type};
 
 use super::{
-    check::argument_of,
-    parse::{Annotated, Function, Input, Value},
+    check::described_by,
+    parse::{Annotated, Input, Value},
 };
+use crate::function::{Function, argument_of, referenced};
 
 pub(super) fn recover(errors: &Error, input: &Input, item: &TokenStream) -> TokenStream {
     let errors = errors.to_compile_error();
     let stub = match &input.item {
+        // Nothing can stand beside a method but methods.
+        Annotated::Function(function) if matches!(function.sig.inputs.first(), Some(FnArg::Receiver(_))) => {
+            TokenStream::new()
+        }
         Annotated::Function(function) => {
             let kind = first_kind(function).unwrap_or_else(any_kind);
             let (name, vis) = (&function.sig.ident, &function.vis);
@@ -27,7 +32,7 @@ pub(super) fn recover(errors: &Error, input: &Input, item: &TokenStream) -> Toke
         Annotated::Struct(item) if item.generics.params.is_empty() => {
             let of = input.options.iter().find(|entry| entry.name == "of").and_then(|entry| entry.value.as_ref());
             let kind = match of {
-                Some(Value::Kind(kind)) => kind.to_token_stream(),
+                Some(Value::Kind(kind)) => meant(kind),
                 _ => any_kind(),
             };
             let stub = stub(&item.ident, &kind, input);
@@ -48,17 +53,20 @@ fn any_kind() -> TokenStream {
     quote!(__p::k8s_openapi::api::core::v1::ConfigMap)
 }
 
-/// The kind of the first parameter, as far as it can be seen.
+/// The kind of the first parameter that is no context, as far as it can be seen.
 fn first_kind(function: &Function) -> Option<TokenStream> {
-    let Some(FnArg::Typed(first)) = function.sig.inputs.first() else { return None };
-    let kind = match &*first.ty {
-        Type::Reference(reference) => (*reference.elem).clone(),
-        other => other.clone(),
-    };
-    let kind = argument_of(&kind, "Arc").unwrap_or(kind);
+    let types = function.sig.inputs.iter().filter_map(|argument| match argument {
+        FnArg::Typed(argument) => Some(&*argument.ty),
+        FnArg::Receiver(_) => None,
+    });
     // The context in the first place says nothing about the kind.
-    let is_kind = matches!(kind, Type::Path(_)) && argument_of(&kind, "Context").is_none();
-    is_kind.then(|| kind.to_token_stream())
+    let mut kinds = types.map(referenced).filter(|ty| argument_of(ty, "Context").is_none());
+    kinds.next().filter(|kind| matches!(kind, Type::Path(_))).map(meant)
+}
+
+/// The kind, also where its spec stands.
+fn meant(kind: &Type) -> TokenStream {
+    described_by(kind).map_or_else(|| kind.to_token_stream(), |(_spec, kind)| kind.to_token_stream())
 }
 
 fn stub(name: &Ident, kind: &TokenStream, input: &Input) -> TokenStream {
@@ -80,6 +88,9 @@ fn stub(name: &Ident, kind: &TokenStream, input: &Input) -> TokenStream {
             fn spec() -> __p::ControllerSpec { ::core::unreachable!() }
         }
         impl __p::DeclaresFinalizer for #name {}
+        impl __p::HasRules for #name { #seal }
+        impl<M> __p::HasRulesOn<M> for #name { #seal }
+        impl __p::WritesStatus for #name { #seal }
         impl<K> __p::Declares<K> for #name { type Grant = __Everything; #seal }
         impl<K> __p::Writes<K> for #name { type Grant = __Everything; #seal }
         impl<K> __p::Caches<K> for #name { #seal }

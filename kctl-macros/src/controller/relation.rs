@@ -7,6 +7,7 @@ use syn::{Expr, ExprLit, Ident, Lit};
 use super::{
     check::{Model, Relation},
     parse::{Argument, Entry, Value},
+    part::{METADATA, Part, part_fits_the_role, part_named_as_a_kind},
 };
 use crate::mistake::{Errors, nearest};
 
@@ -32,12 +33,60 @@ const BLOCKING: &str = "block_owner_deletion";
 const READ_ONLY: &str = "read_only";
 const RELATION_OPTIONS: [&str; 6] = ["map", "when", "index", "selector", "fields", "on"];
 
+/// Whether an option is about one relation.
+pub(super) fn is_of_relations(option: &str) -> bool {
+    RELATION_OPTIONS.contains(&option)
+}
+
+/// Says how one kind is written, or several.
+fn no_kind(entry: &Entry, name: &str, errors: &mut Errors) {
+    let kinds: Vec<String> = match &entry.value {
+        Some(Value::Expr(Expr::Array(list))) => {
+            list.elems.iter().map(|kind| kind.to_token_stream().to_string()).collect()
+        }
+        Some(Value::Expr(Expr::Lit(ExprLit { lit: Lit::Str(text), .. }))) => vec![text.value()],
+        Some(_) => Vec::new(),
+        None => entry.arguments.iter().filter_map(in_parentheses).collect(),
+    };
+    let written: Vec<_> = kinds.iter().map(|kind| format!("{name} = {kind}")).collect();
+    let help =
+        if written.is_empty() { format!("write `{name} = Kind`") } else { format!("write `{}`", written.join(", ")) };
+    let place = match &entry.value {
+        Some(Value::Expr(value)) => value.to_token_stream(),
+        _ => entry.name.to_token_stream(),
+    };
+    errors.push(place, 12, &format!("`{name}` names a kind"), &help);
+}
+
+/// A kind where verbs belong: `owns(Pod, Secret)`.
+fn in_parentheses(argument: &Argument) -> Option<String> {
+    match argument {
+        Argument::Word(kind) => Some(kind.to_string()),
+        Argument::Nested(kind, verb) => Some(format!("{kind}({verb})")),
+        _ => None,
+    }
+}
+
+/// The options on which the role depends, as the user wrote them.
+fn narrowed(entry: &Entry) -> impl Iterator<Item = String> {
+    entry.arguments.iter().filter_map(|argument| match argument {
+        Argument::Option(option, value) if option == "on" => {
+            Some(format!("on = {}", value.to_token_stream().to_string().replace(" :: ", "::")))
+        }
+        Argument::Option(option, value) if option == "fields" => Some(format!("fields = {}", value.to_token_stream())),
+        _ => None,
+    })
+}
+
 pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     let name = entry.name.to_string();
     let Some(Value::Kind(kind)) = &entry.value else {
-        errors.push(&entry.name, 12, &format!("`{name}` names a kind"), &format!("write `{name} = Kind`"));
+        no_kind(entry, &name, errors);
         return;
     };
+    if part_named_as_a_kind(&name, kind, errors) {
+        return;
+    }
     let mut relation = Relation {
         role: entry.name.clone(),
         kind: kind.clone(),
@@ -45,6 +94,7 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         verbs: Vec::new(),
         calls: Vec::new(),
         on: None,
+        part: Part::Whole,
     };
     let (mut given, mut blocks) = (Vec::new(), None);
     for argument in &entry.arguments {
@@ -55,16 +105,14 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             }
             Argument::Word(word) if word == BLOCKING && name == "owns" => blocks = Some(word),
             Argument::Word(word) if word == BLOCKING => {
-                errors.push(
-                    word,
-                    13,
-                    "only `owns` writes owner references",
-                    &format!("write `owns = Kind({BLOCKING})`"),
-                );
+                let help = format!("write `owns = Kind({BLOCKING})`");
+                errors.push(word, 13, "only `owns` writes owner references", &help);
             }
             Argument::Word(word) if word == "live" => {
                 errors.push(word, 13, "only `reads` can be live", "write `reads = Kind(live)`");
             }
+            Argument::Word(word) if word == METADATA => relation.part.set(Part::Metadata(word.clone()), errors),
+            Argument::As(word, ty) => relation.part.set(Part::View(*word, Box::new(ty.clone())), errors),
             Argument::Word(word) => verb(word, &mut relation.verbs, errors),
             Argument::Option(option, value) => {
                 let call = relation_option(option, value, "", &mut given, errors);
@@ -83,6 +131,7 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         }
     }
     options_fit_the_role(&relation, &given, errors);
+    part_fits_the_role(&relation, errors);
     let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
     let flag = match relation.role.to_string().as_str() {
         "live" => Some("live".to_owned()),
@@ -90,7 +139,8 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         _ => blocks.map(ToString::to_string),
     };
     relation.calls.extend(blocks.map(|flag| quote!(.#flag())));
-    let told: Vec<_> = flag.into_iter().chain(verbs.clone()).collect();
+    let told: Vec<_> =
+        flag.into_iter().chain(relation.part.text()).chain(verbs.clone()).chain(narrowed(entry)).collect();
     if !told.is_empty() {
         relation.text += &format!("({})", told.join(", "));
     }
@@ -109,6 +159,14 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     for argument in &entry.arguments {
         match argument {
             Argument::Word(word) if word == READ_ONLY => model.read_only = true,
+            Argument::Word(word) if word == METADATA => {
+                errors.push(
+                    word,
+                    49,
+                    "a primary is read whole",
+                    "metadata alone is of a kind in `owns`, `watches` or `reads`",
+                );
+            }
             Argument::Word(word) => verb(word, &mut model.primary_verbs, errors),
             Argument::Option(option, value) => {
                 let call = relation_option(option, value, "primary_", &mut given, errors);
@@ -117,6 +175,9 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
                 } else {
                     model.calls.extend(call);
                 }
+            }
+            Argument::As(word, _) => {
+                errors.push(word, 49, "a primary is read whole", "a view is of a kind in `watches` or `reads`");
             }
             Argument::Nested(word, _) => errors.push(word, 13, "not a verb", "write for example `patch`"),
             Argument::Expr(expr) => errors.push(expr, 13, "neither a verb nor an option", "write for example `patch`"),

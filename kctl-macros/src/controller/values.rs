@@ -97,6 +97,7 @@ pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             Argument::Option(name, _) | Argument::Word(name) | Argument::Nested(name, _) => {
                 errors.push(name, 19, "not an option of `backoff`", form);
             }
+            Argument::As(word, _) => errors.push(word, 19, "not an option of `backoff`", form),
         }
     }
     match base {

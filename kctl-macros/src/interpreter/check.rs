@@ -1,17 +1,15 @@
 //! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
-use syn::{
-    Attribute, Expr, FnArg, GenericArgument, Ident, PathArguments, ReturnType, Type, TypeReference, Visibility,
-    spanned::Spanned,
-};
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
+use syn::{Attribute, Expr, FnArg, Ident, ReturnType, Type, TypeReference, Visibility, spanned::Spanned};
 
-use super::{
-    operation::{OPERATIONS, Operation, Shape},
-    parse::{Function, Input},
+use super::operation::{OPERATIONS, Operation, Shape};
+use crate::{
+    attribute::{Entry, Input, Value},
+    function::{Function, first_word, is_result, referenced, text_of},
+    mistake::{Errors, nearest},
 };
-use crate::mistake::{Errors, nearest};
 
 /// An interpreter that is right.
 pub(super) struct Model {
@@ -39,13 +37,16 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     for mistake in &input.mistakes {
         errors.syntax(mistake, "options are written `name = value`, such as `op = InterpretReplica`");
     }
-    options_are_known_and_named_once(input, &mut errors);
-    let krate = krate(input, &mut errors);
+    input.known_and_once("#[interpreter]", &OPTIONS, 53, &mut errors);
+    let krate = input.krate(&mut errors);
     let operation = operation(input, &mut errors);
     let Some(function) = &input.function else {
         it_stands_on_a_function(&input.other, &mut errors);
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "not a function")));
     };
+    if !function.is_free("#[interpreter]", 50, &mut errors) {
+        return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "a method")));
+    }
     if !function.sig.generics.params.is_empty() {
         let help = "name the kind";
         errors.push(&function.sig.generics, 57, "an interpreter can't be generic: it is for one kind", help);
@@ -60,7 +61,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
     errors.into_result(Model {
         name: sig.ident.clone(),
         vis: function.vis.clone(),
-        docs: function.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect(),
+        docs: function.docs(),
         krate,
         operation,
         word,
@@ -76,46 +77,15 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
 }
 
 fn it_stands_on_a_function(item: &TokenStream, errors: &mut Errors) {
-    let word = item.clone().into_iter().find_map(|token| match token {
-        TokenTree::Ident(word) if word != "pub" => Some(word),
-        _ => None,
-    });
     let help = "put it on `fn name(object: &Kind) -> Result<…>`";
-    errors.push(word, 50, "`#[interpreter]` goes on a function", help);
-}
-
-fn options_are_known_and_named_once(input: &Input, errors: &mut Errors) {
-    for (index, entry) in input.options.iter().enumerate() {
-        let name = if entry.name == "krate" { "crate".to_owned() } else { entry.name.to_string() };
-        if !OPTIONS.contains(&name.as_str()) {
-            let help = match nearest(&name, &OPTIONS) {
-                Some(known) => format!("did you mean `{known}`?"),
-                None => format!("the options are {}", OPTIONS.join(", ")),
-            };
-            errors.push(&entry.name, 53, &format!("`#[interpreter]` has no option `{name}`"), &help);
-        } else if input.options[..index].iter().any(|before| before.name == entry.name) {
-            errors.push(&entry.name, 22, &format!("`{name}` is given twice"), "remove one of them");
-        }
-    }
-}
-
-fn krate(input: &Input, errors: &mut Errors) -> TokenStream {
-    match input.options.iter().find(|entry| entry.name == "krate").map(|entry| (&entry.name, &entry.value)) {
-        None => quote!(::kctl),
-        Some((_, Some(Expr::Path(path)))) => path.to_token_stream(),
-        Some((name, value)) => {
-            let at = value.as_ref().map_or_else(|| name.to_token_stream(), ToTokens::to_token_stream);
-            errors.push(at, 10, "`crate` names a path", "write `crate = path`");
-            quote!(::kctl)
-        }
-    }
+    errors.push(first_word(item), 50, "`#[interpreter]` goes on a function", help);
 }
 
 fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, Ident)> {
     let names = || OPERATIONS.iter().map(|operation| operation.name).collect::<Vec<_>>();
-    let Some(entry) = input.options.iter().find(|entry| entry.name == "op") else {
+    let Some(entry) = input.entry("op") else {
         // An option that is almost `op` is said already.
-        let misspelt = |entry: &super::parse::Entry| entry.name != "krate" && entry.value.is_some();
+        let misspelt = |entry: &Entry| entry.name != "krate" && !matches!(entry.value, Value::None);
         if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
             let at = input.function.as_ref().map(|function| function.sig.ident.clone());
             let help = format!("write `#[interpreter(op = …)]` with one of {}", names().join(", "));
@@ -123,7 +93,7 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
         }
         return None;
     };
-    let Some(value) = &entry.value else {
+    let Value::Expr(value) = &entry.value else {
         let help = format!("write `op = …` with one of {}", names().join(", "));
         errors.push(&entry.name, 51, "an interpreter needs its operation", &help);
         return None;
@@ -235,29 +205,4 @@ fn it_returns_an_answer(function: &Function, operation: &Operation, errors: &mut
             ReturnType::Type(_, ty) => errors.push(ty, 58, &what, &help),
         }
     }
-}
-
-/// The kind, as the user may have meant it: behind a reference, or in an `Arc`.
-fn referenced(ty: &Type) -> &Type {
-    match ty {
-        Type::Reference(reference) => referenced(&reference.elem),
-        Type::Path(path) => match path.path.segments.last().map(|last| (&last.ident, &last.arguments)) {
-            Some((word, PathArguments::AngleBracketed(arguments))) if word == "Arc" => match arguments.args.first() {
-                Some(GenericArgument::Type(inner)) => referenced(inner),
-                _ => ty,
-            },
-            _ => ty,
-        },
-        other => other,
-    }
-}
-
-fn text_of(ty: &Type) -> String {
-    ty.to_token_stream().to_string().replace(' ', "")
-}
-
-fn is_result(output: &ReturnType) -> bool {
-    let ReturnType::Type(_, ty) = output else { return false };
-    let Type::Path(path) = &**ty else { return false };
-    path.path.segments.last().is_some_and(|last| last.ident == "Result")
 }

@@ -1,16 +1,17 @@
 //! `Model` → tokens: one function for each emitted item; nothing can fail here.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{
     check::Model,
     operation::{Operation, Shape},
 };
+use crate::stand_in::{in_a_name, marker, only_one};
 
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
-    let (marker, one) = (marker(model), one_for_each_kind(model));
+    let (marker, one) = (marker(&model.docs, &model.vis, &model.name), one_for_each_kind(model));
     let (krate, name) = (&model.krate, &model.name);
     let (alias, kind) = (alias(model), &model.kind);
     let kind = quote_spanned!(kind.span()=> type #alias = #kind;);
@@ -43,26 +44,10 @@ fn alias(model: &Model) -> Ident {
     format_ident!("__Kind", span = model.kind.span())
 }
 
-/// The type that stands for the function: it lives in the type namespace only, so the function stays callable.
-fn marker(model: &Model) -> TokenStream {
-    let (docs, vis, name) = (&model.docs, &model.vis, &model.name);
-    quote! {
-        #(#docs)*
-        #[allow(non_camel_case_types, reason = "it has the name of its function")]
-        #vis struct #name {}
-    }
-}
-
 /// A name that two functions for the same operation and kind would both take: the compiler refuses the second one.
 fn one_for_each_kind(model: &Model) -> TokenStream {
-    let kind = model.kind.to_token_stream().to_string().replace(' ', "").replace("::", "_");
-    let kind: String = kind.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-    let one = format_ident!("{}_of_{kind}", model.operation.name, span = model.word.span());
-    quote! {
-        #[doc(hidden)]
-        #[allow(non_camel_case_types, dead_code, reason = "only its name counts: there is one function for it")]
-        enum #one {}
-    }
+    let kind = in_a_name(&model.kind);
+    only_one(&format_ident!("{}_of_{kind}", model.operation.name, span = model.word.span()))
 }
 
 fn has_status(model: &Model) -> TokenStream {

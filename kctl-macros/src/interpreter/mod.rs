@@ -3,23 +3,39 @@
 mod check;
 mod emit;
 mod operation;
-mod parse;
-mod recover;
 
 use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::{
+    attribute::{self, Input},
+    mistake::Errors,
+    stand_in,
+};
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
-    let input = parse::parse(options, item);
+    let input = attribute::parse(options, item);
     match check::check(&input) {
         Ok(model) => emit::emit(&model, item),
-        Err(errors) => recover::recover(&errors, &input, item),
+        Err(errors) => recover(&errors, &input, item),
     }
+}
+
+fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStream {
+    let krate = input.krate(&mut Errors::default());
+    stand_in::recover(errors, input.function.as_ref(), item, |name| {
+        quote! {
+            use #krate::interpreter::__private as __p;
+            impl __p::Interpreter for #name {
+                type Asked = __p::OnTheWire;
+                fn rules() -> __p::Vec<__p::Rule> { ::core::unreachable!() }
+            }
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use quote::quote;
-
     use super::*;
 
     #[test]

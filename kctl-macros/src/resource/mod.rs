@@ -5,19 +5,34 @@ mod bounds;
 mod definition;
 mod json;
 mod marks;
+mod options;
+mod unmarked;
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, Data, DeriveInput, Error, Fields, punctuated::Punctuated};
+use syn::{Attribute, Data, DeriveInput, Error, Fields, Type, punctuated::Punctuated};
 
 use self::json::Json;
-use crate::mistake::Errors;
+use crate::{mistake::Errors, source};
+
+/// Derives whose paths lead into kctl.
+const OURS: [&str; 4] = ["Serialize", "Deserialize", "JsonSchema", "CustomResource"];
 
 pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> TokenStream {
     let derives = ["Clone", "Debug", "PartialEq", "Serialize", "Deserialize", "JsonSchema", "CustomResource"];
     let mut errors = Errors::default();
     let (root, options) = marks::of_root(options, &mut errors);
-    expand(item, &derives, errors, |paths| {
+    let options = match syn::parse2::<DeriveInput>(item.clone()) {
+        Ok(input) if !input.generics.params.is_empty() => {
+            errors.push(&input.generics, 4, "a kind can't be generic", "name the types");
+            let error = errors.into_result(()).err().map(|errors| errors.to_compile_error());
+            return quote! { #item #error };
+        }
+        Ok(input) => options::check(&options, &input.ident, &mut errors),
+        Err(_not_a_type) => options,
+    };
+    let status = options::status(&options);
+    expand(item, &derives, status, errors, |paths| {
         let root = (!root.is_empty()).then(|| marks::emit(vec![("root".to_owned(), Json::Object(root.clone()))]));
         let root = root.map(|marks| quote!(#[schemars(transform = #marks)]));
         quote! {
@@ -43,12 +58,13 @@ pub(crate) fn expand_schema(options: &TokenStream, item: &TokenStream) -> TokenS
         return quote! { #error #item };
     }
     let derives = ["Clone", "Debug", "PartialEq", "Serialize", "Deserialize", "JsonSchema"];
-    expand(item, &derives, Errors::default(), |paths| paths)
+    expand(item, &derives, None, Errors::default(), |paths| paths)
 }
 
 fn expand(
     item: &TokenStream,
     derives: &[&str],
+    status: Option<Type>,
     mut errors: Errors,
     attributes: impl Fn(TokenStream) -> TokenStream,
 ) -> TokenStream {
@@ -59,7 +75,9 @@ fn expand(
             return quote! { #item #error };
         }
     };
+    let stand_ins = unmarked::check(&input, status, source::text().as_deref(), &mut errors);
     replace_marks(&mut input, &mut errors);
+    leave_out(&OURS, &mut input.attrs);
     let present = derived(&input.attrs);
     let missing = derives.iter().filter(|name| !present.iter().any(|known| known == *name)).map(|name| path_of(name));
     // Values of enums are written as in Rust; fields, also those of variants, are not.
@@ -78,7 +96,22 @@ fn expand(
         #[derive(#(#missing),*)]
         #paths
         #input
+        #stand_ins
         #errors
+    }
+}
+
+/// Takes derives out that are made here anyway: written as usual, they would need an import, and the names of two more crates.
+fn leave_out(names: &[&str], attributes: &mut [Attribute]) {
+    let is_left_out = |path: &syn::Path| path.segments.last().is_some_and(|last| names.iter().any(|n| last.ident == n));
+    for attribute in attributes.iter_mut().filter(|attribute| attribute.path().is_ident("derive")) {
+        let paths = attribute.parse_args_with(Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);
+        if let Ok(paths) = paths
+            && paths.iter().any(is_left_out)
+        {
+            let kept = paths.iter().filter(|path| !is_left_out(path));
+            *attribute = syn::parse_quote!(#[derive(#(#kept),*)]);
+        }
     }
 }
 

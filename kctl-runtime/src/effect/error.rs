@@ -48,6 +48,17 @@ pub enum ApiError {
         /// The primary.
         owner: String,
     },
+    /// The primary would own an object of another namespace, which the garbage collector takes for one without an owner and
+    /// deletes. Terminal: trying again cannot help.
+    #[error(
+        "{operation}: {owner} cannot own an object of another namespace; leave `metadata.namespace` out, or write it by `cx.objects` and watch it with a mapper"
+    )]
+    Elsewhere {
+        /// Verb, kind and name of the request.
+        operation: String,
+        /// The primary.
+        owner: String,
+    },
     /// The request is outside of what the controller declares. Terminal: trying again cannot help.
     #[error("{operation}: not declared; write `{declaration}` in the controller")]
     Undeclared {
@@ -110,6 +121,7 @@ impl ApiError {
             | Self::Unanswered { operation, .. }
             | Self::Unreadable { operation, .. }
             | Self::Foreign { operation, .. }
+            | Self::Elsewhere { operation, .. }
             | Self::Undeclared { operation, .. }
             | Self::NotLeading { operation }
             | Self::NotFollowed { operation } => operation,
@@ -124,9 +136,17 @@ impl ApiError {
         }
     }
 
-    /// 409 because of an outdated resourceVersion or another precondition.
+    /// The request was made of an old state: 409 because of an outdated resourceVersion or another precondition, or 422 because
+    /// the object that has the name now is not the one that was meant.
     pub fn is_conflict(&self) -> bool {
-        self.has_reason(409, "Conflict")
+        self.has_reason(409, "Conflict") || self.is_about_another()
+    }
+
+    /// A patch and an apply that name the uid of a predecessor would change the uid (`k8s.io/apimachinery`, `ValidateObjectMetaUpdate`).
+    fn is_about_another(&self) -> bool {
+        let changes_uid =
+            |message: &str| message.contains("metadata.uid: Invalid value") && message.contains("field is immutable");
+        self.has_reason(422, "Invalid") && matches!(self, Self::Refused { message, .. } if changes_uid(message))
     }
 
     /// 409 because an object of this name exists.
@@ -167,15 +187,17 @@ impl ApiError {
         match self {
             Self::Unanswered { .. } | Self::Unreadable { .. } => true,
             Self::Refused { code, .. } => *code >= 500,
-            Self::Foreign { .. } | Self::Undeclared { .. } | Self::NotLeading { .. } | Self::NotFollowed { .. } => {
-                false
-            }
+            Self::Foreign { .. }
+            | Self::Elsewhere { .. }
+            | Self::Undeclared { .. }
+            | Self::NotLeading { .. }
+            | Self::NotFollowed { .. } => false,
         }
     }
 
     /// Whether no later try can succeed.
     pub fn is_terminal(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::Undeclared { .. })
+        matches!(self, Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Undeclared { .. })
     }
 
     /// What the server asks to wait.

@@ -1,26 +1,32 @@
 //! Work → API server: the only module that writes. Each answer goes through the store before the caller sees it.
 
+mod doubt;
 mod error;
 mod permit;
+mod raw;
 mod recorder;
 mod review;
 pub(crate) mod transport;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use kube::Client;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use doubt::Doubt;
+pub(crate) use doubt::Doubts;
 pub use error::ApiError;
-pub use permit::{Permission, WritePermit};
+pub use permit::{Leave, Permission, WritePermit};
 pub(crate) use recorder::RecorderView;
 pub use recorder::{EVENTS_MAX, EventType, Recorder};
 pub(crate) use review::{UserInfo, access, token};
 
 use crate::{
-    object::{Kind, Object, Stored},
+    echo,
+    key::ObjectKey,
+    object::{Kind, Object, Readable, Stored, Uid, Version},
     source::Source,
     store::{Delta, view},
 };
@@ -30,11 +36,14 @@ use crate::{
 pub struct Writer {
     manager: String,
     permit: WritePermit,
+    doubts: Doubts,
 }
 
 /// Where a written object is: what the request path is made of, and whose answer it is.
 pub(crate) struct Target<'a> {
-    pub(crate) source: &'a Source,
+    /// The key whose reconcile writes it.
+    pub(crate) by: &'a ObjectKey,
+    pub(crate) source: &'a Arc<Source>,
     pub(crate) namespace: Option<&'a str>,
     pub(crate) name: &'a str,
 }
@@ -42,6 +51,10 @@ pub(crate) struct Target<'a> {
 impl Target<'_> {
     fn kind(&self) -> &Kind {
         &self.source.identity().kind
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace, self.name)
     }
 
     fn operation(&self, verb: &str) -> String {
@@ -52,14 +65,38 @@ impl Target<'_> {
     }
 }
 
+/// A write that the API server has done.
+struct Done {
+    text: String,
+    doubt: Doubt,
+}
+
 /// The content types of patches.
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
+/// So long the watch has to bring an object whose replicas were set; then it is read.
+const ECHO_WITHIN: Duration = Duration::from_secs(1);
+/// So long the watch has to bring a write where versions do not compare; then it is listed.
+const OPAQUE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The part of a Scale that says which state of the object it is.
+#[derive(serde::Deserialize)]
+struct Scale {
+    metadata: ScaleMeta,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ScaleMeta {
+    uid: Uid,
+    resource_version: String,
+}
+
 impl Writer {
     /// A writer; `manager` is the field manager of all that it writes.
     pub fn new(manager: &str) -> Self {
-        Self { manager: manager.into(), permit: WritePermit::always() }
+        Self { manager: manager.into(), permit: WritePermit::always(), doubts: Doubts::default() }
     }
 
     /// The same, which asks this permit before each write.
@@ -69,7 +106,17 @@ impl Writer {
         self
     }
 
-    /// The way of every write.
+    /// Its writes whose outcome is not known.
+    pub(crate) fn doubts(&self) -> &Doubts {
+        &self.doubts
+    }
+
+    /// A client for what no operation has a word for; it asks the same permit.
+    pub(crate) fn raw(&self, client: &Client) -> Client {
+        raw::guarded(client, &self.permit)
+    }
+
+    /// The way of every write. What was done is in doubt until the cache has it.
     async fn send(
         &self,
         target: &Target<'_>,
@@ -77,18 +124,29 @@ impl Writer {
         method: Method,
         path: &str,
         body: Option<(&str, Vec<u8>)>,
-    ) -> Result<String, ApiError> {
+    ) -> Result<Done, ApiError> {
         if target.source.store().bars(target.namespace) {
             return Err(ApiError::NotFollowed { operation: operation.into() });
         }
-        let within = self.permit.ask(operation).await?;
+        let leave = self.permit.ask(operation).await?;
+        let within = leave.within();
         let creates = method == Method::POST;
+        let doubt = self.doubts.of(target);
         let answer = transport::send_within(target.source.client(), operation, method, path, body, within).await;
+        leave.ended(&answer);
         if creates && answer.as_ref().is_err_and(ApiError::is_unknown_resource) {
             // The watch hears a second later that the definition was deleted; until then every key would try.
             target.source.doubt();
         }
-        answer
+        match answer {
+            Ok(text) => Ok(Done { text, doubt }),
+            Err(error) => {
+                if !error.is_unknown_outcome() {
+                    doubt.settle();
+                }
+                Err(error)
+            }
+        }
     }
 
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
@@ -97,7 +155,7 @@ impl Writer {
         let path =
             format!("{}?fieldManager={}", target.kind().path(target.namespace), transport::escape(&self.manager));
         let answer = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
-        written(target, &operation, &answer).await
+        written(target, &operation, answer).await
     }
 
     pub(crate) async fn update<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
@@ -105,7 +163,7 @@ impl Writer {
         let body = encode(&operation, &typed(target.kind(), object))?;
         let path = self.path(target, "", "");
         let answer = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
-        written(target, &operation, &answer).await
+        written(target, &operation, answer).await
     }
 
     /// Sends a patch whose answer only the cache wants.
@@ -121,11 +179,11 @@ impl Writer {
         let path = self.path(target, subresource, "");
         let sent = Some((content_type, body));
         let answer = self.send(target, &operation, Method::PATCH, &path, sent).await?;
-        accepted(target, &operation, &answer).await.map(drop)
+        accepted(target, &operation, answer).await
     }
 
     /// Sends a patch; `subresource` is empty or for example `/status`.
-    pub(crate) async fn patch<K: Object>(
+    pub(crate) async fn patch<K: Readable>(
         &self,
         target: &Target<'_>,
         subresource: &str,
@@ -137,38 +195,89 @@ impl Writer {
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
         let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
-        written(target, &operation, &answer).await
+        written(target, &operation, answer).await
     }
 
-    /// Sets the replicas through the scale subresource.
-    pub(crate) async fn scale(&self, target: &Target<'_>, replicas: i32) -> Result<(), ApiError> {
+    /// Sets the replicas through the scale subresource. Custom kinds leave the uid unread.
+    pub(crate) async fn scale(&self, target: &Target<'_>, uid: &str, replicas: i32) -> Result<(), ApiError> {
         let operation = target.operation("scale");
-        let body = encode(&operation, &json!({"spec": {"replicas": replicas}}))?;
+        let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
         let path = self.path(target, "/scale", "");
-        // The answer is a Scale, not the object: the watch brings that.
-        self.send(target, &operation, Method::PATCH, &path, Some((MERGE_PATCH, body))).await.map(drop)
+        let Done { text, doubt } =
+            self.send(target, &operation, Method::PATCH, &path, Some((MERGE_PATCH, body))).await?;
+        // The answer is a Scale, with the version of the object: the watch brings that, or a look does.
+        let scale: Scale = serde_json::from_str(&text)
+            .map_err(|error| ApiError::Unreadable { operation: operation.clone(), cause: error.to_string() })?;
+        let (uid, version) = (scale.metadata.uid, Version::from(&*scale.metadata.resource_version));
+        if target.source.arrives(&target.key(), &uid, &version, ECHO_WITHIN).await
+            || self.look(target, &uid.to_string()).await
+        {
+            doubt.settle();
+        }
+        Ok(())
     }
 
-    /// Creates what is not an object of its own: an eviction, a binding, a token. Returns the answer.
-    pub(crate) async fn create_subresource(
+    /// Reads an object that was written in a way whose answer says nothing of it; `false` when that failed.
+    async fn look(&self, target: &Target<'_>, uid: &str) -> bool {
+        match target.source.look(target.namespace, target.name, uid).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::debug!(%error, "a written object cannot be read: its namespace is listed before the next reconcile");
+                false
+            }
+        }
+    }
+
+    /// Has something done to an object by a subresource that is created: an eviction, a binding. The answer says nothing of the
+    /// object.
+    pub(crate) async fn post(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        uid: &str,
+        body: &Value,
+    ) -> Result<(), ApiError> {
+        let (_, done) = self.create_subresource(target, subresource, body).await?;
+        if self.look(target, uid).await {
+            done.doubt.settle();
+        }
+        Ok(())
+    }
+
+    /// Asks for a token; the account stays as it is.
+    pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
+        let (operation, Done { text, doubt }) = self.create_subresource(target, "token", request).await?;
+        doubt.settle();
+        serde_json::from_str(&text).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
+    }
+
+    /// Creates what is not an object of its own.
+    async fn create_subresource(
         &self,
         target: &Target<'_>,
         subresource: &str,
         body: &Value,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<(String, Done), ApiError> {
         let operation = target.operation(&format!("create {subresource} of"));
         let body = encode(&operation, body)?;
         let path = self.path(target, &format!("/{subresource}"), "");
         let sent = Some(("application/json", body));
-        let answer = self.send(target, &operation, Method::POST, &path, sent).await?;
-        serde_json::from_str(&answer).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
+        let done = self.send(target, &operation, Method::POST, &path, sent).await?;
+        Ok((operation, done))
     }
 
-    /// Deletes every object of a namespace that a label selector matches.
+    /// Deletes every object of a namespace that a label selector matches. Which those were is seen in a list.
     pub(crate) async fn delete_collection(&self, target: &Target<'_>, labels: &str) -> Result<(), ApiError> {
         let operation = target.operation("deletecollection");
         let path = format!("{}?labelSelector={}", target.kind().path(target.namespace), transport::escape(labels));
-        self.send(target, &operation, Method::DELETE, &path, None).await.map(drop)
+        let done = self.send(target, &operation, Method::DELETE, &path, None).await?;
+        match target.source.refresh(&target.namespace.map(Arc::from)).await {
+            Ok(()) => done.doubt.settle(),
+            Err(error) => {
+                tracing::debug!(%error, "what was deleted is not known: it is listed before the next reconcile");
+            }
+        }
+        Ok(())
     }
 
     /// Reads an object past the cache.
@@ -204,7 +313,7 @@ impl Writer {
         let found: Found = serde_json::from_str(&answer).map_err(|error| unreadable(error.to_string()))?;
         let Some(item) = found.items.first() else { return Ok(None) };
         let text = typed(target.kind(), item).to_string();
-        written(target, &operation, &text).await.map(Some)
+        take_in(target, &operation, &text).await.map(Some)
     }
 
     /// Deletes exactly the object with this uid.
@@ -214,21 +323,26 @@ impl Writer {
         let body = encode(&operation, &options)?;
         let path = self.path(target, "", "");
         let answer = self.send(target, &operation, Method::DELETE, &path, Some(("application/json", body))).await;
-        let key = crate::key::ObjectKey::new(target.namespace, target.name);
+        let gone = || Delta::Gone(target.key(), uid.into());
+        let store = target.source.store();
         match answer {
             // A Status says that it is gone; the object itself, that it is terminating, gone or on its way out.
-            Ok(body) => {
-                match target.source.accept(&body) {
-                    Ok(object) if object.meta().uid == uid && lives_on(&object) => {
-                        target.source.store().acknowledged(Delta::Written(object)).await;
+            Ok(Done { text, doubt }) => {
+                match target.source.accept(&text) {
+                    Ok(object) if object.meta().uid == *uid && lives_on(&object) => {
+                        shown(target, &operation, object, doubt).await;
                     }
-                    _ => target.source.store().acknowledged(Delta::Gone(key, uid.into())).await,
+                    _ => {
+                        store.acknowledged(gone()).await;
+                        doubt.settle();
+                    }
                 }
+                echo::note_end(&uid.into());
                 Ok(())
             }
-            // What was asked for is the case.
-            Err(error) if error.is_not_found() => {
-                target.source.store().acknowledged(Delta::Gone(key, uid.into())).await;
+            // What was asked for is the case. An API server that does not have the kind, or not yet, says nothing of the object.
+            Err(error) if error.names_missing(target.name) => {
+                store.acknowledged(gone()).await;
                 Ok(())
             }
             Err(error) => Err(error),
@@ -258,21 +372,76 @@ fn lives_on(object: &Stored) -> bool {
     }
     let meta = object.meta();
     let grace =
-        serde_json::from_str::<Head>(object.json()).ok().and_then(|head| head.metadata.deletion_grace_period_seconds);
-    meta.deletion_timestamp.is_some() && (!meta.finalizers.is_empty() || grace.unwrap_or(0) > 0)
+        serde_json::from_str::<Head>(&object.json()).ok().and_then(|head| head.metadata.deletion_grace_period_seconds);
+    meta.deletion_timestamp().is_some() && (!meta.finalizers().is_empty() || grace.unwrap_or(0) > 0)
 }
 
-async fn written<K: Object>(target: &Target<'_>, operation: &str, answer: &str) -> Result<Arc<K>, ApiError> {
-    let object = accepted(target, operation, answer).await?;
-    view(&object).ok_or_else(|| ApiError::Unreadable { operation: operation.into(), cause: "not of its kind".into() })
+/// The answer to a write that returns the object.
+async fn written<K: Readable>(target: &Target<'_>, operation: &str, done: Done) -> Result<Arc<K>, ApiError> {
+    let Done { text, doubt } = done;
+    let object = accept(target, operation, &text)?;
+    shown(target, operation, object.clone(), doubt).await;
+    decoded(target, operation, &object, &text)
 }
 
-/// Takes an answer into the cache; it is there when this returns.
-async fn accepted(target: &Target<'_>, operation: &str, answer: &str) -> Result<Arc<Stored>, ApiError> {
-    let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
-    let object = target.source.accept(answer).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
+/// The same where only the cache wants it.
+async fn accepted(target: &Target<'_>, operation: &str, done: Done) -> Result<(), ApiError> {
+    let Done { text, doubt } = done;
+    let object = accept(target, operation, &text)?;
+    shown(target, operation, object, doubt).await;
+    Ok(())
+}
+
+/// What a read has found.
+async fn take_in<K: Readable>(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<K>, ApiError> {
+    let object = accept(target, operation, text)?;
     target.source.store().acknowledged(Delta::Written(object.clone())).await;
-    Ok(object)
+    decoded(target, operation, &object, text)
+}
+
+fn accept(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<Stored>, ApiError> {
+    target.source.accept(text).map_err(|error| ApiError::Unreadable {
+        operation: operation.into(),
+        cause: format!("{error}: {}", error.source),
+    })
+}
+
+fn decoded<K: Readable>(
+    target: &Target<'_>,
+    operation: &str,
+    object: &Arc<Stored>,
+    text: &str,
+) -> Result<Arc<K>, ApiError> {
+    if target.source.is_whole() {
+        let fits = view(object);
+        return fits
+            .ok_or_else(|| ApiError::Unreadable { operation: operation.into(), cause: "not of its kind".into() });
+    }
+    // The cache keeps a part; whoever wrote gets the whole.
+    let decoded = Stored::accept(target.kind(), text).and_then(|whole| whole.decode::<K>());
+    decoded.map_err(|error| ApiError::Unreadable {
+        operation: operation.into(),
+        cause: format!("{error}: {}", error.source),
+    })
+}
+
+/// Takes a written state into the cache; it is there when this returns. One whose version does not compare cannot be placed in
+/// time: the watch brings it.
+async fn shown(target: &Target<'_>, operation: &str, object: Arc<Stored>, doubt: Doubt) {
+    echo::note(&object);
+    let meta = object.meta();
+    if meta.revision().is_some() {
+        target.source.store().acknowledged(Delta::Written(object)).await;
+        doubt.settle();
+    } else if target.source.arrives(object.key(), &meta.uid, &meta.resource_version, OPAQUE_WITHIN).await {
+        doubt.settle();
+    } else {
+        tracing::warn!(
+            operation,
+            "the watch has not brought this write within {OPAQUE_WITHIN:?}, and the versions of this API server do not compare: \
+             its objects are listed before the next reconcile"
+        );
+    }
 }
 
 /// The object as JSON with its kind and version, which k8s-openapi types carry and others may not.

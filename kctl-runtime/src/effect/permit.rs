@@ -1,9 +1,12 @@
 //! May a write start? Reads how long this process leads at least, and bounds the time that a write may take.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, OnceLock},
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use tokio::{
     sync::watch,
@@ -24,15 +27,75 @@ pub enum Permission {
 }
 
 /// Asked before each write. No write starts unless its timeout and a margin fit into what is left of the lease, so that
-/// no write of a leader is still on its way when the next one begins. Clones are one permit.
+/// no write of a leader is still on its way when the next one begins. It remembers the writes that nobody has answered, so that
+/// the lease is not handed back before they are over. Clones are one permit.
 #[derive(Debug, Clone, Default)]
 pub struct WritePermit(Arc<OnceLock<Lease>>);
+
+/// A write: until when it may be on its way, and its number.
+type Write = (Instant, u64);
+
+/// What has begun under a lease.
+#[derive(Debug, Default)]
+struct Writes {
+    /// Until when each write that has no answer may be on its way. What is over goes when the next one begins.
+    unresolved: BTreeSet<Write>,
+    n_begun: u64,
+    /// No further write begins.
+    closed: bool,
+}
+
+impl Writes {
+    fn begin(&mut self, now: Instant, over: Instant) -> Option<Write> {
+        if self.closed {
+            return None;
+        }
+        while self.unresolved.first().is_some_and(|(over, _)| *over <= now) {
+            self.unresolved.pop_first();
+        }
+        self.n_begun += 1;
+        let write = (over, self.n_begun);
+        self.unresolved.insert(write);
+        Some(write)
+    }
+}
+
+/// The leave for one write. One that is dropped without [`Leave::answered`] may still be on its way until its time is over.
+#[derive(Debug)]
+#[must_use = "a write that is not answered keeps the lease from being handed back"]
+pub struct Leave {
+    within: Duration,
+    write: Option<(Arc<Mutex<Writes>>, Write)>,
+}
+
+impl Leave {
+    /// How long the write may take.
+    pub fn within(&self) -> Duration {
+        self.within
+    }
+
+    /// The API server has answered: the write is done or refused.
+    pub fn answered(self) {
+        if let Some((writes, write)) = self.write {
+            writes.lock().unresolved.remove(&write);
+        }
+    }
+
+    /// The same if this is an answer, and not the lack of one.
+    pub(crate) fn ended<T>(self, result: &Result<T, ApiError>) {
+        if !result.as_ref().is_err_and(ApiError::is_unknown_outcome) {
+            self.answered();
+        }
+    }
+}
 
 #[derive(Debug, Clone)]
 struct Lease {
     permission: watch::Receiver<Permission>,
     timeout: Duration,
     margin: Duration,
+    /// Of all permits of this lease.
+    writes: Arc<Mutex<Writes>>,
 }
 
 impl WritePermit {
@@ -43,23 +106,25 @@ impl WritePermit {
 
     /// The permit of a process that works while it holds a lease. A write may take `timeout`, and go on unseen for `margin`.
     pub fn of_lease(permission: watch::Receiver<Permission>, timeout: Duration, margin: Duration) -> Self {
-        let permit = Self::default();
-        permit.bind(permission, timeout, margin);
-        permit
+        Self(Arc::new(Lease { permission, timeout, margin, writes: Arc::default() }.into()))
     }
 
-    /// From now on this permit, and each clone of it, is that of a lease. Only the first call does anything.
-    pub(crate) fn bind(&self, permission: watch::Receiver<Permission>, timeout: Duration, margin: Duration) {
-        let _bound = self.0.set(Lease { permission, timeout, margin });
+    /// From now on this permit, and each clone of it, is one of this lease. Only the first call does anything.
+    pub(crate) fn bind(&self, lease: &Self) {
+        if let Some(lease) = lease.0.get() {
+            let _bound = self.0.set(lease.clone());
+        }
     }
 
-    /// Returns how long the write may take. When too little is left of the lease, waits until it is renewed, at longest
-    /// until it runs out.
+    /// Returns the leave, which says how long the write may take. When too little is left of the lease, waits until it is
+    /// renewed, at longest until it runs out.
     ///
     /// # Errors
     /// When this process does not lead, or no longer: nothing has been sent.
-    pub async fn ask(&self, operation: &str) -> Result<Duration, ApiError> {
-        let Some(Lease { permission, timeout, margin }) = self.0.get() else { return Ok(ANSWER_WITHIN) };
+    pub async fn ask(&self, operation: &str) -> Result<Leave, ApiError> {
+        let Some(Lease { permission, timeout, margin, writes }) = self.0.get() else {
+            return Ok(Leave { within: ANSWER_WITHIN, write: None });
+        };
         let mut permission = permission.clone();
         loop {
             let now = Instant::now();
@@ -67,8 +132,10 @@ impl WritePermit {
                 Permission::Until(until) if until > now => until,
                 _ => break,
             };
-            if now + *timeout + *margin <= until {
-                return Ok(*timeout);
+            let over = now + *timeout + *margin;
+            if over <= until {
+                let Some(write) = writes.lock().begin(now, over) else { break };
+                return Ok(Leave { within: *timeout, write: Some((writes.clone(), write)) });
             }
             // An elector that is gone renews nothing.
             if !matches!(timeout_at(until, permission.changed()).await, Ok(Ok(()))) {
@@ -76,5 +143,18 @@ impl WritePermit {
             }
         }
         Err(ApiError::NotLeading { operation: operation.into() })
+    }
+
+    /// From now on no write begins.
+    pub(crate) fn close(&self) {
+        if let Some(lease) = self.0.get() {
+            lease.writes.lock().closed = true;
+        }
+    }
+
+    /// Until when writes may be on their way: `None` when each has been answered or is over.
+    pub(crate) fn unresolved_until(&self) -> Option<Instant> {
+        let last = self.0.get()?.writes.lock().unresolved.last().map(|(over, _)| *over);
+        last.filter(|over| *over > Instant::now())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
+use tokio::time::Instant;
 
 use super::ApiError;
 use crate::trace::Trace;
@@ -14,9 +15,9 @@ const BODY_LEN_MAX: usize = 1 << 30;
 /// Requests that are refused with 429 or 503 and a time are sent so often at most, within `ANSWER_WITHIN`.
 const TRIES_MAX: u32 = 10;
 /// Longest wait for an answer to a write or a page.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// Escapes a value of a query.
 pub(crate) fn escape(value: &str) -> String {
@@ -35,21 +36,9 @@ pub(crate) async fn get(client: &Client, operation: &str, path: &str) -> Result<
     send(client, operation, Method::GET, path, None).await
 }
 
-/// Gets a resource as text, in the first of these forms that the server has. It is not repeated.
-pub(crate) async fn get_as(client: &Client, operation: &str, path: &str, accept: &str) -> Result<String, ApiError> {
-    let answer = async {
-        let response = exchange(client, operation, Method::GET, path, None, accept).await?;
-        if response.status().is_success() {
-            return read(operation, response).await;
-        }
-        Err(refusal(operation, response).await)
-    };
-    tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
-}
-
-/// Opens a stream; the answer's status has been checked.
-pub(crate) async fn open(client: &Client, operation: &str, path: &str) -> Result<Body, ApiError> {
-    let response = exchange(client, operation, Method::GET, path, None, JSON).await?;
+/// Opens a stream, in the first of these forms that the server has; the answer's status has been checked. It is not repeated.
+pub(crate) async fn open(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
+    let response = exchange(client, operation, Method::GET, path, None, accept).await?;
     if response.status().is_success() {
         return Ok(response.into_body());
     }
@@ -76,28 +65,50 @@ pub(crate) async fn send_within(
     body: Option<(&str, Vec<u8>)>,
     within: Duration,
 ) -> Result<String, ApiError> {
-    let answer = async {
-        let mut tries = 1;
-        loop {
-            let body = body.as_ref().map(|(content_type, bytes)| (*content_type, bytes.clone()));
-            let response = exchange(client, operation, method.clone(), path, body, JSON).await?;
-            if response.status().is_success() {
-                return read(operation, response).await;
-            }
-            let error = refusal(operation, response).await;
-            // A server that names a time has done nothing: the request can be repeated, also a create.
-            let busy = matches!(error.code(), Some(429 | 503));
-            match error.retry_after().filter(|_| busy && tries < TRIES_MAX) {
-                Some(wait) => tokio::time::sleep(wait).await,
-                None => return Err(error),
-            }
-            tries += 1;
-        }
-    };
+    let until = Instant::now() + within;
+    let answer = async { read(operation, accepted(client, operation, method, path, body, JSON, until).await?).await };
     tokio::time::timeout(within, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, within)))
 }
 
-fn late(operation: &str, within: Duration) -> ApiError {
+/// Gets a resource piece by piece; the answer's status has been checked.
+pub(crate) async fn get_stream(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
+    let until = Instant::now() + ANSWER_WITHIN;
+    let answer = async { Ok(accepted(client, operation, Method::GET, path, None, accept, until).await?.into_body()) };
+    tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
+}
+
+/// The answer to a request that was not refused. A refusal is repeated when it asks for a wait that ends before `until`; whoever
+/// gets a longer one waits outside.
+async fn accepted(
+    client: &Client,
+    operation: &str,
+    method: Method,
+    path: &str,
+    body: Option<(&str, Vec<u8>)>,
+    accept: &str,
+    until: Instant,
+) -> Result<Response<Body>, ApiError> {
+    let mut tries = 1;
+    loop {
+        let body = body.as_ref().map(|(content_type, bytes)| (*content_type, bytes.clone()));
+        let response = exchange(client, operation, method.clone(), path, body, accept).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let error = refusal(operation, response).await;
+        // A server that names a time has done nothing: the request can be repeated, also a create.
+        let busy = matches!(error.code(), Some(429 | 503));
+        let fits =
+            |wait: &Duration| busy && tries < TRIES_MAX && *wait < until.saturating_duration_since(Instant::now());
+        match error.retry_after().filter(fits) {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => return Err(error),
+        }
+        tries += 1;
+    }
+}
+
+pub(crate) fn late(operation: &str, within: Duration) -> ApiError {
     ApiError::Unanswered { operation: operation.into(), cause: format!("nothing within {within:?}") }
 }
 
@@ -145,5 +156,54 @@ async fn refusal(operation: &str, response: Response<Body>) -> ApiError {
     match read(operation, response).await {
         Ok(body) => ApiError::refused(operation, code, after, &body),
         Err(_) => ApiError::refused(operation, code, after, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
+    };
+
+    use tower::service_fn;
+
+    use super::*;
+
+    /// A server that refuses with this wait, the first so many times.
+    fn busy(code: u16, wait: u64, n_times: u32) -> (Client, Arc<AtomicU32>) {
+        let asked = Arc::new(AtomicU32::new(0));
+        let counted = asked.clone();
+        let service = service_fn(move |_request: Request<Body>| {
+            let is_busy = counted.fetch_add(1, Ordering::Relaxed) < n_times;
+            let answer = Response::builder().status(if is_busy { code } else { 200 }).header("retry-after", wait);
+            async move { Ok::<_, Infallible>(answer.body(Body::empty()).unwrap()) }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusal_is_repeated_when_its_wait_fits_and_handed_on_at_once_when_it_does_not() {
+        // Code, wait, refusals, time that there is; seconds that it takes, requests, the wait that is handed on.
+        for (code, wait, refusals, within, took, requests, left) in [
+            (429, 2, 3, 60, 6, 4, None),
+            (503, 2, 3, 60, 6, 4, None),
+            (429, 300, 1, 60, 0, 1, Some(300)),
+            (503, 300, 1, 60, 0, 1, Some(300)),
+            (429, 25, 9, 60, 50, 3, Some(25)),
+            (429, 10, 9, 5, 0, 1, Some(10)),
+            (429, 1, 99, 60, 9, 10, Some(1)),
+        ] {
+            let (client, asked) = busy(code, wait, refusals);
+            let begins = Instant::now();
+            let answer = send_within(&client, "get it", Method::GET, "/", None, Duration::from_secs(within)).await;
+            let case = format!("{code}, {wait} s, {refusals} times, within {within} s: {answer:?}");
+            assert_eq!(begins.elapsed().as_secs(), took, "{case}");
+            assert_eq!(asked.load(Ordering::Relaxed), requests, "{case}");
+            assert_eq!(answer.err().and_then(|error| error.retry_after()), left.map(Duration::from_secs), "{case}");
+        }
     }
 }

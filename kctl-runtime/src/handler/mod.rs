@@ -1,16 +1,21 @@
 //! Changes → keys: the object itself, its controller, or what a mapper says. Reads changes of stores, adds to a work queue.
 
+mod aside;
+pub(crate) mod mailbox;
 pub mod predicate;
 mod weight;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+pub(crate) use aside::Aside;
+pub use mailbox::CHANGES_WAITING_MAX;
 use weight::Weight;
 
 use crate::{
+    echo,
     key::ObjectKey,
     object::{Kind, Stored},
-    queue::WorkQueue,
+    queue::{Cause, WorkQueue},
     spec::{RelationSpec, Role},
     store::{Change, Handler, SharedStore},
 };
@@ -62,7 +67,7 @@ pub(crate) fn relation_tag(index: usize) -> u32 {
 /// ```
 pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
     Arc::new(move |change, initial| {
-        add(&queue, change.latest().key().clone(), Weight::of_primary(change), priority(initial), tag(0, initial));
+        add(&queue, change, change.latest().key().clone(), Weight::of_primary(change), (0, initial));
     })
 }
 
@@ -87,7 +92,7 @@ pub fn for_relation(
             return;
         }
         for (key, weight) in concerned(&relation, change, &primary, &primaries) {
-            add(&queue, key, weight, priority(initial), tag(index, initial));
+            add(&queue, change, key, weight, (index, initial));
         }
     })
 }
@@ -123,12 +128,19 @@ fn concerned(
     keys
 }
 
-fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, weight: Weight, priority: i32, tags: u32) {
-    match weight {
-        Weight::Unchanged => queue.add_unchanged(key, priority, tags),
-        Weight::Asked => queue.add_tagged(key, priority, tags),
-        Weight::Changed => queue.add_changed(key, priority, tags),
-    }
+fn add(
+    queue: &WorkQueue<ObjectKey>,
+    change: &Change<Stored>,
+    key: ObjectKey,
+    weight: Weight,
+    (index, initial): (usize, bool),
+) {
+    let cause = match weight {
+        Weight::Unchanged => Cause::Unchanged,
+        Weight::Asked => Cause::Asked,
+        Weight::Changed => Cause::Changed,
+    };
+    queue.add_brought(key, priority(initial), cause, tag(index, initial), echo::brought(change));
 }
 
 fn priority(initial: bool) -> i32 {
@@ -148,7 +160,7 @@ fn passes(relation: &RelationSpec, change: &Change<Stored>) -> bool {
 fn controller_key(object: &Stored, primary: &Kind, namespaced: bool) -> Option<ObjectKey> {
     let owner = object.meta().controller()?;
     (owner.group() == primary.group && owner.kind == primary.kind).then(|| {
-        let namespace = object.meta().namespace.as_deref().filter(|_| namespaced);
+        let namespace = object.meta().namespace().filter(|_| namespaced);
         ObjectKey::new(namespace, &owner.name)
     })
 }

@@ -29,13 +29,14 @@ impl Weight {
     pub(super) fn of_primary(change: &Change<Stored>) -> Self {
         let Change::Updated { old, new } = change else { return Self::Changed };
         let (before, after) = (old.meta(), new.meta());
-        if before.uid != after.uid || before.deletion_timestamp.is_some() != after.deletion_timestamp.is_some() {
+        if before.uid != after.uid || before.deletion_timestamp().is_some() != after.deletion_timestamp().is_some() {
             return Self::Changed;
         }
         // Equal generations say that the specification is the same. Others say less: many kinds have none, and that of a
         // definition without a status subresource grows with the status, too.
-        let same_generation = before.generation.is_some() && before.generation == after.generation;
-        let (Some(old), Some(new)) = (fields(old.json()), fields(new.json())) else { return Self::Asked };
+        let same_generation = before.generation().is_some() && before.generation() == after.generation();
+        let (old, new) = (old.json(), new.json());
+        let (Some(old), Some(new)) = (fields(&old), fields(&new)) else { return Self::Asked };
         if !same_generation && !equal(&old, &new, &NOT_SPECIFIED) {
             return Self::Changed;
         }

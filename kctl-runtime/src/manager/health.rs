@@ -64,9 +64,14 @@ impl Health {
             let stuck = self.stuck(&name, store.backlog() > 0, store.applied());
             checks.push((name, "deltas wait and none is taken", stuck));
         }
-        for (spec, queue) in self.view.controllers() {
+        for (n, aside) in self.view.asides().iter().enumerate() {
+            let name = format!("handler-{}-{}", aside.controller(), n + 1);
+            let stuck = self.stuck(&name, aside.waiting() > 0, aside.n_handled());
+            checks.push((name, "`map` or `when` of a relation does not return", stuck));
+        }
+        for ((spec, queue), caches) in self.view.controllers().iter().zip(self.view.awaited()) {
             let stats = queue.stats();
-            let idle = stats.depth > 0 && stats.processing == 0 && self.works();
+            let idle = stats.depth > 0 && stats.processing == 0 && self.works(caches);
             let name = format!("controller-{}", spec.name);
             let stuck = self.stuck(&name, idle, self.metrics.reconciled(&spec.name));
             checks.push((name, "keys wait and no worker takes one", stuck));
@@ -86,10 +91,11 @@ impl Health {
         checks
     }
 
-    /// Whether workers should be at work: a standby has none, and neither has a controller whose caches are not full.
-    fn works(&self) -> bool {
+    /// Whether the workers of a controller with these caches should be at work: a standby has none, and neither has a
+    /// controller whose caches are not full. Those of others delay nobody.
+    fn works(&self, caches: &[Arc<Source>]) -> bool {
         self.view.leadership().is_none_or(Leadership::is_leading)
-            && self.view.sources().iter().all(|source| source.store().is_synced())
+            && caches.iter().all(|source| source.store().is_synced())
     }
 
     /// How long something has been suspect without coming any further, once that is too long.

@@ -1,33 +1,36 @@
 //! From start to end: caches fill before the lease is there, workers start with it; at the end workers finish, events are
 //! sent, and the lease is handed back.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{oneshot, watch},
     task::{JoinError, JoinSet},
-    time::timeout,
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
     Manager, Page, Registered,
     debug::Debug,
+    handlers::{Handlers, queue_all},
     health::Health,
     lease::{End, Leadership},
     metrics::Scrape,
     serve::{self, Guard, Server},
 };
 use crate::{
-    handler,
+    effect::WritePermit,
     key::ObjectKey,
     queue::WorkQueue,
     reconcile::Env,
-    store::Subscription,
     watches::{Closing, Held},
 };
 
 /// Events that wait when all work is done are sent within this time, or dropped.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+
+/// Workers that do nothing end within this time, however short the graceful one is: they need to be polled, and no more.
+const IDLE_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A reconcile that takes so long is reported.
 const HANGING_AFTER: Duration = Duration::from_secs(60);
@@ -79,7 +82,7 @@ impl Manager {
     /// # Cancel safety
     /// Dropping the future cuts off all that runs, and leaves the lease to run out.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ManagerError> {
-        let (graceful, stopping) = (self.graceful_timeout, self.stopping.clone());
+        let (graceful, stopping, permit) = (self.graceful_timeout, self.stopping.clone(), self.permit.clone());
         let queues: Vec<_> = self.controllers.iter().map(|c| (c.env.spec.name.clone(), c.queue.clone())).collect();
         self.metrics.register(|registry| registry.register_collector(Box::new(Scrape(self.view()))));
         let mut running = self.start();
@@ -89,6 +92,7 @@ impl Manager {
             error = running.fails() => return Err(error),
         }
         stopping.send_replace(true);
+        let begun = Instant::now();
         for (_, queue) in &queues {
             queue.shut_down();
         }
@@ -99,8 +103,10 @@ impl Manager {
         // What still runs now is cut off; a write of it may be on its way, so the lease has to run out by itself.
         running.workers.shutdown().await;
         let _late = timeout(FLUSH_WITHIN, async { while running.recorders.join_next().await.is_some() {} }).await;
+        running.recorders.shutdown().await;
         if let Some(resign) = running.resign.take() {
-            let _ended = resign.send(drained.is_ok());
+            let quiet = drained.is_ok() && running.resolves(&permit, graceful.map(|period| begun + period)).await?;
+            let _ended = resign.send(quiet);
             while running.election.join_next().await.is_some() {}
         }
         drained
@@ -124,7 +130,7 @@ impl Manager {
                 Page::Metrics => Server::open(metrics()),
                 Page::Debug(hosts) => {
                     let (app, view, health) = (self.name.clone(), view.clone(), health());
-                    let (history, clock) = (self.history.clone(), self.clock.clone());
+                    let (history, clock) = (self.history.clone(), self.settable.clock());
                     Server::open(Debug { app, view, health, history, clock, hosts }.pages())
                 }
                 Page::SecureMetrics(tls) => {
@@ -165,6 +171,26 @@ impl Running {
         }
     }
 
+    /// Waits until no write can be on its way: those of reconciles that were cut, and those that nobody answered. `false` when the
+    /// stop must not take so long.
+    async fn resolves(&mut self, permit: &WritePermit, limit: Option<Instant>) -> Result<bool, ManagerError> {
+        permit.close();
+        while let Some(over) = permit.unresolved_until() {
+            if limit.is_some_and(|limit| limit < over) {
+                tracing::warn!(
+                    "a write may be on its way for longer than the stop may take: the lease runs out by itself"
+                );
+                return Ok(false);
+            }
+            tokio::select! {
+                biased;
+                Some(end) = self.election.join_next() => return Err(lost(end)),
+                () = sleep_until(over) => {}
+            }
+        }
+        Ok(true)
+    }
+
     /// Waits for reconciles that run. A controller whose workers have not started has none.
     async fn drain(
         &mut self,
@@ -174,22 +200,33 @@ impl Running {
         let Self { workers, election, .. } = self;
         let limit = async {
             match graceful {
-                Some(period) => tokio::time::sleep(period).await,
+                Some(period) => sleep(period).await,
                 None => pending().await,
             }
         };
-        let done = async { while workers.join_next().await.is_some() {} };
+        let mut done = pin!(async { while workers.join_next().await.is_some() {} });
         tokio::select! {
             biased;
-            () = done => Ok(()),
-            Some(end) = election.join_next() => Err(lost(end)),
-            () = limit => {
-                let busy = queues.iter().filter(|(_, queue)| queue.processing() > 0).map(|(name, _)| name.as_str());
-                let controllers = busy.collect::<Vec<_>>().join(", ");
-                Err(ManagerError::NotDrained { period: graceful.unwrap_or_default(), controllers })
+            () = &mut done => return Ok(()),
+            Some(end) = election.join_next() => return Err(lost(end)),
+            () = limit => {}
+        }
+        if busy(queues).is_empty() {
+            tokio::select! {
+                biased;
+                () = done => return Ok(()),
+                Some(end) = election.join_next() => return Err(lost(end)),
+                () = sleep(IDLE_ENDS_WITHIN) => {}
             }
         }
+        Err(ManagerError::NotDrained { period: graceful.unwrap_or_default(), controllers: busy(queues) })
     }
+}
+
+/// The names of the controllers whose reconciles run.
+fn busy(queues: &[(String, WorkQueue<ObjectKey>)]) -> String {
+    let busy = queues.iter().filter(|(_, queue)| queue.processing() > 0).map(|(name, _)| name.as_str());
+    busy.collect::<Vec<_>>().join(", ")
 }
 
 fn lost(end: Result<End, JoinError>) -> ManagerError {
@@ -200,44 +237,44 @@ fn lost(end: Result<End, JoinError>) -> ManagerError {
     }
 }
 
-/// Handlers first, then the initial objects through them, then leadership, then workers: none starts on half a cache, and a
-/// candidate has its keys ready when it begins to lead.
+/// Full caches first, then leadership, then handlers and the initial objects through them, then workers: none starts on half a
+/// cache. A candidate has no handlers: nobody would take their keys, and in a year there would be one of each object that was.
 async fn work(controller: Registered, mut stopping: watch::Receiver<bool>, leadership: Option<Leadership>) {
-    let Registered { env, queue, workers } = controller;
+    let Registered { env, queue, workers, handlers } = controller;
+    // Their subscriptions end with this.
+    let (alive, mut tasks) = (Arc::new(()), JoinSet::new());
     let ready = async {
-        for subscription in subscribe(&env, &queue).await {
-            subscription.delivered().await;
-        }
-        match &leadership {
-            Some(leadership) => {
-                let led = leadership.led().await;
-                if led {
-                    // The leader before wrote until it was over: a cache that is older would have it done again.
-                    env.make_current().await;
-                }
-                led
+        if let Some(leadership) = &leadership {
+            env.complete().await;
+            if !leadership.led().await {
+                return false;
             }
-            None => true,
+            // The leader before wrote until it was over: a cache that is older would have it done again.
+            env.make_current().await;
         }
+        handlers.start(&alive, &mut tasks).await;
+        true
     };
     let starts = tokio::select! {
         biased;
         _stopping = stopping.wait_for(|stopping| *stopping) => false,
         ready = ready => ready,
+        () = report_hanging(&env, &queue, &handlers) => false,
     };
     if starts {
         tokio::select! {
             () = workers => {}
             () = resync(&env, &queue) => {}
-            () = report_hanging(&env, &queue) => {}
+            () = report_hanging(&env, &queue, &handlers) => {}
         }
     }
 }
 
-/// Says once a minute which reconcile has been running for longest, where one hangs: it holds its worker.
-async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>) {
+/// Says once a minute which reconcile has been running for longest, where one hangs: it holds its worker. The same of handlers.
+async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Handlers) {
     loop {
         tokio::time::sleep(HANGING_AFTER).await;
+        report_hanging_handlers(handlers);
         let hanging = queue.processing_for(HANGING_AFTER);
         let Some((key, since)) = hanging.first() else { continue };
         let ends =
@@ -252,25 +289,24 @@ async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>) {
     }
 }
 
-async fn subscribe(env: &Env, queue: &WorkQueue<ObjectKey>) -> Vec<Subscription> {
-    let primaries = env.primary.store().clone();
-    let mut delivered = Vec::new();
-    let own = std::iter::once((&env.spec.primary, &env.primary));
-    let related = env.sources.iter().map(|(relation, source)| (relation, source));
-    for (index, (relation, source)) in own.chain(related).enumerate() {
-        let handler = handler::for_relation(index, relation, &env.spec.primary, primaries.clone(), queue.clone());
-        delivered.push(source.store().subscribe(handler).await);
+fn report_hanging_handlers(handlers: &Handlers) {
+    for aside in handlers.asides() {
+        let Some(busy) = aside.busy().filter(|busy| *busy >= HANGING_AFTER) else { continue };
+        tracing::warn!(
+            controller = aside.controller(),
+            relation = aside.relation(),
+            "its `map` or `when` has been at one change for {} s: until it returns no change of the kind queues anything for this \
+             controller; what may wait belongs into the reconcile",
+            busy.as_secs()
+        );
     }
-    delivered
 }
 
-/// Queues every object once a period, behind all that changed. Nothing has changed: a key that failed waits on.
+/// Queues every object once a period.
 async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let Some(period) = env.spec.resync else { return pending().await };
     loop {
         tokio::time::sleep(period).await;
-        for object in env.primary.store().all() {
-            queue.add_unchanged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
-        }
+        queue_all(env, queue);
     }
 }

@@ -1,11 +1,14 @@
 //! Starts and stops everything in order: sources and their stores, handlers, and workers once their caches are full.
 
 mod debug;
+mod handlers;
 pub mod health;
+mod idle;
 pub mod lease;
 mod lifecycle;
 pub mod metrics;
 pub mod serve;
+mod settable;
 
 use std::{
     collections::BTreeMap,
@@ -26,23 +29,23 @@ pub use lifecycle::ManagerError;
 
 use self::{
     debug::History,
+    handlers::Handlers,
     lease::{ElectionConfig, ElectionError, Elector, Leadership},
     metrics::Metrics,
+    settable::Settable,
 };
 use crate::{
     effect::{Recorder, RecorderView, WritePermit, Writer},
+    handler::Aside,
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},
-    reconcile::{Env, Reconcile},
+    reconcile::{Applied, Env, Reconcile, Vain},
     source::{Identity, Source},
     spec::{ControllerSpec, RelationSpec, Role},
-    trace::Traces,
     watches::{Closing, Held, Informers, Watches},
     worker::{BeginObserver, Observer, Pool},
 };
 
-/// A key that waits longer than this by its own wish does not keep a program from being idle.
-const IDLE_HORIZON: Duration = Duration::from_secs(5);
 /// So long reconciles that run may go on after a manager was told to stop, unless somebody changes it (as in
 /// controller-runtime).
 pub const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,16 +63,13 @@ pub struct Manager {
     client: Client,
     clusters: BTreeMap<String, Client>,
     name: String,
-    observer: Observer,
-    begun: Option<BeginObserver>,
+    settable: Arc<Settable>,
     metrics: Metrics,
     history: Arc<History>,
-    clock: Clock,
     permit: WritePermit,
     elector: Option<Elector>,
     graceful_timeout: Option<Duration>,
     tell_failure: Arc<AtomicU32>,
-    traces: Arc<Traces>,
     servers: Vec<(TcpListener, Page)>,
     bounds: Vec<Bound>,
     namespaces: Vec<String>,
@@ -95,6 +95,7 @@ struct Registered {
     env: Arc<Env>,
     queue: WorkQueue<ObjectKey>,
     workers: Task,
+    handlers: Handlers,
 }
 
 /// A bound that something beside the loop keeps, shown with those of the loop.
@@ -112,7 +113,11 @@ pub struct View {
     informers: Informers,
     bounds: Vec<Bound>,
     queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
+    primaries: Vec<Arc<Source>>,
+    /// Of each controller, all caches that it waits for.
+    awaited: Vec<Vec<Arc<Source>>>,
     recorders: Vec<RecorderView>,
+    asides: Vec<Arc<Aside>>,
     leadership: Option<Leadership>,
 }
 
@@ -123,16 +128,13 @@ impl Manager {
             client,
             clusters: BTreeMap::new(),
             name: name.into(),
-            observer,
-            begun: None,
+            settable: Settable::new(observer),
             metrics: Metrics::default(),
             history: Arc::default(),
-            clock: Arc::new(Timestamp::now),
             permit: WritePermit::always(),
             elector: None,
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
             tell_failure: Arc::new(TELL_FAILURE.into()),
-            traces: Arc::default(),
             servers: Vec::new(),
             bounds: Vec::new(),
             namespaces: Vec::new(),
@@ -152,28 +154,24 @@ impl Manager {
         self
     }
 
-    /// Writes these times into objects instead of the machine's. Counts for controllers that are added later.
+    /// Writes these times into objects instead of the machine's.
     #[must_use]
-    pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
+    pub fn clock(self, clock: Clock) -> Self {
+        self.settable.set_clock(clock);
         self
     }
 
-    /// Calls this with a controller and a key when a reconcile begins. Counts for controllers that are added later.
+    /// Calls this with a controller and a key when a reconcile begins.
     #[must_use]
-    pub fn on_begin(mut self, begun: BeginObserver) -> Self {
-        self.begun = Some(begun);
+    pub fn on_begin(self, begun: BeginObserver) -> Self {
+        self.settable.set_begun(begun);
         self
     }
 
-    /// Calls this after each reconcile, after the observer that is there. Counts for controllers that are added later.
+    /// Calls this after each reconcile, after the observers that are there.
     #[must_use]
-    pub fn on_end(mut self, ended: Observer) -> Self {
-        let first = self.observer;
-        self.observer = Arc::new(move |report| {
-            first(report);
-            ended(report);
-        });
+    pub fn on_end(self, ended: Observer) -> Self {
+        self.settable.add_ended(ended);
         self
     }
 
@@ -182,8 +180,8 @@ impl Manager {
     /// # Errors
     /// When the configuration contradicts itself; it names the flag.
     pub fn elect(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
-        let elector = Elector::new(self.client.clone(), config, self.clock.clone())?;
-        elector.leadership().bind(&self.permit);
+        let elector = Elector::new(self.client.clone(), config, self.settable.clock())?;
+        self.permit.bind(&elector.leadership().permit());
         self.elector = Some(elector);
         Ok(self)
     }
@@ -195,16 +193,16 @@ impl Manager {
         self
     }
 
-    /// Gives reconciles the same trace ids in each run, instead of random ones: for a world that repeats itself. Counts for
-    /// controllers that are added later.
+    /// Gives reconciles the same trace ids in each run, instead of random ones: for a world that repeats itself.
     #[must_use]
-    pub fn trace_seed(mut self, seed: u64) -> Self {
-        self.traces = Arc::new(Traces::of_seed(seed));
+    pub fn trace_seed(self, seed: u64) -> Self {
+        self.settable.seed_traces(seed);
         self
     }
 
-    /// At which failure in a row an object gets an event with the error; one that is given up gets it at once. It is told once
-    /// until the key works again. 0 tells nothing.
+    /// At which failure in a row an object gets an event with the error; one that is given up gets it at once, and conflicts
+    /// after more than [`CONFLICTS_USUAL`](crate::worker::CONFLICTS_USUAL) in a row. It is told once until the key works again.
+    /// 0 tells nothing.
     #[must_use]
     pub fn tell_failure(self, failures: u32) -> Self {
         self.tell_failure.store(failures, Ordering::Relaxed);
@@ -235,7 +233,9 @@ impl Manager {
         listener: TcpListener,
         certificate: serve::Certificate,
     ) -> Result<Self, serve::TlsError> {
-        self.servers.push((listener, Page::SecureMetrics(serve::Tls::new(certificate)?)));
+        let tls = serve::Tls::new(certificate)?;
+        tls.count_in(&self.metrics);
+        self.servers.push((listener, Page::SecureMetrics(tls)));
         Ok(self)
     }
 
@@ -273,7 +273,7 @@ impl Manager {
             self.client_of(&spec.primary.cluster).clone(),
             &self.name,
             &spec.name,
-            self.clock.clone(),
+            self.settable.clock(),
             self.permit.clone(),
         );
         self.recorders.push(Box::pin(sending));
@@ -282,13 +282,14 @@ impl Manager {
             primary,
             sources,
             writer,
+            raw: Mutex::default(),
             recorder,
             tell_failure: self.tell_failure.clone(),
-            traces: self.traces.clone(),
-            applied: Mutex::default(),
+            traces: self.settable.traces(),
+            applied: Applied::default(),
             clusters: self.clusters.clone(),
-            uncertain: Mutex::default(),
-            clock: self.clock.clone(),
+            vain: Vain::default(),
+            clock: self.settable.clock(),
             stopping: self.stopping.subscribe(),
         });
         let pool = Arc::new(Pool {
@@ -296,15 +297,16 @@ impl Manager {
             env: env.clone(),
             queue: queue.clone(),
             observer: self.observer(),
-            begun: self.begun.clone(),
+            begun: self.settable.begun(),
         });
-        self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()) });
+        let handlers = Handlers::new(&env, &queue);
+        self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers });
     }
 
     /// Counts first: an observer that panics costs no metric.
     fn observer(&self) -> Observer {
-        let (metrics, told) = (self.metrics.clone(), self.observer.clone());
-        let (history, clock) = (self.history.clone(), self.clock.clone());
+        let (metrics, told) = (self.metrics.clone(), self.settable.ended());
+        let (history, clock) = (self.history.clone(), self.settable.clock());
         Arc::new(move |report| {
             metrics.count(report);
             history.record(report, &*clock);
@@ -331,10 +333,12 @@ impl Manager {
         let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client); // a method would borrow all of self
         let known = self.caches.iter().position(|held| *held.source().identity() == identity);
         let index = known.unwrap_or_else(|| {
-            self.caches.push(self.informers.0.hold_own(identity, client));
+            self.caches.push(self.informers.0.hold_own(identity, &relation.keep, client));
             self.caches.len() - 1
         });
         let source = self.caches[index].source();
+        // Two that read different parts of a kind share one watch, which keeps what both read.
+        source.keep_also(&relation.keep);
         source.add_check(relation.check.clone());
         for (name, values) in &relation.indexes {
             source.store().add_index(name, values.clone());
@@ -347,6 +351,13 @@ impl Manager {
         let mut sources: Vec<_> = self.caches.iter().map(|held| held.source().clone()).collect();
         sources.sort_by(|a, b| a.identity().cmp(b.identity()));
         sources
+    }
+
+    /// Has the state of each kind streamed before its watch, where the server does that: [`Source::stream_state`].
+    #[must_use]
+    pub fn stream_states(self) -> Self {
+        self.informers.0.stream_states();
+        self
     }
 
     /// Opens watches at run time, on the clusters that were added so far; whatever controllers watch already is shared.
@@ -376,31 +387,24 @@ impl Manager {
             informers: self.informers.0.clone(),
             bounds: self.bounds.clone(),
             queues: self.controllers.iter().map(|c| (c.env.spec.clone(), c.queue.clone())).collect(),
+            primaries: self.controllers.iter().map(|c| c.env.primary.clone()).collect(),
+            awaited: self.controllers.iter().map(|c| c.env.caches().cloned().collect()).collect(),
             recorders: self.controllers.iter().map(|c| c.env.recorder.view()).collect(),
+            asides: self.controllers.iter().flat_map(|c| c.handlers.asides().cloned()).collect(),
             leadership: self.elector.as_ref().map(Elector::leadership),
         }
     }
 }
 
 impl View {
-    /// Whether nothing is left to do: caches are full, no key is queued or processed, no delta waits, no key comes due within
-    /// five seconds, and none failed the last time: however long it waits for its next try, there is something left.
-    pub fn is_idle(&self) -> bool {
-        let quiet = |queue: &WorkQueue<ObjectKey>| {
-            queue.is_empty()
-                && queue.processing() == 0
-                && queue.next_delayed_within(IDLE_HORIZON) == 0
-                && queue.failing().is_empty()
-        };
-        // Whatever is watched at run time may never be there.
-        self.informers.open().iter().all(|(source, _)| source.store().backlog() == 0)
-            && self.sources.iter().all(|source| source.store().is_synced())
-            && self.queues.iter().all(|(_, queue)| quiet(queue))
-    }
-
     /// The sources.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.sources
+    }
+
+    /// The sources, and those of what is watched at run time.
+    pub fn sources_now(&self) -> Vec<Arc<Source>> {
+        self.informers.open().into_iter().map(|(source, _n_users)| source).collect()
     }
 
     /// All informers, also those that were opened at run time, and how many use each.
@@ -416,9 +420,24 @@ impl View {
         &self.recorders
     }
 
+    /// The handlers with code of the user, which can be behind their stores.
+    pub(crate) fn asides(&self) -> &[Arc<Aside>] {
+        &self.asides
+    }
+
     /// The election, where there is one.
     pub fn leadership(&self) -> Option<&Leadership> {
         self.leadership.as_ref()
+    }
+
+    /// The caches of the primaries of all controllers, in the order of [`View::controllers`].
+    pub fn primaries(&self) -> &[Arc<Source>] {
+        &self.primaries
+    }
+
+    /// The caches that each controller waits for, in the order of [`View::controllers`].
+    pub(crate) fn awaited(&self) -> &[Vec<Arc<Source>>] {
+        &self.awaited
     }
 
     /// Specs and queues of all controllers.

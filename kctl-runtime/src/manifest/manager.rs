@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
 use super::{
     Manifest, RbacOptions,
     rbac::{Rule, binding, role},
@@ -61,7 +59,7 @@ pub fn manager_rbac(
         let name = format!("{}-metrics-auth", options.name);
         manifests.push(role("ClusterRole", &name, options, None, &reviews())?);
         manifests.push(binding("ClusterRole", &name, options, None)?);
-        manifests.push(reader(&options.name)?);
+        manifests.push(reader(options)?);
     }
     if manager.leader_elect {
         let (name, place) = (format!("{}-leader-election", options.name), Some(&options.namespace));
@@ -72,13 +70,12 @@ pub fn manager_rbac(
 }
 
 /// The role to bind to the service account of a scraper.
-fn reader(name: &str) -> Result<Manifest, serde_saphyr::SerializeError> {
-    let name = format!("{name}-metrics-reader");
-    let object = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": { "name": name },
-        "rules": [{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }],
-    });
-    Manifest::new(format!("rbac/clusterrole-{name}.yaml"), object)
+fn reader(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeError> {
+    let rule = Rule {
+        urls: set(&["/metrics"]),
+        verbs: set(&["get"]),
+        because: set(&["kctl: whom this role is bound to may read the metrics"]),
+        ..Rule::default()
+    };
+    role("ClusterRole", &format!("{}-metrics-reader", options.name), options, None, &[rule])
 }

@@ -7,6 +7,7 @@ mod graph;
 mod manager;
 mod monitoring;
 mod rbac;
+mod webhook;
 
 use serde_json::Value;
 
@@ -21,8 +22,10 @@ pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
 pub use monitoring::monitoring;
 pub use rbac::{
-    Grant, On, Place, RbacOptions, Rule, grants, grants_of_rule, rbac, rbac_of, rules, user_roles, verbs_of,
+    Grant, On, Place, RbacOptions, Rule, all_grants, grants, grants_of_rule, rbac, rbac_of, rule_problem, rules,
+    user_roles, verbs_of,
 };
+pub use webhook::{webhook_grants, webhook_rbac};
 
 /// A manifest with the file that it belongs into.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,12 +4,13 @@ mod backoff;
 mod keys;
 mod line;
 mod ready;
+#[cfg(test)]
+mod schedules;
 mod state;
 mod stats;
 
 use std::{hash::Hash, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -17,10 +18,12 @@ use tokio::{
 
 pub use backoff::Backoff;
 pub use ready::PASSED_OVER_MAX;
-pub use state::{TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
+pub use state::{CONFLICTS_USUAL, TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
 pub use stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueObserver, QueueStats};
 
-use state::{Cause, Next, Phase, Reason, State, Wake};
+use crate::turns::Mutex;
+pub(crate) use state::{Cause, ECHOES_MAX};
+use state::{Next, Phase, Reason, State, Wake};
 
 /// How a queue behaves.
 #[derive(Debug, Clone, Copy, Default)]
@@ -141,6 +144,13 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.add_for(key, priority, Cause::Unchanged, tags);
     }
 
+    /// Adds a key because of an event that brings this version of an object: as the cause says, unless the key waits after a
+    /// run that [disowned](WorkQueue::disown) the version.
+    pub(crate) fn add_brought(&self, key: K, priority: i32, cause: Cause, tags: u32, version: u64) {
+        let wake = self.shared.state.lock().add_brought(key, priority, (cause, version), tags, Instant::now());
+        self.shared.wake(wake);
+    }
+
     fn add_for(&self, key: K, priority: i32, cause: Cause, tags: u32) {
         let wake = self.shared.state.lock().add(key, priority, cause, tags, Instant::now());
         self.shared.wake(wake);
@@ -169,13 +179,25 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         wait
     }
 
+    /// Counts a conflict, which is no failure, and adds the key after this wait at least: conflicts in a row make it grow as
+    /// failures do. Each add before that makes the key ready at once, for it may bring the state that the conflict was about.
+    pub fn add_outdated(&self, key: K, least: Duration) {
+        let wake = self.shared.state.lock().meet(key, least, self.shared.backoff, Instant::now());
+        self.shared.wake(wake);
+    }
+
+    /// Conflicts of the key since it was last forgotten.
+    pub fn num_conflicts(&self, key: &K) -> u32 {
+        self.shared.state.lock().conflicts(key)
+    }
+
     /// Failures of the key since it was last forgotten.
     pub fn num_requeues(&self, key: &K) -> u32 {
         self.shared.state.lock().failures(key)
     }
 
-    /// The keys that failed when they were last processed, with their failures in a row; the one that began to fail first
-    /// comes first.
+    /// The keys that failed when they were last processed, with their failures in a row, or with their conflicts where these
+    /// are more than [`CONFLICTS_USUAL`]; the one that began to fail first comes first.
     pub fn failing(&self) -> Vec<(K, u32)> {
         self.shared.state.lock().failing()
     }
@@ -188,6 +210,23 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// Forgets the failures of the key; where it waits does not change.
     pub fn forget(&self, key: &K) {
         self.shared.state.lock().forget(key);
+    }
+
+    /// Forgets the failures of the key, which is not tried again before it is added: it counts as one that fails until a later
+    /// run ends otherwise.
+    pub fn give_up(&self, key: K) {
+        self.shared.state.lock().give_up(key);
+    }
+
+    /// Says what the run of a key has written, before it is given up or waits after a conflict: events of these versions are
+    /// echoes. If nothing else came while it ran, [`WorkQueue::done`] does not make it ready, and no later echo does.
+    pub(crate) fn disown(&self, key: &K, written: Vec<u64>) {
+        self.shared.state.lock().disown(key, written);
+    }
+
+    /// How many keys failed when they were last processed, with those that were given up.
+    pub fn n_failing(&self) -> usize {
+        self.shared.state.lock().n_failing()
     }
 
     /// Waits for the next key; `None` once the queue is shut down and empty.

@@ -19,9 +19,12 @@ pub const TAG_REQUEUED: u32 = 1;
 /// The tag of a key that failed.
 pub const TAG_RETRIED: u32 = 2;
 
+/// So many versions are remembered of what a run wrote, and of what was heard meanwhile: beyond them an event counts as another's.
+pub(crate) const ECHOES_MAX: usize = 64;
+
 /// Why a key is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     /// Somebody asks for it, or its time has come.
     Asked,
     /// What it names is not what failed before.
@@ -93,6 +96,9 @@ pub(super) struct State<K> {
     retries: u64,
 }
 
+/// So many conflicts in a row are the protocol: whoever reads meets a writer now and then. A key that has more fails.
+pub const CONFLICTS_USUAL: u32 = 5;
+
 #[derive(Default)]
 struct Entry {
     /// Its place in `ready`. Invariant: not while it is processed.
@@ -105,13 +111,34 @@ struct Entry {
     /// Tags of all adds since it was last taken.
     tags: u32,
     failures: u32,
-    /// In the order of first failures.
+    /// Conflicts in a row, which are no failures.
+    conflicts: u32,
+    /// In the order in which keys began to fail.
     failed: u64,
+    /// It failed for good or too often, and has not succeeded since.
+    given_up: bool,
+    /// What its last run wrote, where events of that bring nothing new: they do not make the key ready.
+    echoes: Vec<u64>,
 }
 
 impl Entry {
     fn says_nothing(&self) -> bool {
-        self.queued.is_none() && self.delayed.is_none() && self.processing.is_none() && self.failures == 0
+        let idle = self.queued.is_none() && self.delayed.is_none() && self.processing.is_none();
+        idle && self.failures == 0 && self.conflicts == 0 && !self.given_up
+    }
+
+    /// Whether its last run failed.
+    fn fails(&self) -> bool {
+        self.given_up || self.in_a_row() > 0
+    }
+
+    /// Failures in a row, or conflicts where there are more than is usual: 0 for a key that does not fail.
+    fn in_a_row(&self) -> u32 {
+        match (self.failures, self.conflicts) {
+            (0, ..=CONFLICTS_USUAL) => 0,
+            (0, conflicts) => conflicts,
+            (failures, _) => failures,
+        }
     }
 }
 
@@ -131,12 +158,22 @@ struct Work {
     priority: i32,
 }
 
-#[derive(Clone, Copy)]
 struct Dirty {
     priority: i32,
     age: Age,
     /// Whether it runs again at once even if the run that goes on fails.
     at_once: bool,
+    /// The versions that brought it, and nothing else did; `None` when something did, or there were too many.
+    versions: Option<Vec<u64>>,
+}
+
+impl Dirty {
+    fn note(&mut self, version: Option<u64>) {
+        match (&mut self.versions, version) {
+            (Some(known), Some(version)) if known.len() < ECHOES_MAX => known.push(version),
+            _ => self.versions = None,
+        }
+    }
 }
 
 impl<K> Default for State<K> {
@@ -166,15 +203,47 @@ impl<K: Eq + Hash + Clone> State<K> {
             return Wake::Nobody;
         }
         let id = self.keys.ensure(key);
-        self.add_known(id, priority, cause, tags, now)
+        self.add_known(id, priority, cause, tags, None, now)
     }
 
-    fn add_known(&mut self, id: Id, priority: i32, cause: Cause, tags: u32, now: Instant) -> Wake {
+    /// The same because of an event that brings this version of an object.
+    pub(super) fn add_brought(
+        &mut self,
+        key: K,
+        priority: i32,
+        (cause, version): (Cause, u64),
+        tags: u32,
+        now: Instant,
+    ) -> Wake {
+        if self.phase != Phase::Open {
+            return Wake::Nobody;
+        }
+        let id = self.keys.ensure(key);
+        let entry = self.keys.value_mut(id);
+        if cause != Cause::Changed && entry.echoes.contains(&version) {
+            entry.tags |= tags;
+            return Wake::Nobody;
+        }
+        // A changed specification is worth a run whoever wrote it.
+        let version = Some(version).filter(|_| cause != Cause::Changed);
+        self.add_known(id, priority, cause, tags, version, now)
+    }
+
+    fn add_known(
+        &mut self,
+        id: Id,
+        priority: i32,
+        cause: Cause,
+        tags: u32,
+        version: Option<u64>,
+        now: Instant,
+    ) -> Wake {
         let sequence = self.next_number();
         let entry = self.keys.value_mut(id);
         entry.tags |= tags;
         if cause == Cause::Changed {
             entry.failures = 0;
+            entry.conflicts = 0;
         }
         let mut priority = priority;
         if let Some(delayed) = &mut entry.delayed {
@@ -189,7 +258,9 @@ impl<K: Eq + Hash + Clone> State<K> {
         let fresh = Age { sequence, since: now };
         if entry.processing.is_some() {
             self.adds += u64::from(entry.dirty.is_none());
-            let dirty = entry.dirty.get_or_insert(Dirty { priority, age: fresh, at_once: false });
+            let clean = Dirty { priority, age: fresh, at_once: false, versions: Some(Vec::new()) };
+            let dirty = entry.dirty.get_or_insert(clean);
+            dirty.note(version);
             dirty.priority = dirty.priority.max(priority);
             dirty.at_once |= cause != Cause::Unchanged;
             return Wake::Nobody;
@@ -225,7 +296,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         self.retries += 1;
         let priority = self.keys.value(id).processing.map_or(0, |work| work.priority);
         if wait.is_zero() {
-            return self.add_known(id, priority, Cause::Asked, reason.tag(), now);
+            return self.add_known(id, priority, Cause::Asked, reason.tag(), None, now);
         }
         self.delay(id, priority, now + wait.min(WAIT_MAX), reason)
     }
@@ -234,7 +305,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         let order = self.next_number();
         let entry = self.keys.value_mut(id);
         let mut delayed = Delayed { due, order, priority, reason };
-        match entry.dirty {
+        match &entry.dirty {
             // It runs again before that.
             Some(dirty) if dirty.at_once || reason == Reason::Wish => return Wake::Nobody,
             Some(dirty) => delayed.priority = priority.max(dirty.priority),
@@ -265,10 +336,11 @@ impl<K: Eq + Hash + Clone> State<K> {
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
         let wait = wait.unwrap_or_else(|| backoff.wait(entry.failures));
-        if entry.failures == 0 {
+        if entry.in_a_row() == 0 {
             entry.failed = sequence;
         }
         entry.failures = entry.failures.saturating_add(1);
+        entry.given_up = false;
         if self.phase != Phase::Open {
             return (wait, Wake::Nobody);
         }
@@ -277,26 +349,76 @@ impl<K: Eq + Hash + Clone> State<K> {
 
     pub(super) fn forget(&mut self, key: &K) {
         if let Some(id) = self.keys.find(key) {
-            self.keys.value_mut(id).failures = 0;
+            let entry = self.keys.value_mut(id);
+            entry.failures = 0;
+            entry.conflicts = 0;
+            entry.given_up = false;
             self.tidy(id);
         }
+    }
+
+    /// Nothing until a change: its failures are forgotten, not that it fails.
+    pub(super) fn give_up(&mut self, key: K) {
+        let id = self.keys.ensure(key);
+        let entry = self.keys.value_mut(id);
+        entry.failures = 0;
+        entry.conflicts = 0;
+        entry.given_up = true;
+    }
+
+    /// The run that ends wrote these versions: what has been heard of them alone does not make the key run again, nor does what
+    /// will be heard.
+    pub(super) fn disown(&mut self, key: &K, mut written: Vec<u64>) {
+        let Some(id) = self.keys.find(key) else { return };
+        let entry = self.keys.value_mut(id);
+        written.truncate(ECHOES_MAX);
+        let heard = entry.dirty.as_ref().and_then(|dirty| dirty.versions.as_ref());
+        if heard.is_some_and(|heard| heard.iter().all(|version| written.contains(version))) {
+            entry.dirty = None;
+        }
+        entry.echoes = written;
+    }
+
+    /// Counts a conflict; the key waits at least for `wait`, and for what so many failures would have earned. Each add makes it
+    /// ready before.
+    pub(super) fn meet(&mut self, key: K, wait: Duration, backoff: Backoff, now: Instant) -> Wake {
+        let sequence = self.next_number();
+        let id = self.keys.ensure(key);
+        let entry = self.keys.value_mut(id);
+        let wait = wait.max(backoff.wait(entry.conflicts));
+        if entry.in_a_row() == 0 {
+            entry.failed = sequence;
+        }
+        entry.conflicts = entry.conflicts.saturating_add(1);
+        if self.phase != Phase::Open {
+            return Wake::Nobody;
+        }
+        self.add_known_after(id, wait, Reason::Wish, now)
+    }
+
+    pub(super) fn conflicts(&self, key: &K) -> u32 {
+        self.keys.find(key).map_or(0, |id| self.keys.value(id).conflicts)
     }
 
     pub(super) fn failures(&self, key: &K) -> u32 {
         self.keys.find(key).map_or(0, |id| self.keys.value(id).failures)
     }
 
+    pub(super) fn n_failing(&self) -> usize {
+        self.keys.iter().filter(|(_, entry)| entry.fails()).count()
+    }
+
     pub(super) fn failing(&self) -> Vec<(K, u32)> {
-        let mut failing: Vec<_> = self.keys.iter().filter(|(_, entry)| entry.failures > 0).collect();
+        let mut failing: Vec<_> = self.keys.iter().filter(|(_, entry)| entry.in_a_row() > 0).collect();
         failing.sort_by_key(|(_, entry)| entry.failed);
-        failing.into_iter().map(|(key, entry)| (key.clone(), entry.failures)).collect()
+        failing.into_iter().map(|(key, entry)| (key.clone(), entry.in_a_row())).collect()
     }
 
     /// One pass over all keys; what is kept of it is sorted, and never more than `max`.
     pub(super) fn keys(&self, max: usize, now: Instant) -> QueueKeys<K> {
         let (mut failing, mut running) = (Vec::new(), Vec::new());
         for (key, entry) in self.keys.iter() {
-            if entry.failures > 0 {
+            if entry.in_a_row() > 0 {
                 failing.push((entry.failed, key, entry));
             }
             if let Some(work) = entry.processing {
@@ -307,7 +429,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         failing.sort_unstable_by_key(|(failed, ..)| *failed);
         running.sort_unstable_by_key(|(since, _)| *since);
         let wait = |entry: &Entry| entry.delayed.map(|delayed| delayed.due.saturating_duration_since(now));
-        let failing = failing.into_iter().take(max).map(|(_, key, entry)| (key.clone(), entry.failures, wait(entry)));
+        let failing = failing.into_iter().take(max).map(|(_, key, entry)| (key.clone(), entry.in_a_row(), wait(entry)));
         let running = running.into_iter().take(max);
         QueueKeys {
             failing: failing.collect(),
@@ -324,6 +446,7 @@ impl<K: Eq + Hash + Clone> State<K> {
             let entry = self.keys.value_mut(id);
             debug_assert!(entry.processing.is_none(), "a key is in one worker's hands at most");
             entry.queued = None;
+            entry.echoes = Vec::new();
             entry.processing = Some(Work { idx: self.working.len(), since: now, priority: place.priority() });
             let tags = mem::take(&mut entry.tags);
             self.working.push(id);
@@ -345,7 +468,7 @@ impl<K: Eq + Hash + Clone> State<K> {
             let delayed = self.keys.value_mut(id).delayed.take();
             debug_assert!(delayed.is_some(), "a key that waits for a time says for which");
             let (priority, tags) = delayed.map_or((0, 0), |delayed| (delayed.priority, delayed.reason.tag()));
-            self.add_known(id, priority, Cause::Asked, tags, due);
+            self.add_known(id, priority, Cause::Asked, tags, None, due);
         }
     }
 
@@ -429,6 +552,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         QueueStats {
             depth: self.ready.len(),
             depth_by_priority: self.ready.depths().take(PRIORITIES_REPORTED_MAX).collect(),
+            depth_beyond: self.ready.depths().skip(PRIORITIES_REPORTED_MAX).map(|(_, depth)| depth).sum(),
             delayed: self.delayed.len(),
             processing: self.working.len(),
             keys: self.keys.len(),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Priorities that [`QueueStats::depth_by_priority`] tells apart at most; the lower ones beyond it are counted in
-/// [`QueueStats::depth`] alone (controller-runtime, `pkg/controller/priorityqueue/metrics.go`, has the same number).
+/// Priorities that [`QueueStats::depth_by_priority`] tells apart at most; the keys of lower ones are counted in
+/// [`QueueStats::depth_beyond`] together (controller-runtime, `pkg/controller/priorityqueue/metrics.go`, has the same number).
 pub const PRIORITIES_REPORTED_MAX: usize = 25;
 
 /// A queue at one moment. The names in parentheses are those of client-go's metrics (`util/workqueue/metrics.go`).
@@ -13,6 +13,8 @@ pub struct QueueStats {
     pub depth: usize,
     /// Ready keys by priority, the highest first (`workqueue_depth{priority}`); at most [`PRIORITIES_REPORTED_MAX`] of them.
     pub depth_by_priority: Vec<(i32, usize)>,
+    /// Ready keys of the priorities that are not told apart (`workqueue_depth{priority="exceeded_cardinality_limit"}`).
+    pub depth_beyond: usize,
     /// Keys that wait for a time.
     pub delayed: usize,
     /// Keys in workers' hands.

@@ -2,10 +2,12 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
+use kube::Client;
+
 use super::{Controller, Env, Live, Objects};
 use crate::{
     __private::{NoKind, NorThis, Seal, Whole},
-    object::{Object, Stored},
+    object::{Object, Readable, Stored},
     store::Store,
 };
 
@@ -99,6 +101,18 @@ pub trait ReadsLiveOn<M, K>: Controller {
     const SEAL: Seal;
 }
 
+/// A controller with rules of its own on the cluster `M`, `rbac(…, on = M)`: it has that cluster's client.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no client of the cluster `{M}`: what it may do there is not declared",
+    label = "`rbac(…, on = {M})` is not declared",
+    note = "help: declare the kind, `#[controller(reads = Kind(on = {M}))]`, or write the rule for what has no operation: `#[controller(rbac(rule(), on = {M}))]`; in a helper function, add the bound `HasRulesOn<{M}>`",
+    note = "code: K0046"
+)]
+pub trait HasRulesOn<M>: Controller {
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
 /// What one reconcile of the controller `C` may do on the cluster `M`.
 pub struct OnCluster<C: ?Sized, M> {
     env: Arc<Env>,
@@ -112,7 +126,7 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
     }
 
     /// All cached objects of the kind `K` on this cluster.
-    pub fn store<K: Object>(&self) -> Store<K>
+    pub fn store<K: Readable>(&self) -> Store<K>
     where
         C: CachesOn<M, K>,
     {
@@ -120,11 +134,19 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
     }
 
     /// Objects of this cluster, to be changed with the verbs that the controller declares: `reads = Node(patch, on = M)`.
-    pub fn objects<K: Object>(&self) -> Objects<C, K, <C as WritesOn<M, K>>::Grant>
+    pub fn objects<K: Readable>(&self) -> Objects<C, K, <C as WritesOn<M, K>>::Grant>
     where
         C: WritesOn<M, K>,
     {
-        Objects::new(self.env.clone(), self.env.source_on::<K>(Some(M::NAME)))
+        Objects::new(self.env.clone(), self.primary.clone(), self.env.source_on::<K>(Some(M::NAME)))
+    }
+
+    /// The client of this cluster itself, within the rules of `rbac(…, on = M)`: as [`Context::client`](super::Context::client).
+    pub fn client(&self) -> Client
+    where
+        C: HasRulesOn<M>,
+    {
+        self.env.raw(M::NAME)
     }
 
     /// Reads of the kind `K` from the API server of this cluster, past the cache: `reads = K(live, on = M)`.

@@ -1,21 +1,28 @@
 //! Conditions of a status: what holds, since when, and for which generation.
 
+mod rules;
+
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
     jiff::Timestamp,
 };
 use serde_json::Value;
 
+pub use rules::ConditionError;
+
 /// The conditions of one object. A condition that is set again keeps its transition time unless its status changes.
 ///
 /// ```
 /// # use kctl_runtime::reconcile::Conditions;
 /// let conditions = Conditions::default().with("Ready", true, "AllReady", "3 of 3 pods are ready");
-/// assert_eq!(conditions.into_vec()[0].status, "True");
+/// assert_eq!(conditions.into_vec()?[0].status, "True");
+/// # Ok::<(), kctl_runtime::reconcile::ConditionError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Conditions {
     list: Vec<Condition>,
+    /// What is wrong with the first one that was set wrongly.
+    wrong: Option<ConditionError>,
     generation: Option<i64>,
     /// In whole seconds, as the API server keeps it.
     now: Timestamp,
@@ -24,23 +31,46 @@ pub struct Conditions {
 impl Conditions {
     pub(crate) fn new(known: Value, generation: Option<i64>, now: Timestamp) -> Self {
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-        Self { list: serde_json::from_value(known).unwrap_or_default(), generation, now }
+        let known = if let Value::Array(known) = known { known } else { Vec::new() };
+        // One that cannot be read costs no other one the time since which it holds.
+        let list = known.into_iter().filter_map(|condition| serde_json::from_value(condition).ok()).collect();
+        Self { list, wrong: None, generation, now }
     }
 
-    /// Sets a condition: `reason` is one word in `CamelCase`, `message` is for people. The generation of the object that
-    /// was reconciled becomes its `observedGeneration`.
+    /// Sets a condition: `reason` is one word in `CamelCase`, `message` is for people, and cut where the API server would refuse
+    /// it for its length. The generation of the object that was reconciled becomes its `observedGeneration`. It keeps its place
+    /// in the list; a new one comes last. What the API server would refuse of its type and its reason is the error of
+    /// [`into_vec`](Self::into_vec).
     #[must_use]
-    pub fn with(mut self, kind: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
-        let status = if holds { "True" } else { "False" };
+    pub fn with(self, kind: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
+        self.set(kind, if holds { "True" } else { "False" }, reason, message.into())
+    }
+
+    /// Sets a condition of which it is not known whether it holds, as [`with`](Self::with) does: its status is `Unknown`.
+    ///
+    /// ```
+    /// # use kctl_runtime::reconcile::Conditions;
+    /// let conditions = Conditions::default().unknown("Ready", "NoAnswer", "the registry does not answer");
+    /// assert_eq!(conditions.get("Ready").map(|ready| ready.status.as_str()), Some("Unknown"));
+    /// assert!(!conditions.is_true("Ready"));
+    /// ```
+    #[must_use]
+    pub fn unknown(self, kind: &str, reason: &str, message: impl Into<String>) -> Self {
+        self.set(kind, "Unknown", reason, message.into())
+    }
+
+    fn set(mut self, kind: &str, status: &str, reason: &str, message: String) -> Self {
         let known = self.list.iter().position(|condition| condition.type_ == kind);
         let before = known.map(|at| self.list.remove(at));
+        let wrong = rules::check(kind, reason, before.as_ref(), self.generation).err();
+        self.wrong = self.wrong.or(wrong);
         let unchanged = before.filter(|before| before.status == status);
         let since = unchanged.map_or(Time(self.now), |before| before.last_transition_time);
         let condition = Condition {
             type_: kind.into(),
             status: status.into(),
             reason: reason.into(),
-            message: message.into(),
+            message: rules::bounded(message),
             last_transition_time: since,
             observed_generation: self.generation,
         };
@@ -66,8 +96,12 @@ impl Conditions {
     }
 
     /// As a status has them.
-    pub fn into_vec(self) -> Vec<Condition> {
-        self.list
+    ///
+    /// # Errors
+    /// A condition that was set would be refused by the API server, or is newer in the status than the object that was
+    /// reconciled.
+    pub fn into_vec(self) -> Result<Vec<Condition>, ConditionError> {
+        self.wrong.map_or(Ok(self.list), Err)
     }
 }
 
@@ -77,18 +111,72 @@ mod tests {
 
     use super::*;
 
+    const NOW: i64 = 1_767_225_600;
+
+    fn known(kinds: &[(&str, &str)]) -> Value {
+        let condition = |(kind, status): &(&str, &str)| {
+            json!({
+                "type": kind, "status": status, "reason": "A", "message": "", "observedGeneration": 3,
+                "lastTransitionTime": "2020-01-01T00:00:00Z",
+            })
+        };
+        kinds.iter().map(condition).collect()
+    }
+
+    fn conditions(known: Value) -> Conditions {
+        Conditions::new(known, Some(4), Timestamp::from_second(NOW).unwrap())
+    }
+
     #[test]
     fn transition_time_changes_with_the_status_only() {
-        let known = json!([{
-            "type": "Ready", "status": "False", "reason": "A", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z",
-        }]);
-        let now = Timestamp::from_second(1_767_225_600).unwrap();
-        let same = Conditions::new(known.clone(), Some(4), now).with("Ready", false, "B", "b").into_vec();
-        assert_eq!(same[0].last_transition_time.0, "2020-01-01T00:00:00Z".parse::<Timestamp>().unwrap());
-        assert_eq!((same[0].reason.as_str(), same[0].observed_generation), ("B", Some(4)));
+        let (then, now) = ("2020-01-01T00:00:00Z".parse().unwrap(), Timestamp::from_second(NOW).unwrap());
+        for before in ["True", "False", "Unknown"] {
+            for after in ["True", "False", "Unknown"] {
+                let conditions = conditions(known(&[("Ready", before)]));
+                let list = match after {
+                    "Unknown" => conditions.unknown("Ready", "B", "b"),
+                    _ => conditions.with("Ready", after == "True", "B", "b"),
+                }
+                .into_vec()
+                .unwrap();
+                let Condition { status, reason, message, observed_generation, last_transition_time, .. } = &list[0];
+                assert_eq!((&**status, &**reason, &**message, *observed_generation), (after, "B", "b", Some(4)));
+                let since = if before == after { then } else { now };
+                assert_eq!(last_transition_time.0, since, "{before} became {after}");
+            }
+        }
         let never_set = Conditions::default();
         assert_eq!((never_set.get("Ready"), never_set.is_true("Ready")), (None, false));
-        let changed = Conditions::new(known, None, now).with("Ready", true, "C", "").into_vec();
-        assert_eq!(changed[0].last_transition_time.0, now);
+    }
+
+    #[test]
+    fn order_is_that_of_the_first_time_whatever_is_set_later() {
+        let list = conditions(known(&[("B", "True"), ("Theirs", "True"), ("A", "False")]));
+        let list =
+            list.with("A", true, "R", "").with("New", true, "R", "").with("B", false, "R", "").with("A", true, "R", "");
+        let kinds: Vec<_> = list.into_vec().unwrap().into_iter().map(|condition| condition.type_).collect();
+        assert_eq!(kinds, ["B", "Theirs", "A", "New"]);
+    }
+
+    #[test]
+    fn condition_that_cannot_be_read_costs_no_other_its_time() {
+        let mut known = known(&[("Ready", "True"), ("Broken", "True")]);
+        known[1]["lastTransitionTime"] = "yesterday".into();
+        for known in [known.clone(), json!([known[1], known[0]])] {
+            let list = conditions(known).with("Ready", true, "A", "").into_vec().unwrap();
+            assert_eq!(list.len(), 1);
+            assert_eq!(list[0].last_transition_time.0, "2020-01-01T00:00:00Z".parse().unwrap());
+        }
+        for other in [Value::Null, json!({}), json!("none")] {
+            assert!(conditions(other).into_vec().unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn conditions_that_stay_are_the_same_json() {
+        let mut before = known(&[("Ready", "True"), ("Theirs", "Unknown")]);
+        before[0]["observedGeneration"] = 4.into();
+        let after = conditions(before.clone()).with("Ready", true, "A", "").into_vec().unwrap();
+        assert_eq!(serde_json::to_value(after).unwrap(), before);
     }
 }

@@ -1,26 +1,27 @@
 //! What a reconcile is given beside its object: reads of the cache and the operations that the controller declared.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     marker::PhantomData,
     sync::{Arc, atomic::AtomicU32},
 };
 
 use kube::Client;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::{
-    Caches, Cluster, Conditions, Controller, Declares, HasStatus, Live, MayDeletePrimary, MayGetPrimary, MayPatch,
-    MayPatchPrimary, MayScalePrimary, Objects, OnCluster, Owned, ReadsLive, Reason, Request, WritableBy, Writes,
+    Applied, Caches, Cluster, Conditions, Controller, Declares, HasRules, HasStatus, Live, MayDeletePrimary,
+    MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, Objects, OnCluster, Owned, ReadsLive, Reason, Request,
+    Vain, WritableBy, Writes,
 };
 use crate::{
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
     key::{Key, ObjectKey},
     manager::Clock,
-    object::{Kind, Object, Stored},
+    object::{Kind, Object, Readable, Stored},
     source::Source,
     spec::{ControllerSpec, RelationSpec},
     store::Store,
@@ -33,16 +34,18 @@ pub(crate) struct Env {
     pub(crate) primary: Arc<Source>,
     pub(crate) sources: Vec<(RelationSpec, Arc<Source>)>,
     pub(crate) writer: Writer,
+    /// By cluster; each is made when a controller with `rbac(…)` first asks for it.
+    pub(crate) raw: Mutex<BTreeMap<String, Client>>,
     pub(crate) recorder: Recorder,
     /// At which failure in a row an object is told its error; 0 is never.
     pub(crate) tell_failure: Arc<AtomicU32>,
-    pub(crate) traces: Arc<Traces>,
-    /// What was last applied by `converge`, by uid: a hash of it.
-    pub(crate) applied: Mutex<HashMap<String, u64>>,
+    pub(crate) traces: Arc<RwLock<Traces>>,
+    /// What `converge` applied last.
+    pub(crate) applied: Applied,
     /// The other clusters by name.
     pub(crate) clusters: BTreeMap<String, Client>,
-    /// Kinds that a key wrote without knowing whether it took effect.
-    pub(crate) uncertain: Mutex<HashMap<ObjectKey, Vec<Arc<Source>>>>,
+    /// Changes of the status that the API server undid.
+    pub(crate) vain: Vain,
     /// The time that is written into objects.
     pub(crate) clock: Clock,
     /// Becomes true when the manager stops.
@@ -55,14 +58,20 @@ impl Env {
         self.clusters.get(cluster).unwrap_or_else(|| self.primary.client())
     }
 
+    /// The client of a cluster for what no operation has a word for.
+    pub(crate) fn raw(&self, cluster: &str) -> Client {
+        let mut raw = self.raw.lock();
+        raw.entry(cluster.into()).or_insert_with(|| self.writer.raw(self.client(cluster))).clone()
+    }
+
     /// The source of a cached kind that is reached without naming a cluster.
-    pub(crate) fn source<K: Object>(&self) -> Arc<Source> {
+    pub(crate) fn source<K: Readable>(&self) -> Arc<Source> {
         self.source_on::<K>(None)
     }
 
     /// The source of a kind on the cluster that `cx.cluster` names, or of one that is reached without it. The permission types
     /// guarantee that it was declared: what is not among the relations is the primary.
-    pub(crate) fn source_on<K: Object>(&self, cluster: Option<&str>) -> Arc<Source> {
+    pub(crate) fn source_on<K: Readable>(&self, cluster: Option<&str>) -> Arc<Source> {
         let kind = Kind::of::<K>();
         let mut declared = self.sources.iter().filter(|(relation, _)| relation.is_reached_by(&kind, cluster));
         match declared.next() {
@@ -73,7 +82,8 @@ impl Env {
 }
 
 impl Env {
-    fn caches(&self) -> impl Iterator<Item = &Arc<Source>> {
+    /// What the controller waits for before it works.
+    pub(crate) fn caches(&self) -> impl Iterator<Item = &Arc<Source>> {
         std::iter::once(&self.primary).chain(self.sources.iter().map(|(_, source)| source))
     }
 
@@ -94,33 +104,6 @@ impl Env {
                 source.store().wait_until_synced().await;
             }
         }
-    }
-
-    /// Remembers a write of a key whose outcome is not known.
-    pub(crate) fn note<T>(
-        &self,
-        primary: &Stored,
-        source: &Arc<Source>,
-        written: Result<T, ApiError>,
-    ) -> Result<T, ApiError> {
-        if written.as_ref().is_err_and(ApiError::is_unknown_outcome) {
-            let mut uncertain = self.uncertain.lock();
-            let sources = uncertain.entry(primary.key().clone()).or_default();
-            if !sources.iter().any(|known| Arc::ptr_eq(known, source)) {
-                sources.push(source.clone());
-            }
-        }
-        written
-    }
-
-    /// Brings the cache past every write of a key whose outcome is not known: only then is it reconciled again.
-    pub(crate) async fn make_certain(&self, key: &ObjectKey) -> Result<(), ApiError> {
-        let sources = self.uncertain.lock().get(key).cloned().unwrap_or_default();
-        for source in sources {
-            source.refresh(key.namespace.as_deref()).await?;
-        }
-        self.uncertain.lock().remove(key);
-        Ok(())
     }
 
     /// Whether an error says that the primary itself is gone: the cache will say so in a moment.
@@ -160,7 +143,14 @@ struct Inner {
     attempt: u32,
     tags: u32,
     /// The status as the API server has it, as far as this reconcile knows: patches are made against it.
-    status: Mutex<Value>,
+    status: Mutex<KnownStatus>,
+}
+
+#[derive(Clone)]
+struct KnownStatus {
+    value: Value,
+    /// That of the object that had it.
+    resource_version: String,
 }
 
 impl<C: ?Sized> Clone for Context<C> {
@@ -171,8 +161,10 @@ impl<C: ?Sized> Clone for Context<C> {
 
 impl<C: Controller> Context<C> {
     pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, attempt: u32, tags: u32) -> Self {
-        let object: Value = serde_json::from_str(primary.json()).unwrap_or_default();
-        let status = Mutex::new(object.get("status").cloned().unwrap_or_default());
+        let object: Value = serde_json::from_str(&primary.json()).unwrap_or_default();
+        let value = object.get("status").cloned().unwrap_or_default();
+        let resource_version = primary.meta().resource_version.to_string();
+        let status = Mutex::new(KnownStatus { value, resource_version });
         Self { inner: Arc::new(Inner { env, primary, attempt, tags, status }), controller: PhantomData }
     }
 
@@ -202,11 +194,11 @@ impl<C: Controller> Context<C> {
 
     /// Objects of a kind that the controller declares without owning it, to be changed with the verbs that it declares:
     /// `reads = Node(patch)`.
-    pub fn objects<K: Object>(&self) -> Objects<C, K, <C as Writes<K>>::Grant>
+    pub fn objects<K: Readable>(&self) -> Objects<C, K, <C as Writes<K>>::Grant>
     where
         C: Writes<K>,
     {
-        Objects::new(self.inner.env.clone(), self.inner.env.source::<K>())
+        Objects::new(self.inner.env.clone(), self.inner.primary.clone(), self.inner.env.source::<K>())
     }
 
     /// Reads of the kind `K` from the API server, past the cache: `reads = K(live)`.
@@ -215,6 +207,16 @@ impl<C: Controller> Context<C> {
         C: ReadsLive<K>,
     {
         Live::new(self.inner.env.clone(), self.inner.primary.clone(), None)
+    }
+
+    /// The client itself, for what no operation here has a word for, within the rules of `rbac(…)`: kinds that are named at run
+    /// time, subresources, reviews. Its writes ask the write permit as all others do, and are not in the cache when they return:
+    /// an object that is cached is better written by its handle. The guide on permissions has an example.
+    pub fn client(&self) -> Client
+    where
+        C: HasRules,
+    {
+        self.inner.env.raw(&self.inner.env.spec.primary.cluster)
     }
 
     /// What the controller declares on another cluster, with `on = M`: the same kinds may be declared here as well.
@@ -250,7 +252,7 @@ impl<C: Controller> Context<C> {
         let (inner, patch) = (self.inner.clone(), serde_json::to_value(patch).unwrap_or_default());
         Request::new(async move {
             let mut patch = patch;
-            patch["metadata"]["uid"] = inner.primary.meta().uid.clone().into();
+            patch["metadata"]["uid"] = inner.primary.meta().uid.to_string().into();
             inner.env.writer.patch(&inner.target(), "", MERGE_PATCH, &patch).await
         })
     }
@@ -267,7 +269,7 @@ impl<C: Controller> Context<C> {
             inner
                 .env
                 .writer
-                .get(inner.env.primary.client(), &inner.env.spec.primary.kind, meta.namespace.as_deref(), &meta.name)
+                .get(inner.env.primary.client(), &inner.env.spec.primary.kind, meta.namespace(), meta.name())
                 .await
         })
     }
@@ -278,7 +280,9 @@ impl<C: Controller> Context<C> {
         C::Grant: MayDeletePrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
-        Request::new(async move { inner.env.writer.delete(&inner.target(), &inner.primary.meta().uid).await })
+        Request::new(
+            async move { inner.env.writer.delete(&inner.target(), &inner.primary.meta().uid.to_string()).await },
+        )
     }
 
     /// Sets the replicas of the primary through its scale subresource. `primary(scale)`.
@@ -287,7 +291,10 @@ impl<C: Controller> Context<C> {
         C::Grant: MayScalePrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
-        Request::new(async move { inner.env.writer.scale(&inner.target(), replicas).await })
+        Request::new(async move {
+            let uid = inner.primary.meta().uid.to_string();
+            inner.env.writer.scale(&inner.target(), &uid, replicas).await
+        })
     }
 
     /// Tells people what happened to the primary: `kubectl describe` and `kubectl events` show it. It is sent in the
@@ -298,8 +305,8 @@ impl<C: Controller> Context<C> {
 
     /// The conditions of the primary's status, to be changed and put into the new status.
     pub fn conditions(&self) -> Conditions {
-        let known = self.inner.status.lock().get("conditions").cloned().unwrap_or_default();
-        Conditions::new(known, self.inner.primary.meta().generation, (self.inner.env.clock)())
+        let known = self.inner.status.lock().value.get("conditions").cloned().unwrap_or_default();
+        Conditions::new(known, self.inner.primary.meta().generation(), (self.inner.env.clock)())
     }
 
     /// Returns when the manager stops: for reconciles that wait for something.
@@ -310,7 +317,7 @@ impl<C: Controller> Context<C> {
     }
 
     /// All cached objects of the kind `K`.
-    pub fn store<K: Object>(&self) -> Store<K>
+    pub fn store<K: Readable>(&self) -> Store<K>
     where
         C: Caches<K>,
     {
@@ -318,8 +325,10 @@ impl<C: Controller> Context<C> {
     }
 
     /// Sets the status of the primary: sends a JSON merge patch from the status that this reconcile was given to `status`,
-    /// and nothing when they are equal. Fields that `status` leaves out are removed. For a primary of a built-in
-    /// kind: `primary(status)`.
+    /// and nothing when they are equal, or when the API server has answered before that this patch changes nothing. Fields that
+    /// `status` leaves out are removed. A list is replaced as a whole: where one changes, such as the conditions, the patch is
+    /// refused if somebody has written the object meanwhile, and the newer state is reconciled. For a primary of a built-in kind:
+    /// `primary(status)`.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> Request<()>
     where
         C::Primary: HasStatus<From, Status = S>,
@@ -328,12 +337,24 @@ impl<C: Controller> Context<C> {
         let inner = self.inner.clone();
         Request::new(async move {
             let new = serde_json::to_value(&status).unwrap_or_default();
-            let Some(change) = merge_patch(&inner.status.lock().clone(), &new) else { return Ok(()) };
-            let meta = inner.primary.meta();
-            let patch = json!({"metadata": {"uid": meta.uid}, "status": change});
-            let _written: Arc<C::Primary> =
+            let KnownStatus { value: old, resource_version } = inner.status.lock().clone();
+            let Some(change) = merge_patch(&old, &new) else { return Ok(()) };
+            let (meta, key, vain) = (inner.primary.meta(), inner.primary.key(), &inner.env.vain);
+            if vain.is_known(key, &old, &new) {
+                return Ok(());
+            }
+            let mut patch = json!({"metadata": {"uid": meta.uid}, "status": change});
+            // What others have put into the list since would be lost.
+            if replaces_list(&old, &change) {
+                patch["metadata"]["resourceVersion"] = resource_version.clone().into();
+            }
+            let written: Arc<C::Primary> =
                 inner.env.writer.patch(&inner.target(), "/status", MERGE_PATCH, &patch).await?;
-            *inner.status.lock() = new;
+            let after = kube::Resource::meta(&*written).resource_version.clone().unwrap_or_default();
+            if after == meta.resource_version {
+                vain.learn(key, &old, &new);
+            }
+            *inner.status.lock() = KnownStatus { value: new, resource_version: after };
             Ok(())
         })
     }
@@ -342,7 +363,7 @@ impl<C: Controller> Context<C> {
 impl Inner {
     fn target(&self) -> Target<'_> {
         let meta = self.primary.meta();
-        Target { source: &self.env.primary, namespace: meta.namespace.as_deref(), name: &meta.name }
+        Target { by: self.primary.key(), source: &self.env.primary, namespace: meta.namespace(), name: meta.name() }
     }
 }
 
@@ -364,6 +385,20 @@ pub(crate) fn merge_patch(old: &Value, new: &Value) -> Option<Value> {
         }
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// Whether a merge patch sets or removes a list.
+fn replaces_list(old: &Value, patch: &Value) -> bool {
+    match patch {
+        Value::Object(changes) => {
+            changes.iter().any(|(name, change)| replaces_list(old.get(name).unwrap_or(&Value::Null), change))
+        }
+        _ => patch.is_array() || old.is_array() || old.as_object().is_some_and(has_list),
+    }
+}
+
+fn has_list(object: &Map<String, Value>) -> bool {
+    object.values().any(|value| value.is_array() || value.as_object().is_some_and(has_list))
 }
 
 #[cfg(test)]
@@ -408,6 +443,25 @@ mod tests {
             &json!({"b": {"c": 4}}),
             Some(json!({"a": null, "b": {"c": 4, "d": null}})),
         );
+    }
+
+    #[test]
+    fn patches_that_set_change_or_remove_a_list_are_told_from_others() {
+        let list = json!([{ "type": "Ready" }]);
+        for (old, new, wanted) in [
+            (json!({}), json!({ "conditions": list }), true),
+            (json!({ "conditions": list }), json!({ "conditions": [] }), true),
+            (json!({ "conditions": list }), json!({}), true),
+            (json!({ "a": { "conditions": list } }), json!({}), true),
+            (json!({ "a": { "b": 1 } }), json!({ "a": { "conditions": list, "b": 1 } }), true),
+            (json!({ "n": 1, "conditions": list }), json!({ "n": 2, "conditions": list }), false),
+            (json!({ "a": { "b": 1 } }), json!({}), false),
+            (Value::Null, json!({ "n": 1 }), false),
+            (Value::Null, json!({ "conditions": list }), true),
+        ] {
+            let patch = merge_patch(&old, &new).unwrap();
+            assert_eq!(replaces_list(&old, &patch), wanted, "{old} {new}");
+        }
     }
 
     #[test]

@@ -29,16 +29,21 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Error {
 }
 
 impl Error {
-    /// The first answer of the API server among the causes.
-    pub fn api(&self) -> Option<&ApiError> {
+    /// The first error of a type among the causes.
+    pub fn find<E: StdError + 'static>(&self) -> Option<&E> {
         let mut cause: Option<&(dyn StdError + 'static)> = Some(self.source.as_ref());
         while let Some(error) = cause {
-            if let Some(api) = error.downcast_ref() {
-                return Some(api);
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
             }
             cause = error.source();
         }
         None
+    }
+
+    /// The first answer of the API server among the causes.
+    pub fn api(&self) -> Option<&ApiError> {
+        self.find()
     }
 
     /// Whether the object was not in the state that a write expected: 409 Conflict, also from a client of the user's own.

@@ -2,7 +2,10 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
-use k8s_openapi::api::authentication::v1::{TokenRequestSpec, TokenRequestStatus};
+use k8s_openapi::{
+    api::authentication::v1::{TokenRequestSpec, TokenRequestStatus},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -11,8 +14,9 @@ use super::{
     MayUpdate, Request,
 };
 use crate::{
-    effect::{ApiError, MERGE_PATCH, Target},
-    object::{Kind, Object, Stored},
+    effect::{ApiError, MERGE_PATCH, Target, Writer},
+    key::ObjectKey,
+    object::{Kind, Object, Readable, Stored},
     source::Source,
     spec::Role,
 };
@@ -45,15 +49,15 @@ impl<K: Object> Live<K> {
     /// The object of that name in the namespace of the primary; an object of the cluster where the kind has no namespaces.
     /// A missing one is an error that `is_not_found`.
     pub fn get(&self, name: &str) -> Request<Arc<K>> {
-        self.get_in(self.primary.meta().namespace.as_deref(), name)
+        self.get_in(self.primary.meta().namespace(), name)
     }
 
-    /// The same, and nothing when there is none.
+    /// The same, and nothing when there is none. That the API server does not have the kind is an error.
     pub fn get_opt(&self, name: &str) -> Request<Option<Arc<K>>> {
-        let found = self.get(name);
+        let (found, name) = (self.get(name), name.to_owned());
         Request::new(async move {
             match found.await {
-                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) if error.names_missing(&name) => Ok(None),
                 found => found.map(Some),
             }
         })
@@ -65,7 +69,7 @@ impl<K: Object> Live<K> {
         let relation = self.env.spec.relations.iter().find(|relation| relation.is_reached_by(&kind, self.cluster));
         let everywhere = relation.is_some_and(|relation| relation.role == Role::LiveCluster);
         let namespaced = relation.is_none_or(|relation| relation.namespaced);
-        let own = self.primary.meta().namespace.as_deref();
+        let own = self.primary.meta().namespace();
         let foreign = namespaced && !everywhere && namespace != own;
         let namespace = namespace.filter(|_| namespaced).map(str::to_owned);
         let (env, name) = (self.env.clone(), name.to_owned());
@@ -101,45 +105,66 @@ impl<K: Object> Live<K> {
 /// ```
 pub struct Objects<C: ?Sized, K, A> {
     env: Arc<Env>,
+    primary: Arc<Stored>,
     source: Arc<Source>,
     kind: PhantomData<fn() -> K>,
     grant: PhantomData<fn() -> (A, *const C)>,
 }
 
-impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
-    pub(crate) fn new(env: Arc<Env>, source: Arc<Source>) -> Self {
-        Self { env, source, kind: PhantomData, grant: PhantomData }
+/// Where a request goes, and whose it is.
+struct Place {
+    by: ObjectKey,
+    source: Arc<Source>,
+    meta: ObjectMeta,
+}
+
+impl Place {
+    fn target(&self) -> Target<'_> {
+        let ObjectMeta { namespace, name, .. } = &self.meta;
+        let name = name.as_deref().unwrap_or_default();
+        Target { by: &self.by, source: &self.source, namespace: namespace.as_deref(), name }
     }
 
+    fn uid(&self) -> &str {
+        self.meta.uid.as_deref().unwrap_or_default()
+    }
+}
+
+impl<C: ?Sized, K, A> Objects<C, K, A> {
+    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, source: Arc<Source>) -> Self {
+        Self { env, primary, source, kind: PhantomData, grant: PhantomData }
+    }
+}
+
+impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     fn request<T: Send + 'static, F, Fut>(&self, object: &K, perform: F) -> Request<T>
     where
-        F: FnOnce(Arc<Env>, Arc<Source>, K, Option<String>, String) -> Fut + Send + 'static,
+        F: FnOnce(Writer, Place) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ApiError>> + Send + 'static,
     {
-        let (namespace, name) = (object.meta().namespace.clone(), object.meta().name.clone().unwrap_or_default());
-        Request::new(perform(self.env.clone(), self.source.clone(), object.clone(), namespace, name))
+        let meta = object.meta().clone();
+        let place = Place { by: self.primary.key().clone(), source: self.source.clone(), meta };
+        Request::new(perform(self.env.writer.clone(), place))
     }
 
     /// Creates an object.
     pub fn create(&self, object: &K) -> Request<Arc<K>>
     where
         A: MayCreate<C, K>,
+        K: Object,
     {
-        self.request(object, async |env, source, object, namespace, name| {
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.create(&target, &object).await
-        })
+        let whole = object.clone();
+        self.request(object, async move |writer, place| writer.create(&place.target(), &whole).await)
     }
 
     /// Replaces an object. It is refused when the object has changed since it was read.
     pub fn update(&self, object: &K) -> Request<Arc<K>>
     where
         A: MayUpdate<C, K>,
+        K: Object,
     {
-        self.request(object, async |env, source, object, namespace, name| {
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.update(&target, &object).await
-        })
+        let whole = object.clone();
+        self.request(object, async move |writer, place| writer.update(&place.target(), &whole).await)
     }
 
     /// Sends a JSON merge patch of exactly this object, not of a later one of its name.
@@ -149,10 +174,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     {
         let mut patch = serde_json::to_value(patch).unwrap_or_default();
         patch["metadata"]["uid"] = object.meta().uid.clone().into();
-        self.request(object, async move |env, source, _object, namespace, name| {
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.patch(&target, "", MERGE_PATCH, &patch).await
-        })
+        self.request(object, async move |writer, place| writer.patch(&place.target(), "", MERGE_PATCH, &patch).await)
     }
 
     /// Sends a JSON merge patch of the status of exactly this object.
@@ -162,9 +184,8 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     {
         let status = serde_json::to_value(status).unwrap_or_default();
         let patch = json!({ "metadata": { "uid": object.meta().uid }, "status": status });
-        self.request(object, async move |env, source, _object, namespace, name| {
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.patch(&target, "/status", MERGE_PATCH, &patch).await
+        self.request(object, async move |writer, place| {
+            writer.patch(&place.target(), "/status", MERGE_PATCH, &patch).await
         })
     }
 
@@ -173,10 +194,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     where
         A: MayDelete<C, K>,
     {
-        self.request(object, async |env, source, object, namespace, name| {
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.delete(&target, object.meta().uid.as_deref().unwrap_or_default()).await
-        })
+        self.request(object, async move |writer, place| writer.delete(&place.target(), place.uid()).await)
     }
 
     /// Deletes all objects of a namespace that have these labels.
@@ -184,12 +202,10 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     where
         A: MayDeleteCollection<C, K>,
     {
-        let (env, source) = (self.env.clone(), self.source.clone());
-        let (namespace, labels) = (namespace.map(str::to_owned), labels.to_owned());
-        Request::new(async move {
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: "" };
-            env.writer.delete_collection(&target, &labels).await
-        })
+        let (writer, labels) = (self.env.writer.clone(), labels.to_owned());
+        let meta = ObjectMeta { namespace: namespace.map(str::to_owned), ..ObjectMeta::default() };
+        let place = Place { by: self.primary.key().clone(), source: self.source.clone(), meta };
+        Request::new(async move { writer.delete_collection(&place.target(), &labels).await })
     }
 
     /// Sets the replicas of an object through its scale subresource.
@@ -197,10 +213,7 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     where
         A: MayScale<C, K>,
     {
-        self.request(object, async move |env, source, _object, namespace, name| {
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.writer.scale(&target, replicas).await
-        })
+        self.request(object, async move |writer, place| writer.scale(&place.target(), place.uid(), replicas).await)
     }
 
     /// Asks for the eviction of a pod: a disruption budget may refuse it with 429.
@@ -252,18 +265,17 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
     where
         A: MayToken<C, K>,
     {
-        self.request(object, async move |env, source, object, namespace, name| {
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+        self.request(object, async move |writer, place| {
             let request = json!({
                 "apiVersion": "authentication.k8s.io/v1",
                 "kind": "TokenRequest",
                 // An account of that name that was made anew meanwhile is another one.
-                "metadata": { "uid": object.meta().uid },
+                "metadata": { "uid": place.meta.uid },
                 "spec": spec,
             });
-            let answer = env.writer.create_subresource(&target, "token", &request).await?;
+            let answer = writer.token(&place.target(), &request).await?;
             serde_json::from_value(answer["status"].clone()).map_err(|error| ApiError::Unreadable {
-                operation: format!("create token of {name}"),
+                operation: format!("create token of {}", place.target().name),
                 cause: error.to_string(),
             })
         })
@@ -271,9 +283,6 @@ impl<C: ?Sized, K: Object, A> Objects<C, K, A> {
 
     fn subresource(&self, object: &K, name: &'static str, body: impl FnOnce(&K) -> Value) -> Request<()> {
         let body = body(object);
-        self.request(object, async move |env, source, _object, namespace, object| {
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &object };
-            env.writer.create_subresource(&target, name, &body).await.map(drop)
-        })
+        self.request(object, async move |writer, place| writer.post(&place.target(), name, place.uid(), &body).await)
     }
 }

@@ -18,12 +18,12 @@ operations! {
     MayCreate: create,
         "`{C}` may not create `{K}`",
         "`create` on `{K}` is not declared",
-        "help: write `create` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Creates<{K}>`";
+        "help: write `create` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Creates<{K}>`; what is owned with `metadata` is written by `apply`";
     /// A grant that includes `update`.
     MayUpdate: update,
         "`{C}` may not update `{K}`",
         "`update` on `{K}` is not declared",
-        "help: write `update` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`";
+        "help: write `update` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`; what is owned with `metadata` is written by `apply`";
     /// A grant that includes `patch`.
     MayPatch: patch,
         "`{C}` may not patch `{K}`",

@@ -1,21 +1,25 @@
 //! The user's side of the loop: what a reconcile function gets, what it may do and what it returns.
 
+mod applied;
 mod cluster;
 mod conditions;
 mod context;
 mod error;
 mod live;
 mod may;
+mod outcome;
 mod owned;
 mod permission;
 mod reason;
 mod request;
 mod status;
+mod vain;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-pub use cluster::{CachesOn, Cluster, OnCluster, ReadsLiveOn, WritesOn};
-pub use conditions::Conditions;
+pub(crate) use applied::Applied;
+pub use cluster::{CachesOn, Cluster, HasRulesOn, OnCluster, ReadsLiveOn, WritesOn};
+pub use conditions::{ConditionError, Conditions};
 pub use context::Context;
 pub(crate) use context::Env;
 pub use error::{Error, Result, ResultExt};
@@ -24,11 +28,15 @@ pub use may::{
     MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,
     MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayToken, MayUpdate, WritableBy, WritesStatus,
 };
+pub use outcome::{Outcome, outcome};
 pub use owned::{Converged, CreateRequest, Owned};
-pub use permission::{Allows, Caches, Creates, Declares, Deletes, Owns, Patches, Reads, ReadsLive, Writes, verb};
+pub use permission::{
+    Allows, Caches, Creates, Declares, Deletes, HasRules, Owns, Patches, Reads, ReadsLive, Writes, verb,
+};
 pub use reason::Reason;
 pub use request::Request;
 pub use status::{BuiltIn, Derived, HasStatus};
+pub(crate) use vain::Vain;
 
 use crate::{object::Object, spec::ControllerSpec};
 
@@ -36,10 +44,10 @@ use crate::{object::Object, spec::ControllerSpec};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a controller",
     label = "not a controller",
-    note = "help: annotate it with `#[controller(…)]`",
+    note = "help: annotate it with `#[controller(…)]`; in a helper function, add the bound `Controller`",
     note = "code: K0033"
 )]
-pub trait Controller: Sized + Send + Sync + 'static {
+pub trait Controller: Sized + 'static {
     /// The kind that is reconciled.
     type Primary: Object;
     /// What it may do with its primary.
@@ -53,6 +61,12 @@ pub trait Controller: Sized + Send + Sync + 'static {
     fn finalize_fn() -> Option<FinalizeFn<Self>> {
         None
     }
+
+    /// What tells that an object of the initial list needs no reconcile; present exactly when `converged` is declared.
+    #[doc(hidden)]
+    fn converged_fn() -> Option<ConvergedFn<Self>> {
+        None
+    }
 }
 
 /// Brings the world one step closer to what the primary asks for.
@@ -62,7 +76,7 @@ pub trait Controller: Sized + Send + Sync + 'static {
     note = "help: write `impl Reconcile for {Self} {{ async fn reconcile(&self, object: Arc<…>, cx: Context<Self>) -> Result<Action> {{ … }} }}`",
     note = "code: K0034"
 )]
-pub trait Reconcile: Controller {
+pub trait Reconcile: Controller + Send + Sync {
     /// Called with the newest cached state whenever the object, or something related to it, may have changed. It is called
     /// for no key twice at once, must not rely on having seen each change, and must do nothing where nothing is to be done.
     ///
@@ -101,6 +115,9 @@ pub type FinalizeFn<C> = for<'a> fn(
     Arc<<C as Controller>::Primary>,
     Context<C>,
 ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+
+/// A check of `converged = f`.
+pub type ConvergedFn<C> = fn(&<C as Controller>::Primary, &Context<C>) -> bool;
 
 /// Controllers without state: those made from functions.
 #[diagnostic::on_unimplemented(

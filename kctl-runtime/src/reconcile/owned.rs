@@ -1,17 +1,23 @@
 //! The objects that a primary owns: a snapshot to read and the operations to change them.
 
-use std::{marker::PhantomData, pin::Pin, sync::Arc};
+use std::{
+    collections::HashMap,
+    marker::PhantomData,
+    pin::Pin,
+    sync::Arc,
+    task::{self, Poll},
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Env, MayApply, MayCreate, MayDelete, MayPatch, MayUpdate, Request};
+use super::{Env, MayApply, MayCreate, MayDelete, MayPatch, MayUpdate, Request, applied::hash_of};
 use crate::{
     effect::{APPLY_PATCH, ApiError, MERGE_PATCH, Target},
     key::ObjectKey,
-    object::{Kind, Object, Stored},
+    object::{Kind, Object, Stored, Uid},
     source::Source,
     store::view,
 };
@@ -43,14 +49,13 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     pub(crate) fn snapshot(env: Arc<Env>, primary: Arc<Stored>) -> Self {
         let source = env.source::<K>();
         let mut objects = source.store().owned_by(&primary.meta().uid);
-        objects
-            .retain(|object| object.meta().namespace == primary.meta().namespace || primary.meta().namespace.is_none());
+        objects.retain(|object| object.key().namespace == primary.key().namespace || primary.key().namespace.is_none());
         objects.sort_by(|a, b| {
             let (a, b) = (a.meta(), b.meta());
-            (&a.creation_timestamp, &a.name).cmp(&(&b.creation_timestamp, &b.name))
+            (&a.creation_timestamp, a.name()).cmp(&(&b.creation_timestamp, b.name()))
         });
         let (terminating, live): (Vec<_>, Vec<_>) =
-            objects.into_iter().partition(|object| object.meta().deletion_timestamp.is_some());
+            objects.into_iter().partition(|object| object.meta().deletion_timestamp().is_some());
         Self {
             live: live.iter().filter_map(view).collect(),
             terminating: terminating.iter().filter_map(view).collect(),
@@ -82,13 +87,13 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     }
 
     /// Creates an object in the primary's namespace, with a controller reference to the primary. An object of that name that
-    /// exists is an error, unless `.or_get()` is asked for.
+    /// exists is an error, unless `.or_get()` is asked for; so is an object that names another namespace.
     pub fn create(&self, object: K) -> CreateRequest<K>
     where
         A: MayCreate<C, K>,
     {
         let (env, primary, source) = self.parts();
-        CreateRequest { env, primary, source, object }
+        CreateRequest::new(env, primary, source, object)
     }
 
     /// Replaces an object of the primary.
@@ -100,8 +105,8 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         Request::new(async move {
             check_owned("update", &object, &env, &primary)?;
             let (name, namespace) = (object.name_any(), object.namespace());
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.note(&primary, &source, env.writer.update(&target, &object).await)
+            let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
+            env.writer.update(&target, &object).await
         })
     }
 
@@ -116,8 +121,8 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
             check_owned("patch", &object, &env, &primary)?;
             patch["metadata"]["uid"] = object.uid().unwrap_or_default().into();
             let (name, namespace) = (object.name_any(), object.namespace());
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.note(&primary, &source, env.writer.patch(&target, "", MERGE_PATCH, &patch).await)
+            let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
+            env.writer.patch(&target, "", MERGE_PATCH, &patch).await
         })
     }
 
@@ -129,7 +134,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     {
         let (env, primary, source) = self.parts();
         let object = serde_json::to_value(object).unwrap_or_default();
-        Request::new(async move { env.note(&primary, &source, apply(&env, &primary, &source, object).await) })
+        Request::new(async move { apply(&env, &primary, &source, object).await })
     }
 
     /// Brings what the primary owns to what is desired: applies what differs, and deletes what is not desired any more,
@@ -144,9 +149,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         let desired: Vec<Value> =
             desired.into_iter().map(|object| serde_json::to_value(object).unwrap_or_default()).collect();
         let live = self.live.clone();
-        Request::new(
-            async move { env.note(&primary, &source, converge(&env, &primary, &source, desired, &live).await) },
-        )
+        Request::new(async move { converge(&env, &primary, &source, desired, &live).await })
     }
 
     /// Deletes an object of the primary: exactly this one, not a later one of its name.
@@ -159,8 +162,8 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         Request::new(async move {
             check_owned("delete", &object, &env, &primary)?;
             let (name, namespace) = (object.name_any(), object.namespace());
-            let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-            env.note(&primary, &source, env.writer.delete(&target, &object.uid().unwrap_or_default()).await)
+            let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
+            env.writer.delete(&target, &object.uid().unwrap_or_default()).await
         })
     }
 
@@ -195,18 +198,38 @@ pub struct CreateRequest<K> {
     env: Arc<Env>,
     primary: Arc<Stored>,
     source: Arc<Source>,
-    object: K,
+    name: String,
+    sent: Request<Arc<K>>,
 }
 
 impl<K: Object> CreateRequest<K> {
+    fn new(env: Arc<Env>, primary: Arc<Stored>, source: Arc<Source>, object: K) -> Self {
+        let name = object.name_any();
+        let sent = {
+            let (env, primary, source) = (env.clone(), primary.clone(), source.clone());
+            Request::new(async move {
+                let object = adopt(object, &env, &primary)?;
+                let (name, namespace) = (object.name_any(), object.namespace());
+                let target =
+                    Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
+                env.writer.create(&target, &object).await
+            })
+        };
+        Self { env, primary, source, name, sent }
+    }
+
     /// Takes the object that exists under the name, when it is the primary's; another one is a terminal error.
     pub fn or_get(self) -> Request<Arc<K>> {
+        let Self { env, primary, source, name, sent } = self;
         Request::new(async move {
-            let (env, primary, source) = (self.env.clone(), self.primary.clone(), self.source.clone());
-            let (name, namespace) = (self.object.name_any(), primary.meta().namespace.clone());
-            match self.send().await {
+            match sent.await {
                 Err(error) if error.is_already_exists() => {
-                    let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+                    let target = Target {
+                        by: primary.key(),
+                        source: &source,
+                        namespace: primary.key().namespace.as_deref(),
+                        name: &name,
+                    };
                     // It may have gone in between: then the first answer stands, and the next try creates it.
                     let found: Arc<K> = env.writer.find(&target).await?.ok_or(error)?;
                     check_owned("create", found.as_ref(), &env, &primary)?;
@@ -216,22 +239,13 @@ impl<K: Object> CreateRequest<K> {
             }
         })
     }
-
-    async fn send(self) -> Result<Arc<K>, ApiError> {
-        let Self { env, primary, source, object } = self;
-        let object = adopt(object, &env, &primary)?;
-        let (name, namespace) = (object.name_any(), object.namespace());
-        let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
-        env.note(&primary, &source, env.writer.create(&target, &object).await)
-    }
 }
 
-impl<K: Object> IntoFuture for CreateRequest<K> {
+impl<K> Future for CreateRequest<K> {
     type Output = Result<Arc<K>, ApiError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.send())
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.sent).poll(cx)
     }
 }
 
@@ -242,14 +256,19 @@ fn reference(env: &Env, primary: &Stored, of: &Kind) -> OwnerReference {
     OwnerReference {
         api_version: kind.api_version(),
         kind: kind.kind.clone(),
-        name: meta.name.clone(),
-        uid: meta.uid.clone(),
+        name: meta.name().to_owned(),
+        uid: meta.uid.to_string(),
         controller: Some(true),
         block_owner_deletion: blocks.then_some(true),
     }
 }
 
-async fn apply<K: Object>(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Arc<K>, ApiError> {
+async fn apply<K: Object>(
+    env: &Env,
+    primary: &Stored,
+    source: &Arc<Source>,
+    mut object: Value,
+) -> Result<Arc<K>, ApiError> {
     let kind = &source.identity().kind;
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     if name.is_empty() {
@@ -258,9 +277,11 @@ async fn apply<K: Object>(env: &Env, primary: &Stored, source: &Source, mut obje
             cause: "the object has no metadata.name: server-side apply needs one".into(),
         });
     }
+    check_place("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
     let key = place_of(primary, &object);
     let namespace = key.namespace.clone();
-    if let Some(known) = source.store().get(&key) {
+    let known = source.store().get(&key);
+    if let Some(known) = &known {
         let controller = known.meta().controller();
         if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
             return Err(ApiError::Foreign {
@@ -276,69 +297,68 @@ async fn apply<K: Object>(env: &Env, primary: &Stored, source: &Source, mut obje
         object["metadata"]["namespace"] = (**namespace).into();
     }
     object["metadata"]["ownerReferences"] = json!([reference(env, primary, kind)]);
+    // Exactly the object that is known. Where none is known, or its end has begun, a new one of the name is wanted as well.
+    let live = known.filter(|known| known.meta().deletion_timestamp().is_none());
+    if let Some(known) = live.filter(|_| object["metadata"]["uid"].is_null()) {
+        object["metadata"]["uid"] = known.meta().uid.to_string().into();
+    }
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
     }
-    let target = Target { source, namespace: namespace.as_deref(), name: &name };
+    let target = Target { by: primary.key(), source, namespace: namespace.as_deref(), name: &name };
     env.writer.patch(&target, "", APPLY_PATCH, &object).await
 }
 
 /// Where an object is to be: in the primary's namespace; a primary without one has objects in any.
 fn place_of(primary: &Stored, object: &Value) -> ObjectKey {
     let text = |field: &str| object["metadata"][field].as_str();
-    let namespace = primary.meta().namespace.as_deref().or_else(|| text("namespace"));
+    let namespace = primary.meta().namespace().or_else(|| text("namespace"));
     ObjectKey::new(namespace, text("name").unwrap_or_default())
 }
 
 async fn converge<K: Object>(
     env: &Env,
     primary: &Stored,
-    source: &Source,
+    source: &Arc<Source>,
     desired: Vec<Value>,
     live: &[Arc<K>],
 ) -> Result<Converged<K>, ApiError> {
     let mut result = Converged { applied: Vec::new(), deleted: Vec::new(), n_unchanged: 0 };
     let places: Vec<ObjectKey> = desired.iter().map(|object| place_of(primary, object)).collect();
+    let (by, kind, mut as_desired) = (primary.key(), &source.identity().kind, HashMap::new());
     for (object, key) in desired.into_iter().zip(&places) {
         let known = source.store().get(key);
         let hash = hash_of(&object);
         if let Some(known) = &known {
-            let same = env.applied.lock().get(&known.meta().uid) == Some(&hash);
-            let stored: Value = serde_json::from_str(known.json()).unwrap_or_default();
-            if same && contains(&stored, &object) {
+            let uid = &known.meta().uid;
+            let stored: Value = serde_json::from_str(&known.json()).unwrap_or_default();
+            if env.applied.is_known(by, kind, uid, hash) && contains(&stored, &object) {
+                as_desired.insert(uid.clone(), hash);
                 result.n_unchanged += 1;
                 continue;
             }
         }
-        let before = known.as_ref().map(|known| known.meta().resource_version.clone());
+        let before = known.as_ref().map(|known| known.meta().resource_version.to_string());
         let applied: Arc<K> = apply(env, primary, source, object).await?;
-        env.applied.lock().insert(applied.uid().unwrap_or_default(), hash);
+        as_desired.insert(applied.uid().unwrap_or_default().as_str().into(), hash);
         if before == applied.resource_version() {
             result.n_unchanged += 1;
         } else {
             result.applied.push(applied);
         }
     }
+    env.applied.learn(by, kind, as_desired);
     for object in live {
         let (name, namespace) = (object.name_any(), object.namespace());
         if places.contains(&ObjectKey::new(namespace.as_deref(), &name)) {
             continue;
         }
         let uid = object.uid().unwrap_or_default();
-        let target = Target { source, namespace: namespace.as_deref(), name: &name };
+        let target = Target { by: primary.key(), source, namespace: namespace.as_deref(), name: &name };
         env.writer.delete(&target, &uid).await?;
-        env.applied.lock().remove(&uid);
         result.deleted.push(object.clone());
     }
     Ok(result)
-}
-
-/// Equal values have equal texts: maps are sorted.
-fn hash_of(object: &Value) -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    object.to_string().hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Whether an object has all that is desired: it may have more, by defaults and by other writers.
@@ -366,10 +386,11 @@ pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, o
         if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
             return Err(foreign("adopt", &object, &env, &primary, Some(&other.name)));
         }
-        let own = primary.meta().uid.as_str();
-        let mut references: Vec<Value> = references_but(&object, own);
+        let namespace = object.meta().namespace.as_deref();
+        check_place("adopt", &Kind::of::<K>(), namespace, &object.name_any(), &env, &primary)?;
+        let mut references: Vec<Value> = references_but(&object, &primary.meta().uid);
         references.push(json!(reference(&env, &primary, &Kind::of::<K>())));
-        patch_references(&env, &object, references).await
+        patch_references(&env, &primary, &object, references).await
     })
 }
 
@@ -379,17 +400,22 @@ pub(super) fn release<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: 
     Request::new(async move {
         check_owned("release", &object, &env, &primary)?;
         let references = references_but(&object, &primary.meta().uid);
-        patch_references(&env, &object, references).await
+        patch_references(&env, &primary, &object, references).await
     })
 }
 
-fn references_but<K: Object>(object: &K, uid: &str) -> Vec<Value> {
-    let others = object.owner_references().iter().filter(|owner| owner.uid != uid);
+fn references_but<K: Object>(object: &K, uid: &Uid) -> Vec<Value> {
+    let others = object.owner_references().iter().filter(|owner| owner.uid != *uid);
     others.map(|owner| serde_json::to_value(owner).unwrap_or_default()).collect()
 }
 
 /// A list in a merge patch is replaced as a whole, hence the precondition on its version.
-async fn patch_references<K: Object>(env: &Env, object: &K, references: Vec<Value>) -> Result<Arc<K>, ApiError> {
+async fn patch_references<K: Object>(
+    env: &Env,
+    primary: &Stored,
+    object: &K,
+    references: Vec<Value>,
+) -> Result<Arc<K>, ApiError> {
     let source = env.source::<K>();
     let (name, namespace) = (object.name_any(), object.namespace());
     let references = if references.is_empty() { Value::Null } else { references.into() };
@@ -398,7 +424,7 @@ async fn patch_references<K: Object>(env: &Env, object: &K, references: Vec<Valu
         "resourceVersion": object.resource_version(),
         "ownerReferences": references,
     } });
-    let target = Target { source: &source, namespace: namespace.as_deref(), name: &name };
+    let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
     env.writer.patch(&target, "", MERGE_PATCH, &patch).await
 }
 
@@ -408,13 +434,32 @@ fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, Api
     if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
         return Err(foreign("create", &object, env, primary, Some(&other.name)));
     }
-    if primary.meta().namespace.is_some() {
-        object.meta_mut().namespace.clone_from(&primary.meta().namespace);
+    check_place("create", &Kind::of::<K>(), object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
+    if let Some(namespace) = &primary.key().namespace {
+        object.meta_mut().namespace = Some(namespace.to_string());
     }
     let references = object.owner_references_mut();
     references.retain(|owner| owner.uid != primary.meta().uid);
     references.push(reference(env, primary, &Kind::of::<K>()));
     Ok(object)
+}
+
+/// A primary in a namespace owns nothing elsewhere; one without a namespace owns objects anywhere.
+fn check_place(
+    verb: &str,
+    of: &Kind,
+    namespace: Option<&str>,
+    name: &str,
+    env: &Env,
+    primary: &Stored,
+) -> Result<(), ApiError> {
+    match (namespace.filter(|namespace| !namespace.is_empty()), primary.meta().namespace()) {
+        (Some(namespace), Some(own)) if namespace != own => Err(ApiError::Elsewhere {
+            operation: format!("{verb} {} {namespace}/{name}", of.kind),
+            owner: format!("{} {}", env.spec.primary.kind, primary.key()),
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn check_owned<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored) -> Result<(), ApiError> {

@@ -32,7 +32,7 @@ pub trait Allows<V, C: ?Sized, K> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared",
-    note = "help: write `#[controller(owns = {K})]`",
+    note = "help: write `#[controller(owns = {K})]`; in a helper function, add the bound `Owns<{K}>`",
     note = "code: K0039"
 )]
 pub trait Declares<K>: Controller {
@@ -42,11 +42,23 @@ pub trait Declares<K>: Controller {
     const SEAL: Seal;
 }
 
+/// A controller with rules of its own, `rbac(…)`: it has the client itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no client of its own: what it may do is not declared",
+    label = "`rbac(…)` is not declared",
+    note = "help: declare the kind, `#[controller(reads = Kind)]`, or write the rule for what has no operation: `#[controller(rbac(rule()))]`; in a helper function, add the bound `HasRules`",
+    note = "code: K0046"
+)]
+pub trait HasRules: Controller {
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
+
 /// A controller that keeps `K` in its cache: as its primary, by `owns`, `watches` or `reads`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared",
-    note = "help: write `#[controller(owns = {K})]`, `reads = {K}` or `watches = {K}(map = …)`",
+    note = "help: write `#[controller(owns = {K})]`, `reads = {K}` or `watches = {K}(map = …)`; in a helper function, add the bound `Reads<{K}>`",
     note = "code: K0039"
 )]
 pub trait Caches<K>: Controller {
@@ -58,7 +70,7 @@ pub trait Caches<K>: Controller {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared as `watches` or `reads`",
-    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used",
+    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used; a view is only read: write its kind, `cx.objects::<Kind>()`",
     note = "code: K0039"
 )]
 pub trait Writes<K>: Controller {
@@ -72,7 +84,7 @@ pub trait Writes<K>: Controller {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not read `{K}` live",
     label = "`{K}` is not declared as `live`",
-    note = "help: write `#[controller(reads = {K}(live))]`",
+    note = "help: write `#[controller(reads = {K}(live))]`; in a helper function, add the bound `ReadsLive<{K}>`",
     note = "code: K0040"
 )]
 pub trait ReadsLive<K>: Controller {
@@ -84,7 +96,7 @@ pub trait ReadsLive<K>: Controller {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared",
-    note = "help: write `#[controller(owns = {K})]`, `reads = {K}` or `watches = {K}(map = …)`",
+    note = "help: write `#[controller(owns = {K})]`, `reads = {K}` or `watches = {K}(map = …)`; in a helper function, add the bound `Reads<{K}>`",
     note = "code: K0039"
 )]
 pub trait Reads<K>: Caches<K> {}

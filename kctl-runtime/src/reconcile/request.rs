@@ -1,6 +1,9 @@
 //! A write that has been permitted and is sent when it is awaited.
 
-use std::pin::Pin;
+use std::{
+    pin::Pin,
+    task::{self, Poll},
+};
 
 use crate::effect::ApiError;
 
@@ -21,11 +24,11 @@ impl<T> Request<T> {
     }
 }
 
-impl<T> IntoFuture for Request<T> {
+// A future itself, not what becomes one: with this, rustc says that `.await` is missing where it is.
+impl<T> Future for Request<T> {
     type Output = Result<T, ApiError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        self.future
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
+        self.future.as_mut().poll(cx)
     }
 }

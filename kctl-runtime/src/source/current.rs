@@ -1,18 +1,18 @@
 //! Brings a cache that was filled long ago to the newest state: reads what is there now, hands on a list where they differ.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
+use foldhash::fast::FixedState;
 use serde::Deserialize;
 
-use super::{Effect, Input, Reflector, Request, Source, spread::Spread};
+use super::{METADATA_LIST, Source, pages::each_item, spread::Spread};
 use crate::{
     effect::{ApiError, transport},
     key::ObjectKey,
-    store::Scope,
+    object::{Uid, Version},
+    store::{Delta, Scope},
 };
 
-/// Names and versions are enough to compare. A server that has no such form answers whole objects.
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// First and longest wait after a failure.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// Of versions that do not compare nobody knows which is the newer one: the watch gets so many of the longest waits to bring
@@ -20,31 +20,28 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 const OPAQUE_TRIES: u32 = 12;
 
 #[derive(Deserialize)]
-struct Listed {
-    metadata: State,
-    #[serde(default)]
-    items: Vec<Item>,
-}
-
-#[derive(Deserialize)]
 struct Item {
     metadata: State,
 }
 
-/// What names a state: of an object, or of a list.
+/// What names a state of an object.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct State {
     namespace: Option<String>,
     name: String,
-    uid: String,
+    uid: Uid,
     #[serde(rename = "resourceVersion")]
     version: String,
 }
 
-/// What is there now: uid and version of each object, and the version of the whole.
+/// What is there now, compared with the store while it was read.
 pub(crate) struct Present {
-    pub(crate) objects: HashMap<ObjectKey, (String, String)>,
+    /// The keys of all objects.
+    pub(crate) keys: HashSet<ObjectKey, FixedState>,
+    /// Of those that the store had not at that moment: key, uid and version.
+    pub(crate) missing: Vec<(ObjectKey, Uid, Version)>,
+    /// The version of the whole.
     pub(crate) version: Option<u64>,
 }
 
@@ -74,16 +71,27 @@ impl Source {
     /// Whether the store has what is there; `waits` leaves it to the watch where versions do not compare.
     async fn catch_up(&self, scope: &Scope, waits: bool) -> Result<bool, ApiError> {
         let operation = format!("list {}", self.identity().kind.plural);
-        let body = transport::get_as(self.client(), &operation, &self.path(scope, ""), METADATA).await?;
-        let unreadable =
-            |error: serde_json::Error| ApiError::Unreadable { operation: operation.clone(), cause: error.to_string() };
-        let Listed { metadata, items } = serde_json::from_str(&body).map_err(unreadable)?;
-        let version = metadata.version.parse().ok();
-        let objects = items.into_iter().map(|Item { metadata }| {
-            let key = ObjectKey::new(metadata.namespace.as_deref(), &metadata.name);
-            (key, (metadata.uid, metadata.version))
-        });
-        let present = Present { objects: objects.collect(), version };
+        // Names and versions are enough to compare.
+        let path = self.path(scope, "");
+        let answer = transport::open(self.client(), &operation, &path, METADATA_LIST);
+        let body = tokio::time::timeout(transport::ANSWER_WITHIN, answer).await;
+        let body = body.unwrap_or_else(|_elapsed| Err(transport::late(&operation, transport::ANSWER_WITHIN)))?;
+        let mut present = Present { keys: HashSet::default(), missing: Vec::new(), version: None };
+        let take = |item: &str| {
+            let Item { metadata } = serde_json::from_str(item)?;
+            let (key, version) = (ObjectKey::new(metadata.namespace.as_deref(), &metadata.name), &*metadata.version);
+            let version = Version::from(version);
+            if self.store().has(&key, &metadata.uid, &version) {
+                // Its names are there already.
+                present.keys.insert(self.store().get(&key).map_or(key, |known| known.key().clone()));
+            } else {
+                present.keys.insert(key.clone());
+                present.missing.push((key, metadata.uid, version));
+            }
+            Ok(())
+        };
+        let listed = each_item(&operation, body, || {}, take).await?;
+        present.version = listed.resource_version.parse().ok();
         if self.store().has_all(scope, &present) {
             return Ok(true);
         }
@@ -95,18 +103,8 @@ impl Source {
 
     /// Lists a scope beside its watch; what the watch brings of before changes nothing then.
     async fn list_anew(&self, scope: &Scope) -> Result<(), ApiError> {
-        let mut reader = Reflector::lists(scope.clone());
-        loop {
-            let Request::List { token, .. } = reader.request().clone() else { return Ok(()) };
-            let page = match self.ask_page(scope, None, token).await {
-                Input::Failed(error) => return Err(error),
-                page => page,
-            };
-            for effect in reader.on(page) {
-                if let Effect::Emit(delta) = effect {
-                    self.store().acknowledged(delta).await;
-                }
-            }
-        }
+        let (objects, version) = self.state(scope).await?;
+        self.store().acknowledged(Delta::Replace(scope.clone(), objects, version)).await;
+        Ok(())
     }
 }

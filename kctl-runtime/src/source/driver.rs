@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::pending,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,24 +16,25 @@ use futures::{
     stream::FuturesUnordered,
 };
 use http_body_util::BodyExt;
-use kube::Client;
+use kube::{Client, client::Body};
 use parking_lot::{Mutex, RwLock};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::{
     sync::{Notify, OnceCell, watch},
     time::Instant,
 };
 
 use super::{
-    Identity, PAGE_LEN,
+    Identity, METADATA, METADATA_LIST, PAGE_LEN,
+    event::{Bookmark, Event},
+    items::ListMeta,
     lines::Lines,
-    reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX},
+    pages::each_item,
+    reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX, wants_pages},
     spread::Spread,
 };
 use crate::{
     effect::{ApiError, transport},
-    object::{DecodeError, Kind, Object, Stored},
+    object::{DecodeError, Keep, Kind, Meta, Readable, Shelf, Stored},
     store::{Delta, Scope, SharedStore, Store},
 };
 
@@ -47,11 +51,16 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// The same failure is said once in this time.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
+/// Whether a request is a watch, be it one of a source or of somebody else.
+pub(crate) fn is_watch(uri: &http::Uri) -> bool {
+    uri.query().is_some_and(|query| query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1")))
+}
+
 /// Checks that an object fits a type which will read it.
 pub type Check = Arc<dyn Fn(&Stored) -> Result<(), DecodeError> + Send + Sync>;
 
 /// The check that an object can be decoded as `K`.
-pub(crate) fn fits<K: Object>() -> Check {
+pub(crate) fn fits<K: Readable>() -> Check {
     Arc::new(|object| object.decode::<K>().map(|_fits| ()))
 }
 
@@ -72,7 +81,13 @@ pub struct Source {
     scopes: watch::Sender<BTreeSet<Scope>>,
     store: Arc<SharedStore>,
     checks: RwLock<Vec<Check>>,
+    /// What its readers read of each object.
+    keep: RwLock<Keep>,
+    /// What its objects have alike.
+    shelf: Shelf,
     health: RwLock<Health>,
+    /// The state is wanted as a stream before the watch.
+    streams: AtomicBool,
     /// Ends the present watch: somebody has seen that the kind is gone.
     doubted: Notify,
     /// Set once the store has been compared with the newest state.
@@ -81,52 +96,6 @@ pub struct Source {
     heard: Mutex<Option<Instant>>,
     /// The failure that was last reported, and when.
     reported: Mutex<Option<(String, Instant)>>,
-}
-
-#[derive(Deserialize)]
-struct ListPage<'a> {
-    metadata: ListMeta,
-    #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListMeta {
-    #[serde(default)]
-    resource_version: String,
-    #[serde(default, rename = "continue")]
-    token: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
-
-/// A bookmark: an object with nothing but a version, and perhaps the mark that the initial state is whole.
-#[derive(Deserialize)]
-struct Bookmark {
-    metadata: BookmarkMeta,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BookmarkMeta {
-    resource_version: String,
-    #[serde(default)]
-    annotations: std::collections::BTreeMap<String, String>,
-}
-
-impl Bookmark {
-    fn read(json: &str) -> Option<Input> {
-        let BookmarkMeta { resource_version, annotations } = serde_json::from_str::<Self>(json).ok()?.metadata;
-        let ends = annotations.get("k8s.io/initial-events-end").is_some_and(|value| value == "true");
-        Some(if ends { Input::Synced(resource_version) } else { Input::Bookmark(resource_version) })
-    }
 }
 
 impl Source {
@@ -140,12 +109,21 @@ impl Source {
             scopes: watch::Sender::new(scopes),
             store,
             checks: RwLock::default(),
+            keep: RwLock::new(Keep::whole()),
+            shelf: Shelf::default(),
             health: RwLock::default(),
+            streams: AtomicBool::new(false),
             doubted: Notify::new(),
             compared: OnceCell::new(),
             heard: Mutex::default(),
             reported: Mutex::default(),
         }
+    }
+
+    /// From its next start it has the state streamed before the watch (`sendInitialEvents`, Kubernetes 1.34), by servers that do.
+    /// A list costs a server half of the CPU of a stream, and more memory: it has the whole answer at once.
+    pub fn stream_state(&self) {
+        self.streams.store(true, Ordering::Relaxed);
     }
 
     /// Asks the server anew whether it has the kind, by beginning the watch again.
@@ -158,11 +136,28 @@ impl Source {
         self.checks.write().push(check);
     }
 
+    /// Keeps no more than this of each object, instead of the whole of it. Call it before [`run`](Self::run).
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        *self.keep.write() = keep;
+        self
+    }
+
+    /// Keeps this as well of each object that it takes in from now on.
+    pub(crate) fn keep_also(&self, keep: &Keep) {
+        self.keep.write().widen(keep);
+    }
+
+    /// Whether it keeps its objects whole.
+    pub fn is_whole(&self) -> bool {
+        self.keep.read().is_whole()
+    }
+
     /// The store that it fills, as objects of a type: from now on objects that do not fit the type are reported and not
     /// stored. Call it before [`run`](Self::run).
     ///
     /// ```
-    /// # use kube::Client;
+    /// # use kube::{Client, client::Body};
     /// use std::sync::Arc;
     /// use k8s_openapi::api::core::v1::Pod;
     /// use kctl_runtime::{object::Kind, source::{Identity, Source}, store::Store};
@@ -181,7 +176,7 @@ impl Source {
     ///     }
     /// }
     /// ```
-    pub fn view<K: Object>(&self) -> Store<K> {
+    pub fn view<K: Readable>(&self) -> Store<K> {
         debug_assert_eq!(self.identity.kind, Kind::of::<K>(), "a source delivers objects of its kind alone");
         self.add_check(fits::<K>());
         Store::new(self.store.clone())
@@ -212,11 +207,21 @@ impl Source {
     /// # Errors
     /// When it does not fit a type that reads this store.
     pub fn accept(&self, json: &str) -> Result<Arc<Stored>, DecodeError> {
-        let object = Stored::accept(&self.identity.kind, json)?;
+        self.take_in(self.kept(json)?)
+    }
+
+    /// What is kept of an object, unchecked.
+    fn kept(&self, json: &str) -> Result<Stored, DecodeError> {
+        Stored::accept_kept(&self.identity.kind, json, &self.keep.read())
+    }
+
+    /// Checks an object, and makes it as small as it gets.
+    fn take_in(&self, object: Stored) -> Result<Arc<Stored>, DecodeError> {
         for check in self.checks.read().iter() {
             check(&object)?;
         }
-        Ok(Arc::new(object))
+        let known = self.store.get(object.key());
+        Ok(Arc::new(object.shelved(&self.shelf, known.as_deref())))
     }
 
     /// Lists and watches for ever.
@@ -238,7 +243,8 @@ impl Source {
             for scope in scopes {
                 handles.entry(scope.clone()).or_insert_with(|| {
                     let (reflect, handle) = abortable(self.reflect(scope));
-                    running.push(reflect);
+                    // Boxed: the set has an empty place of that size beside those that are taken.
+                    running.push(Box::pin(reflect));
                     handle
                 });
             }
@@ -280,12 +286,17 @@ impl Source {
     }
 
     async fn reflect(&self, scope: Scope) {
-        let mut reflector = Reflector::of(scope.clone());
+        let streams = self.streams.load(Ordering::Relaxed);
+        let mut reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
         let mut spread = Spread::of((&self.identity, &scope));
         loop {
             let request = reflector.request().clone();
-            let wait = match request {
-                Request::List { version, token } => self.list(&mut reflector, &scope, version, token).await,
+            let wait = match &request {
+                Request::Whole { .. } | Request::List { .. } => {
+                    // Apart, so that an informer that only watches does not keep the place for it.
+                    let input = Box::pin(self.ask(&scope, &request)).await;
+                    self.perform(&mut reflector, input).await
+                }
                 Request::Stream => {
                     let query =
                         format!("{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=");
@@ -303,68 +314,64 @@ impl Source {
         }
     }
 
-    async fn list(
-        &self,
-        reflector: &mut Reflector,
-        scope: &Scope,
-        version: Option<String>,
-        token: Option<String>,
-    ) -> Option<Duration> {
-        let input = self.ask_page(scope, version, token).await;
-        self.perform(reflector, input).await
-    }
-
-    /// Asks for a page.
-    pub(super) async fn ask_page(&self, scope: &Scope, version: Option<String>, token: Option<String>) -> Input {
-        let mut query = format!("limit={PAGE_LEN}");
-        if let Some(token) = token {
-            query += &format!("&continue={}", transport::escape(&token));
-        }
+    /// Asks for the state, or a part of it.
+    pub(super) async fn ask(&self, scope: &Scope, request: &Request) -> Input {
+        let mut query = Vec::new();
+        let (version, token) = match request {
+            Request::List { version, token } => {
+                query.push(format!("limit={PAGE_LEN}"));
+                (version, token)
+            }
+            Request::Whole { version } => (version, &None),
+            Request::Probe => {
+                query.push("limit=1".into());
+                (&None, &None)
+            }
+            Request::Stream | Request::Watch { .. } => (&None, &None),
+        };
+        query.extend(token.as_ref().map(|token| format!("continue={}", transport::escape(token))));
         if let Some(version) = version {
-            query += &format!("&resourceVersion={version}&resourceVersionMatch=NotOlderThan");
+            query.push(format!("resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
         }
         let operation = format!("list {}", self.identity.kind.plural);
-        match transport::get(&self.client, &operation, &self.path(scope, &query)).await {
-            Ok(body) => self.read_page(&operation, &body),
+        let path = self.path(scope, &query.join("&"));
+        match transport::get_stream(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
+            Ok(body) => self.read_list(&operation, body).await.unwrap_or_else(Input::Cut),
             Err(error) => Input::Failed(error),
         }
+    }
+
+    /// The form in which objects are asked for. Of a server that does not have it come whole objects, of which the same is kept.
+    pub(super) fn accepts(&self, metadata: &'static str) -> &'static str {
+        if self.keep.read().is_metadata() { metadata } else { transport::JSON }
     }
 
     async fn probe(&self, reflector: &mut Reflector, scope: &Scope) -> Option<Duration> {
-        let operation = format!("list {}", self.identity.kind.plural);
-        let input = match transport::get(&self.client, &operation, &self.path(scope, "limit=1")).await {
-            Ok(body) => self.read_page(&operation, &body),
-            Err(error) => Input::Failed(error),
-        };
+        let input = Box::pin(self.ask(scope, &Request::Probe)).await;
         self.perform(reflector, input).await
     }
 
-    fn read_page(&self, operation: &str, body: &str) -> Input {
-        match serde_json::from_str::<ListPage<'_>>(body) {
-            Ok(page) => Input::Page {
-                objects: page.items.iter().filter_map(|item| self.accept_or_last(item.get())).collect(),
-                version: page.metadata.resource_version,
-                token: page.metadata.token,
-            },
-            Err(error) => Input::Failed(ApiError::Unreadable { operation: operation.into(), cause: error.to_string() }),
-        }
+    /// Takes the items of a list in as they come.
+    pub(super) async fn read_list(&self, operation: &str, body: Body) -> Result<Input, ApiError> {
+        let mut objects = Vec::new();
+        let heard = || *self.heard.lock() = Some(Instant::now());
+        let take = |item: &str| {
+            objects.extend(self.accept_or_last(item));
+            Ok(())
+        };
+        let ListMeta { resource_version, token } = each_item(operation, body, heard, take).await?;
+        Ok(Input::Page { objects, version: resource_version, token })
     }
 
     /// Items of lists of built-in kinds carry no kind and apiVersion; readers of the JSON expect them.
     fn accept_typed(&self, json: &str) -> Option<Arc<Stored>> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Head<'a> {
-            #[serde(borrow)]
-            api_version: Option<&'a RawValue>,
-        }
-        let bare = serde_json::from_str::<Head<'_>>(json).is_ok_and(|head| head.api_version.is_none());
-        let typed = json.trim_start().strip_prefix('{').filter(|_| bare).map(|rest| {
-            let Kind { kind, .. } = &self.identity.kind;
-            let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-            format!(r#"{{"apiVersion":"{}","kind":"{kind}"{comma}{rest}"#, self.identity.kind.api_version())
-        });
-        self.accept_or_report(typed.as_deref().unwrap_or(json))
+        let same = |meta: &Meta| {
+            let known = self.store.get(&meta.key)?;
+            let is_same = known.meta().uid == meta.uid && known.meta().resource_version == meta.resource_version;
+            (is_same && !meta.resource_version.is_empty()).then_some(known)
+        };
+        let object = Stored::accept_item(&self.identity.kind, json, &self.keep.read(), same);
+        self.or_report(object.and_then(|object| object.or_else(|object| self.take_in(object))))
     }
 
     /// The last state of an object as handlers can read it: the last good one where the last one cannot be read.
@@ -378,13 +385,17 @@ impl Source {
     /// be gone.
     fn accept_or_last(&self, json: &str) -> Option<Arc<Stored>> {
         self.accept_typed(json).or_else(|| {
-            let unread = Stored::accept(&self.identity.kind, json).ok()?;
+            let unread = self.kept(json).ok()?;
             self.store.get(unread.key())
         })
     }
 
     fn accept_or_report(&self, json: &str) -> Option<Arc<Stored>> {
-        match self.accept(json) {
+        self.or_report(self.accept(json))
+    }
+
+    fn or_report(&self, object: Result<Arc<Stored>, DecodeError>) -> Option<Arc<Stored>> {
+        match object {
             Ok(object) => Some(object),
             Err(error) => {
                 self.health.write().undecodable += 1;
@@ -398,7 +409,9 @@ impl Source {
         let query = format!("{query}&timeoutSeconds={}", life.as_secs());
         let operation = format!("watch {}", self.identity.kind.plural);
         let opened = Instant::now();
-        let mut chunks = match transport::open(&self.client, &operation, &self.path(scope, &query)).await {
+        let path = self.path(scope, &query);
+        let mut chunks = match Box::pin(transport::open(&self.client, &operation, &path, self.accepts(METADATA))).await
+        {
             Ok(body) => Box::pin(body.into_data_stream()),
             Err(error) => return self.perform(reflector, Input::Failed(error)).await,
         };
@@ -419,7 +432,7 @@ impl Source {
                 any = true;
                 match self.read_event(&operation, line) {
                     Ok(Some(input)) => {
-                        // The state that it began with is not to be taken in.
+                        // What comes after it is not to be taken in.
                         if let Some(wait) = self.perform(reflector, input).await {
                             return Some(wait);
                         }
@@ -452,7 +465,7 @@ impl Source {
         Ok(match event.kind {
             "ADDED" | "MODIFIED" => self.accept_or_last(json).map(Input::Applied),
             // Which object is gone stands in its metadata: the rest may be unreadable.
-            "DELETED" => match Stored::accept(&self.identity.kind, json) {
+            "DELETED" => match self.kept(json) {
                 Ok(object) => Some(Input::Deleted(self.readable(object))),
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
@@ -466,7 +479,7 @@ impl Source {
     }
 
     async fn perform(&self, reflector: &mut Reflector, input: Input) -> Option<Duration> {
-        if let Input::Failed(error) | Input::Broken { error, .. } = &input {
+        if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
             if !error.is_expired() {
                 self.report(error);
             }
@@ -536,23 +549,24 @@ impl Source {
         &self.client
     }
 
-    /// Lists what is in a namespace and takes it in as if this process had written it: afterwards the cache has all that
-    /// any earlier write has left there, also one whose outcome is not known.
-    pub(crate) async fn refresh(&self, namespace: Option<&str>) -> Result<(), ApiError> {
-        let (scope, mut token) = (namespace.map(Arc::from), None);
+    /// The newest state beside the watch, whole or in pages, with its version.
+    pub(super) async fn state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
+        let mut request = Request::Whole { version: None };
+        let mut state = Vec::new();
         loop {
-            match self.ask_page(&scope, None, token).await {
-                Input::Page { objects, token: next, .. } => {
-                    for object in objects {
-                        self.store.acknowledged(Delta::Written(object)).await;
+            match self.ask(scope, &request).await {
+                Input::Page { objects, version, token } => {
+                    state.extend(objects);
+                    match token.filter(|token| !token.is_empty()) {
+                        Some(token) => request = Request::List { version: None, token: Some(token) },
+                        None => return Ok((state, version)),
                     }
-                    token = next.filter(|next| !next.is_empty());
                 }
-                Input::Failed(error) => return Err(error),
-                _ => return Ok(()),
-            }
-            if token.is_none() {
-                return Ok(());
+                Input::Failed(error) if matches!(request, Request::Whole { .. }) && wants_pages(&error) => {
+                    request = Request::List { version: None, token: None };
+                }
+                Input::Failed(error) | Input::Cut(error) => return Err(error),
+                _ => return Ok((state, String::new())),
             }
         }
     }

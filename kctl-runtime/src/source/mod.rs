@@ -1,14 +1,20 @@
 //! API server → deltas: lists and watches one informer identity and hands deltas on to its store.
 
+mod anew;
 mod current;
 mod driver;
+mod event;
+mod items;
 mod lines;
+mod pages;
 mod reflector;
+#[cfg(test)]
+mod reflector_model;
 mod spread;
 
 pub(crate) use current::Present;
-pub(crate) use driver::fits;
 pub use driver::{Check, Health, Source};
+pub(crate) use driver::{fits, is_watch};
 pub use reflector::{Effect, Input, Reflector, Request};
 
 use kube::Resource;
@@ -17,6 +23,11 @@ use crate::object::Kind;
 
 /// Objects asked for in one page, as client-go does.
 pub const PAGE_LEN: u32 = 500;
+
+/// Lists as metadata alone. A server that has no such form answers whole objects.
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+/// The same for watches.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// What one list and one watch deliver; two users of equal identity share them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

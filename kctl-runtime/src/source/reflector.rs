@@ -1,9 +1,10 @@
 //! The list-and-watch protocol as a pure state machine: told what the API server answered, it says what to ask next.
 //!
-//! The state comes as a stream before its watch, from servers that can do that, or as a list in pages. Follows client-go,
-//! `tools/cache/reflector.go`, but for the first list, which asks for the newest state: a program that is
-//! started again after it was killed must see what it wrote last. Then it lists in pages, watch from the list's
-//! version, go on from the last version when a watch ends, list again when it has expired.
+//! The state comes as one list, which costs an API server half of what a stream before the watch or pages cost it (measured,
+//! `benches/README.md`), or in pages from a server that does not give it whole; where somebody wants it, as a stream before the
+//! watch, which costs the server less memory. Follows client-go, `tools/cache/reflector.go`, but for the first list, which asks
+//! for the newest state: a program that is started again after it was killed must see what it wrote last. Then it watches from
+//! the list's version, goes on from the last version when a watch ends, lists again when it has expired.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,6 +29,9 @@ const ABSENT_ANSWERS: u32 = 5;
 /// So many lists of the newest state in a row that are older than what was seen mean that the server's state went back.
 const BEHIND_ANSWERS: u32 = 2;
 
+/// So many whole lists in a row that broke off mean that the server, or what is before it, does not give so much at once.
+const BROKEN_LISTS: u32 = 2;
+
 /// A server that streams its state does not pause so long in it.
 pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
 
@@ -36,9 +40,14 @@ pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
 pub enum Request {
     /// A watch that begins with the whole state (`sendInitialEvents`), newest.
     Stream,
+    /// The whole state in one list.
+    Whole {
+        /// At least this version; `None` is the newest state.
+        version: Option<String>,
+    },
     /// One page of a list.
     List {
-        /// `Some("0")` is what the server has at hand, `None` the newest state.
+        /// At least this version; `None` is the newest state.
         version: Option<String>,
         /// The page.
         token: Option<String>,
@@ -72,8 +81,10 @@ pub enum Input {
     Bookmark(String),
     /// The bookmark that ends the initial state of a stream.
     Synced(String),
-    /// The list failed, or the watch did not begin.
+    /// The list was refused, or the watch did not begin.
     Failed(ApiError),
+    /// The list began and broke off.
+    Cut(ApiError),
     /// The watch brought an ERROR event, or something that is no event.
     Broken {
         /// What it brought.
@@ -108,8 +119,12 @@ pub struct Reflector {
     request: Request,
     objects: Vec<Arc<Stored>>,
     last: Option<String>,
-    /// The server does not stream the initial state: it is listed in pages.
-    lists: bool,
+    /// The state is wanted as a stream, and no server has refused it.
+    streams: bool,
+    /// The server does not give the state whole: it is listed in pages.
+    pages: bool,
+    /// Whole lists in a row that broke off.
+    broken: u32,
     failures: u32,
     /// Answers in a row that there is no such kind.
     absent: u32,
@@ -130,10 +145,12 @@ impl Reflector {
     pub fn of(scope: Scope) -> Self {
         Self {
             scope,
-            request: Request::Stream,
+            request: Request::Whole { version: None },
             objects: Vec::new(),
             last: None,
-            lists: false,
+            streams: false,
+            pages: false,
+            broken: 0,
             failures: 0,
             absent: 0,
             behind: 0,
@@ -141,10 +158,11 @@ impl Reflector {
         }
     }
 
-    /// One that lists the newest state in pages.
-    pub(super) fn lists(scope: Scope) -> Self {
-        let mut reflector = Self::of(scope);
-        reflector.fall_back();
+    /// One that has the state streamed, from a server that can do that.
+    #[must_use]
+    pub fn streaming(scope: Scope) -> Self {
+        let mut reflector = Self { streams: true, ..Self::of(scope) };
+        reflector.relist(None);
         reflector
     }
 
@@ -165,11 +183,11 @@ impl Reflector {
             Input::Deleted(_) | Input::Bookmark(_) if self.request == Request::Stream => Vec::new(),
             Input::Synced(version) => self.synced(version),
             Input::Applied(object) => {
-                self.seen(object.meta().resource_version.clone());
+                self.seen(object.meta().resource_version.to_string());
                 vec![Effect::Emit(Delta::Apply(object))]
             }
             Input::Deleted(object) => {
-                self.seen(object.meta().resource_version.clone());
+                self.seen(object.meta().resource_version.to_string());
                 vec![Effect::Emit(Delta::Delete(object))]
             }
             Input::Bookmark(version) => {
@@ -177,6 +195,7 @@ impl Reflector {
                 vec![Effect::Emit(Delta::Bookmark(self.scope.clone(), version))]
             }
             Input::Failed(error) => self.failed(&error),
+            Input::Cut(error) => self.cut(&error),
             Input::Broken { error, lasted } => {
                 self.was_healthy_for(lasted);
                 self.failed(&error)
@@ -212,6 +231,7 @@ impl Reflector {
     fn whole(&mut self, version: String) -> Vec<Effect> {
         let (scope, objects) = (self.scope.clone(), std::mem::take(&mut self.objects));
         self.absent = 0;
+        self.broken = 0;
         if !self.newest || !self.is_behind(&version) {
             self.behind = 0;
             self.seen(version.clone());
@@ -302,13 +322,24 @@ impl Reflector {
                 self.objects.clear();
                 vec![Effect::Wait(self.next_wait().max(wait))]
             }
+            Request::Whole { version } if wants_pages(error) => {
+                let version = version.clone();
+                self.pages = true;
+                self.relist(version);
+                vec![Effect::Next]
+            }
+            Request::Whole { version } if error.is_expired() || is_ahead(error) => {
+                let again = version.is_some();
+                self.relist(None);
+                if again { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
+            }
             Request::List { version, token } if error.is_expired() || is_ahead(error) => {
                 // A page or a version that is gone, or not there yet: the newest state can always be had.
                 let again = version.is_some() || token.is_some();
                 self.relist(None);
                 if again { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
             }
-            Request::List { .. } => {
+            Request::Whole { .. } | Request::List { .. } => {
                 // Pages of different lists do not fit together.
                 self.relist(self.last.clone());
                 vec![Effect::Wait(self.next_wait().max(wait))]
@@ -333,15 +364,28 @@ impl Reflector {
         }
     }
 
+    /// The state broke off in its midst.
+    fn cut(&mut self, error: &ApiError) -> Vec<Effect> {
+        if matches!(self.request, Request::Whole { .. }) {
+            self.broken += 1;
+            self.pages |= self.broken >= BROKEN_LISTS;
+        }
+        self.failed(error)
+    }
+
     /// Begins anew with the whole state. A version is a lower bound for a list; a stream is always of the newest state.
     fn relist(&mut self, version: Option<String>) {
         self.objects.clear();
         self.newest = version.is_none();
-        self.request = if self.lists { Request::List { version, token: None } } else { Request::Stream };
+        self.request = match (self.streams, self.pages) {
+            (true, _) => Request::Stream,
+            (false, true) => Request::List { version, token: None },
+            (false, false) => Request::Whole { version },
+        };
     }
 
     fn fall_back(&mut self) {
-        self.lists = true;
+        self.streams = false;
         self.relist(None);
     }
 
@@ -352,6 +396,11 @@ impl Reflector {
     }
 }
 
+/// Whether a whole list was refused as such, not for now: by the server, or by what is before it.
+pub(super) fn wants_pages(error: &ApiError) -> bool {
+    matches!(error.code(), Some(400 | 405 | 413 | 422))
+}
+
 /// Whether the server says that it has not come so far: its state was restored from a backup, or it is late (client-go,
 /// `reflector.go`, `isTooLargeResourceVersionError`, has the same words).
 fn is_ahead(error: &ApiError) -> bool {
@@ -359,174 +408,4 @@ fn is_ahead(error: &ApiError) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn page(version: &str, token: Option<&str>) -> Input {
-        Input::Page { objects: Vec::new(), version: version.into(), token: token.map(Into::into) }
-    }
-
-    fn refused(code: u16) -> Input {
-        Input::Failed(ApiError::refused("list pods", code, None, "{}"))
-    }
-
-    fn closed(seconds: u64) -> Input {
-        Input::Closed { lasted: Duration::from_secs(seconds), any: false }
-    }
-
-    /// Feeds inputs and prints what is asked next, with the waits.
-    fn check_from_start(inputs: Vec<Input>, expected: &str) {
-        check_on(Reflector::default(), inputs, expected);
-    }
-
-    /// The same on a server that does not stream its state.
-    fn check(inputs: Vec<Input>, expected: &str) {
-        let mut reflector = Reflector::default();
-        reflector.on(refused(422));
-        check_on(reflector, inputs, expected);
-    }
-
-    fn check_on(mut reflector: Reflector, inputs: Vec<Input>, expected: &str) {
-        let mut seen = Vec::new();
-        for input in inputs {
-            for effect in reflector.on(input) {
-                match effect {
-                    Effect::Wait(wait) => seen.push(format!("wait {}", wait.as_millis())),
-                    Effect::Emit(Delta::Open(_)) => seen.push("open".into()),
-                    Effect::Emit(Delta::Clear(_)) => seen.push("clear".into()),
-                    Effect::Emit(Delta::Restore(..)) => seen.push("restore".into()),
-                    Effect::Emit(_) | Effect::Next => {}
-                }
-            }
-            seen.push(match reflector.request() {
-                Request::List { version, token } => {
-                    format!("list {} {}", version.as_deref().unwrap_or("-"), token.as_deref().unwrap_or("-"))
-                }
-                Request::Stream => "stream".into(),
-                Request::Probe => "probe".into(),
-                Request::Watch { version } => format!("watch {version}"),
-            });
-        }
-        assert_eq!(seen.join(", "), expected);
-    }
-
-    #[test]
-    fn state_is_streamed_and_the_stream_goes_on_as_a_watch() {
-        check_from_start(vec![Input::Synced("7".into()), closed(300)], "watch 7, watch 7");
-    }
-
-    #[test]
-    fn server_that_refuses_to_stream_is_listed() {
-        check_from_start(vec![refused(422), page("7", None), refused(410)], "list - -, watch 7, list 7 -");
-    }
-
-    #[test]
-    fn server_that_never_ends_the_state_is_listed() {
-        check_from_start(vec![closed(10)], "list - -");
-    }
-
-    #[test]
-    fn stream_that_breaks_or_is_refused_for_now_is_asked_for_again() {
-        check_from_start(
-            vec![closed(1), refused(403), refused(503)],
-            "wait 800, stream, wait 1600, stream, wait 3200, stream",
-        );
-    }
-
-    #[test]
-    fn expired_watch_streams_the_state_again() {
-        check_from_start(vec![Input::Synced("7".into()), refused(410)], "watch 7, stream");
-    }
-
-    #[test]
-    fn pages_are_followed_and_the_watch_starts_at_the_lists_version() {
-        check(vec![page("7", Some("t")), page("7", None)], "list - t, watch 7");
-    }
-
-    #[test]
-    fn expired_watch_lists_from_the_last_version_then_from_the_newest() {
-        check(
-            vec![page("7", None), refused(410), refused(410), refused(410)],
-            "watch 7, list 7 -, list - -, wait 800, list - -",
-        );
-    }
-
-    #[test]
-    fn expired_page_starts_a_full_list() {
-        check(vec![page("7", Some("t")), refused(410)], "list - t, list - -");
-    }
-
-    #[test]
-    fn ended_watch_goes_on_from_the_last_version_without_a_list() {
-        check(vec![page("7", None), closed(300)], "watch 7, watch 7");
-    }
-
-    #[test]
-    fn watch_that_ends_at_once_backs_off() {
-        check(
-            vec![page("7", None), closed(0), closed(0), closed(0)],
-            "watch 7, wait 800, watch 7, wait 1600, watch 7, wait 3200, watch 7",
-        );
-    }
-
-    #[test]
-    fn throttled_watch_waits_and_does_not_list() {
-        check(vec![page("7", None), refused(429)], "watch 7, wait 800, watch 7");
-    }
-
-    #[test]
-    fn bookmark_moves_the_version_of_the_next_watch() {
-        check(vec![page("7", None), Input::Bookmark("20".into()), closed(300)], "watch 7, watch 20, watch 20");
-    }
-
-    fn lost() -> Input {
-        let cause = "connection refused".into();
-        Input::Failed(ApiError::Unanswered { operation: "watch pods".into(), cause })
-    }
-
-    #[test]
-    fn server_that_was_away_is_asked_where_it_is_before_the_watch_goes_on() {
-        let away = vec![page("7", None), lost(), lost(), page("7", None), closed(300)];
-        check(away, "watch 7, wait 800, probe, wait 1600, probe, watch 7, watch 7");
-        let ahead = vec![page("7", None), lost(), page("900", None)];
-        check(ahead, "watch 7, wait 800, probe, watch 7");
-    }
-
-    #[test]
-    fn state_that_went_back_is_taken_in_when_two_lists_say_so() {
-        let restored = vec![page("70", None), lost(), page("7", None), page("7", None), page("8", None)];
-        check(restored, "watch 70, wait 800, probe, list - -, wait 800, list - -, restore, watch 8");
-        let once = vec![page("70", None), lost(), page("7", None), page("7", None), page("71", None)];
-        check(once, "watch 70, wait 800, probe, list - -, wait 800, list - -, watch 71");
-        let streamed = vec![Input::Synced("70".into()), lost(), page("7", None), Input::Synced("7".into())];
-        check_from_start(streamed, "watch 70, wait 800, probe, stream, wait 800, stream");
-        let opaque = vec![page("x", None), lost(), page("a", None), closed(300)];
-        check(opaque, "watch x, wait 800, probe, watch x, watch x");
-    }
-
-    #[test]
-    fn kind_that_is_not_there_is_asked_for_every_few_seconds_and_gone_when_that_lasts() {
-        check(
-            (0..5).map(|_| refused(404)).collect(),
-            "wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, wait 5000, list - -",
-        );
-        let mut inputs = vec![page("7", None)];
-        inputs.extend((0..6).map(|_| refused(404)));
-        inputs.extend([page("9", None), refused(404)]);
-        check(
-            inputs,
-            "watch 7, open, wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, \
-             clear, wait 5000, list - -, wait 5000, list - -, watch 9, open, wait 1000, list - -",
-        );
-    }
-
-    #[test]
-    fn failing_list_backs_off_to_half_a_minute() {
-        let inputs = (0..8).map(|_| refused(503)).collect();
-        check(
-            inputs,
-            "wait 800, list - -, wait 1600, list - -, wait 3200, list - -, wait 6400, list - -, wait 12800, list - -, \
-             wait 25600, list - -, wait 30000, list - -, wait 30000, list - -",
-        );
-    }
-}
+mod tests;

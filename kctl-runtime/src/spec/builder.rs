@@ -8,8 +8,11 @@ use k8s_openapi::{
 
 use kube::Resource;
 
-use super::{ControllerSpec, Relation, Role};
-use crate::{reconcile::Controller, store::Change};
+use super::{ControllerSpec, ExtraRule, Relation, Role};
+use crate::{
+    reconcile::{Cluster, Controller},
+    store::Change,
+};
 
 /// Collects the options of a `#[controller]`.
 pub struct SpecBuilder<C: Controller> {
@@ -170,10 +173,22 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// `rbac(…)`.
+    /// `rbac(…)`: rules with the text of each.
     #[must_use]
-    pub fn rbac(mut self, rules: impl IntoIterator<Item = PolicyRule>) -> Self {
-        self.spec.rbac.extend(rules);
+    pub fn rbac(self, rules: impl IntoIterator<Item = (&'static str, PolicyRule)>) -> Self {
+        self.rules("", rules)
+    }
+
+    /// `rbac(…, on = Name)`.
+    #[must_use]
+    pub fn rbac_on<M: Cluster>(self, rules: impl IntoIterator<Item = (&'static str, PolicyRule)>) -> Self {
+        self.rules(M::NAME, rules)
+    }
+
+    fn rules(mut self, cluster: &str, rules: impl IntoIterator<Item = (&'static str, PolicyRule)>) -> Self {
+        let rule =
+            |(text, rule): (&str, _)| ExtraRule { rule, text: text.into(), cluster: cluster.into(), everywhere: false };
+        self.spec.rbac.extend(rules.into_iter().map(rule));
         self
     }
 

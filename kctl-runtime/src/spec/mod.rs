@@ -14,7 +14,7 @@ pub use relation::{Erased, Relation};
 
 use crate::{
     key::ObjectKey,
-    object::{Kind, Stored},
+    object::{Keep, Kind, Stored},
     source::Check,
     store::{Change, IndexFn, SharedStore},
 };
@@ -72,6 +72,8 @@ pub struct RelationSpec {
     pub by_type: bool,
     /// Checks that an object fits the relation's type.
     pub check: Check,
+    /// What it reads of each object.
+    pub keep: Keep,
 }
 
 impl RelationSpec {
@@ -119,5 +121,18 @@ pub struct ControllerSpec {
     /// Longest reconcile.
     pub timeout: Option<Duration>,
     /// Rules beyond the declared relations.
-    pub rbac: Vec<PolicyRule>,
+    pub rbac: Vec<ExtraRule>,
+}
+
+/// A rule that is written by hand.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExtraRule {
+    /// The rule.
+    pub rule: PolicyRule,
+    /// The declaration as the user wrote it.
+    pub text: String,
+    /// The cluster; empty is the default one.
+    pub cluster: String,
+    /// Whether it is about all namespaces, whichever the controller is for.
+    pub everywhere: bool,
 }

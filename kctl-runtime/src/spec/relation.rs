@@ -11,7 +11,7 @@ use k8s_openapi::ClusterResourceScope;
 use super::{RelationSpec, Role};
 use crate::{
     key::Key,
-    object::{Kind, Object, OwnedBy},
+    object::{Keep, Kind, OwnedBy, Readable, ViewOf},
     reconcile::{Cluster, Controller},
     source::fits,
     store::{Change, SharedStore, Store, index_values, view},
@@ -33,7 +33,7 @@ const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
 impl<C: Controller, K> Relation<C, K> {
     fn new(role: Role, text: &str) -> Self
     where
-        K: Object,
+        K: Readable,
     {
         Self {
             spec: RelationSpec {
@@ -51,6 +51,7 @@ impl<C: Controller, K> Relation<C, K> {
                 block_owner_deletion: false,
                 by_type: false,
                 check: fits::<K>(),
+                keep: Keep::whole(),
             },
             kinds: PhantomData,
         }
@@ -59,7 +60,7 @@ impl<C: Controller, K> Relation<C, K> {
     /// The primary.
     pub(crate) fn primary() -> Self
     where
-        K: Object,
+        K: Readable,
     {
         Self::new(Role::Primary, "")
     }
@@ -75,7 +76,7 @@ impl<C: Controller, K> Relation<C, K> {
     /// `watches = K(map = f)`.
     pub fn watches(text: &str) -> Self
     where
-        K: Object,
+        K: Readable,
     {
         Self::new(Role::Watched, text)
     }
@@ -83,7 +84,7 @@ impl<C: Controller, K> Relation<C, K> {
     /// `reads = K`.
     pub fn reads(text: &str) -> Self
     where
-        K: Object,
+        K: Readable,
     {
         Self::new(Role::Read, text)
     }
@@ -91,7 +92,7 @@ impl<C: Controller, K> Relation<C, K> {
     /// `reads = K(live)`.
     pub fn live(text: &str) -> Self
     where
-        K: Object,
+        K: Readable,
     {
         Self::new(Role::Live, text)
     }
@@ -99,7 +100,7 @@ impl<C: Controller, K> Relation<C, K> {
     /// `reads = K(live(cluster))`.
     pub fn live_cluster(text: &str) -> Self
     where
-        K: Object,
+        K: Readable,
     {
         Self::new(Role::LiveCluster, text)
     }
@@ -115,7 +116,7 @@ impl<C: Controller, K> Relation<C, K> {
     #[must_use]
     pub fn map(mut self, f: impl Fn(&K, &Store<C::Primary>) -> Vec<Key<C::Primary>> + Send + Sync + 'static) -> Self
     where
-        K: Object,
+        K: Readable,
     {
         self.spec.map = Some(Arc::new(move |object, primaries: &Arc<SharedStore>| {
             let Ok(object) = object.decode::<K>() else { return Vec::new() };
@@ -129,7 +130,7 @@ impl<C: Controller, K> Relation<C, K> {
     #[must_use]
     pub fn when(mut self, f: impl Fn(&Change<K>) -> bool + Send + Sync + 'static) -> Self
     where
-        K: Object,
+        K: Readable,
     {
         self.spec.when = Some(Arc::new(move |change| {
             let typed = change.try_map(|object| view::<K>(object).ok_or(()));
@@ -142,7 +143,7 @@ impl<C: Controller, K> Relation<C, K> {
     #[must_use]
     pub fn index(mut self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static, _text: &str) -> Self
     where
-        K: Object,
+        K: Readable,
     {
         let name = type_name_of_val(&f);
         self.spec.indexes.push((name, index_values(f)));
@@ -184,6 +185,20 @@ impl<C: Controller, K> Relation<C, K> {
         self.on(M::NAME)
     }
 
+    /// `reads = K(metadata)`: nothing but the metadata is asked for and kept.
+    #[must_use]
+    pub fn metadata(mut self) -> Self {
+        self.spec.keep = Keep::metadata();
+        self
+    }
+
+    /// `reads = K(as = V)`: no more is kept than the fields of the view.
+    #[must_use]
+    pub fn view<V: ViewOf<K>>(self) -> Relation<C, V> {
+        let spec = RelationSpec { keep: V::places().keep(), check: fits::<V>(), ..self.spec };
+        Relation { spec, kinds: PhantomData }
+    }
+
     /// As data.
     pub fn erase(self) -> Erased {
         self.spec
@@ -191,6 +206,6 @@ impl<C: Controller, K> Relation<C, K> {
 }
 
 /// kube's URLs take a namespace for every kind: only the type says which kinds have none.
-fn namespaced<K: Object>() -> bool {
+fn namespaced<K: Readable>() -> bool {
     TypeId::of::<K::Scope>() != TypeId::of::<ClusterResourceScope>()
 }

@@ -1,12 +1,20 @@
 //! Deltas become the local cache: reads deltas of the source and of own writes, hands changes on to the handlers.
 
 mod cache;
+#[cfg(test)]
+mod schedules;
+#[cfg(test)]
+mod subscribers;
+mod tombstones;
 mod view;
 mod writer;
 
 use std::sync::Arc;
 
-pub use cache::{Delta, Scope, TOMBSTONES_MAX};
+#[cfg(test)]
+pub(crate) use cache::Cache;
+pub use cache::{Delta, Scope};
+pub use tombstones::TOMBSTONES_MAX;
 pub use view::{IndexFnPath, Store};
 pub(crate) use view::{index_values, view};
 pub use writer::{DELTAS_MAX, Handler, SharedStore, Subscription};

@@ -9,8 +9,8 @@ use std::{
 
 use super::{IndexFn, writer::SharedStore};
 use crate::{
-    key::{Key, ObjectKey},
-    object::{Meta, Object, Stored},
+    key::Key,
+    object::{Meta, Readable, Stored},
 };
 
 /// All cached objects of the kind `K`. Cheap to clone; reads are local and never wait.
@@ -37,11 +37,20 @@ impl<K> Clone for Store<K> {
     }
 }
 
+impl<K: Readable> IntoIterator for &Store<K> {
+    type Item = Arc<K>;
+    type IntoIter = std::vec::IntoIter<Arc<K>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter().collect::<Vec<_>>().into_iter()
+    }
+}
+
 /// An index function: its path names the index.
 pub trait IndexFnPath<K>: Fn(&K) -> Vec<String> {}
 impl<K, F: Fn(&K) -> Vec<String>> IndexFnPath<K> for F {}
 
-impl<K: Object> Store<K> {
+impl<K: Readable> Store<K> {
     /// A typed view of a shared store. The objects in it must have been accepted as `K`.
     pub fn new(shared: Arc<SharedStore>) -> Self {
         Self { shared, kind: PhantomData }
@@ -100,9 +109,7 @@ impl<K: Object> Store<K> {
 
     /// The keys of all objects, sorted.
     pub fn keys(&self) -> Vec<Key<K>> {
-        let mut keys: Vec<ObjectKey> = self.shared.all().iter().map(|object| object.key().clone()).collect();
-        keys.sort();
-        keys.into_iter().map(Key::from).collect()
+        self.shared.all().iter().map(|object| object.key().clone().into()).collect()
     }
 
     /// The metadata of an object, without decoding the rest of it.
@@ -123,7 +130,7 @@ impl<K: Object> Store<K> {
 
 /// The values of a typed index function. An object that is not of the type is in no index, nor is one for which the function
 /// panics: the store has to go on.
-pub(crate) fn index_values<K: Object>(index: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> IndexFn {
+pub(crate) fn index_values<K: Readable>(index: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> IndexFn {
     Arc::new(move |object| {
         let Ok(typed) = object.decode::<K>() else { return Vec::new() };
         catch_unwind(AssertUnwindSafe(|| index(&typed))).unwrap_or_else(|_panic| {
@@ -135,7 +142,7 @@ pub(crate) fn index_values<K: Object>(index: impl Fn(&K) -> Vec<String> + Send +
 }
 
 /// Objects are checked against every type that reads them before they are stored, so this is always `Some`.
-pub(crate) fn view<K: Object>(object: &Arc<Stored>) -> Option<Arc<K>> {
+pub(crate) fn view<K: Readable>(object: &Arc<Stored>) -> Option<Arc<K>> {
     let decoded = object.decode();
     debug_assert!(decoded.is_ok(), "an object in the store fits its type: it was checked at the source");
     decoded.ok()

@@ -5,22 +5,30 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use parking_lot::{Mutex, RwLock};
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Notify, mpsc, oneshot},
     time::Instant,
 };
 
 use super::{Change, Delta, IndexFn, Scope, cache::Cache};
-use crate::{key::ObjectKey, object::Stored, source::Present};
+use crate::{
+    key::ObjectKey,
+    object::{Stored, Uid, Version},
+    source::Present,
+    turns::{Mutex, RwLock},
+};
 
 /// Deltas that wait for the writer; a source that finds the channel full waits, which holds its watch back.
 pub const DELTAS_MAX: usize = 1024;
+
+/// Seconds that taking a delta in takes (component-base, `metrics/prometheus/clientgo/fifo`).
+const PROCESSING_SECONDS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Told of each change, in order. The flag says whether it belongs to the initial list.
 pub type Handler = Arc<dyn Fn(&Change<Stored>, bool) + Send + Sync>;
@@ -40,18 +48,33 @@ impl Subscriber {
     fn is_alive(&self) -> bool {
         self.alive.as_ref().is_none_or(|alive| alive.strong_count() > 0)
     }
+
+    /// Who goes while a list is told hears nothing of the rest of it. A handler that panics, be it a mapper or a predicate of
+    /// the user, misses one change: the writer and all other handlers go on.
+    fn tell(&self, change: &Change<Stored>, initial: bool) {
+        if self.is_alive() && catch_unwind(AssertUnwindSafe(|| (self.handler)(change, initial))).is_err() {
+            let object = change.latest().key();
+            tracing::error!(%object, "a mapper or a predicate panicked: this change of the object queues nothing for it");
+        }
+    }
 }
 
 /// The objects of one informer: read by many, changed by one writer task.
 pub struct SharedStore {
     cache: RwLock<Cache>,
-    synced: watch::Sender<bool>,
+    synced: AtomicBool,
+    /// Who waits for it is woken in the order of coming, as a `watch` channel would not do: simulated runs repeat themselves.
+    becomes_synced: Notify,
+    /// After each delta.
+    advances: Notify,
     /// Deltas that were taken in since the start.
     applied: AtomicU64,
-    sender: mpsc::Sender<Message>,
+    processing: Histogram,
+    /// Boxed: a channel makes room for 32 of them at once, and most stores are quiet.
+    sender: mpsc::Sender<Box<Message>>,
     /// Since when each delta waits, in their order.
     waiting: Mutex<VecDeque<Instant>>,
-    receiver: Mutex<Option<mpsc::Receiver<Message>>>,
+    receiver: Mutex<Option<mpsc::Receiver<Box<Message>>>>,
 }
 
 /// Says when a handler has seen all initial objects.
@@ -61,14 +84,6 @@ impl Subscription {
     /// Returns once the handler has returned from the last of the initial objects, or the store is no more.
     pub async fn delivered(self) {
         let _gone = self.0.await;
-    }
-}
-
-/// A handler that panics, be it a mapper or a predicate of the user, misses one change: the writer and all other handlers go on.
-fn tell(handler: &Handler, change: &Change<Stored>, initial: bool) {
-    if catch_unwind(AssertUnwindSafe(|| handler(change, initial))).is_err() {
-        let object = change.latest().key();
-        tracing::error!(%object, "a mapper or a predicate panicked: this change of the object queues nothing for it");
     }
 }
 
@@ -89,8 +104,11 @@ impl SharedStore {
         };
         Self {
             cache: RwLock::new(cache),
-            synced: watch::Sender::new(false),
+            synced: AtomicBool::new(false),
+            becomes_synced: Notify::new(),
+            advances: Notify::new(),
             applied: AtomicU64::new(0),
+            processing: Histogram::new(PROCESSING_SECONDS),
             sender,
             waiting: Mutex::default(),
             receiver: Mutex::new(Some(receiver)),
@@ -107,21 +125,22 @@ impl SharedStore {
         // Those that came before the first list are told once its objects were delivered.
         let mut waiting: Vec<oneshot::Sender<()>> = Vec::new();
         while let Some(message) = receiver.recv().await {
-            match message {
+            match *message {
                 Message::Delta(delta, done) => {
+                    let begins = Instant::now();
                     self.apply(delta, &mut subscribers, &mut waiting);
+                    self.processing.observe(begins.elapsed().as_secs_f64());
                     self.waiting.lock().pop_front();
                     self.applied.fetch_add(1, Ordering::Relaxed);
+                    self.advances.notify_waiters();
                     done.map(|done| done.send(()));
                 }
                 Message::Subscribe(subscriber, done) => {
-                    let mut present = self.all();
-                    present.sort_by(|a, b| a.key().cmp(b.key()));
-                    for object in present {
-                        tell(&subscriber.handler, &Change::Added(object), true);
+                    for object in self.all() {
+                        subscriber.tell(&Change::Added(object), true);
                     }
                     subscribers.push(subscriber);
-                    if *self.synced.borrow() {
+                    if self.is_synced() {
                         let _left = done.send(());
                     } else {
                         waiting.push(done);
@@ -133,19 +152,22 @@ impl SharedStore {
 
     fn apply(&self, delta: Delta, subscribers: &mut Vec<Subscriber>, waiting: &mut Vec<oneshot::Sender<()>>) {
         let listed = matches!(delta, Delta::Replace(..) | Delta::Restore(..));
-        let initial = listed && !*self.synced.borrow();
+        let initial = listed && !self.is_synced();
         let (changes, complete) = {
             let mut cache = self.cache.write();
             (cache.apply(delta), cache.is_complete())
         };
         subscribers.retain(Subscriber::is_alive);
         for change in &changes {
-            for Subscriber { handler, .. } in &*subscribers {
-                tell(handler, change, initial);
+            for subscriber in &*subscribers {
+                subscriber.tell(change, initial);
             }
         }
-        if complete != *self.synced.borrow() {
-            self.synced.send_replace(complete);
+        if complete != self.is_synced() {
+            self.synced.store(complete, Ordering::SeqCst);
+            if complete {
+                self.becomes_synced.notify_waiters();
+            }
         }
         if complete {
             for done in waiting.drain(..) {
@@ -164,7 +186,7 @@ impl SharedStore {
         let since = Instant::now();
         let Ok(place) = self.sender.reserve().await else { return false };
         self.waiting.lock().push_back(since);
-        place.send(Message::Delta(delta, done));
+        place.send(Box::new(Message::Delta(delta, done)));
         true
     }
 
@@ -188,7 +210,7 @@ impl SharedStore {
 
     async fn add(&self, subscriber: Subscriber) -> Subscription {
         let (done, seen) = oneshot::channel();
-        let _closed = self.sender.send(Message::Subscribe(subscriber, done)).await;
+        let _closed = self.sender.send(Box::new(Message::Subscribe(subscriber, done))).await;
         Subscription(seen)
     }
 
@@ -199,16 +221,22 @@ impl SharedStore {
 
     /// Returns once everything that is wanted has been listed.
     pub async fn wait_until_synced(&self) {
-        let mut synced = self.synced.subscribe();
-        let _closed = synced.wait_for(|synced| *synced).await;
+        loop {
+            let mut becomes = std::pin::pin!(self.becomes_synced.notified());
+            becomes.as_mut().enable();
+            if self.is_synced() {
+                return;
+            }
+            becomes.await;
+        }
     }
 
     /// Whether everything that is wanted has been listed: not before the first list, nor while the kind is not there.
     pub fn is_synced(&self) -> bool {
-        *self.synced.borrow()
+        self.synced.load(Ordering::SeqCst)
     }
 
-    /// How many bytes the objects take as trimmed JSON; what indexes and decoded objects take beside is not in it.
+    /// How many bytes the objects' JSON takes as it is kept; what indexes and decoded objects take beside is not in it.
     pub fn bytes(&self) -> usize {
         self.cache.read().n_bytes()
     }
@@ -223,6 +251,26 @@ impl SharedStore {
         self.cache.read().bars(namespace)
     }
 
+    /// Whether it has a state of an object, or something newer.
+    pub(crate) fn has(&self, key: &ObjectKey, uid: &Uid, version: &Version) -> bool {
+        self.cache.read().has(key, uid, version)
+    }
+
+    /// Returns once it has a state of an object, or something newer, or nothing of it after it had it.
+    pub(crate) async fn wait_for(&self, key: &ObjectKey, uid: &Uid, version: &Version) {
+        let mut was_there = false;
+        loop {
+            let mut advances = std::pin::pin!(self.advances.notified());
+            advances.as_mut().enable();
+            let is_there = self.get(key).is_some_and(|known| known.meta().uid == *uid);
+            if self.has(key, uid, version) || (was_there && !is_there) {
+                return;
+            }
+            was_there = is_there;
+            advances.await;
+        }
+    }
+
     /// Whether it has everything of a scope that is there, or something newer.
     pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
         self.cache.read().has_all(scope, present)
@@ -231,6 +279,11 @@ impl SharedStore {
     /// Deltas that were taken in since the start: it grows as long as there are any.
     pub fn applied(&self) -> u64 {
         self.applied.load(Ordering::Relaxed)
+    }
+
+    /// How long deltas have taken, handlers included.
+    pub(crate) fn processing(&self) -> &Histogram {
+        &self.processing
     }
 
     /// Deltas that wait for the writer.
@@ -244,7 +297,7 @@ impl SharedStore {
         self.waiting.lock().front().map_or(Duration::ZERO, Instant::elapsed)
     }
 
-    /// Length of the JSON of all objects: the larger part of what a cache holds.
+    /// What the JSON of all objects takes as it is kept: the larger part of what a cache holds.
     pub fn n_bytes(&self) -> usize {
         self.cache.read().n_bytes()
     }
@@ -259,7 +312,7 @@ impl SharedStore {
         self.cache.read().get(key).cloned()
     }
 
-    /// All objects, in no order.
+    /// All objects, by namespace and name.
     pub fn all(&self) -> Vec<Arc<Stored>> {
         self.cache.read().all().cloned().collect()
     }
@@ -275,7 +328,7 @@ impl SharedStore {
     }
 
     /// The objects whose controller reference has that uid.
-    pub fn owned_by(&self, uid: &str) -> Vec<Arc<Stored>> {
+    pub fn owned_by(&self, uid: &Uid) -> Vec<Arc<Stored>> {
         self.cache.read().owned_by(uid)
     }
 

@@ -1,4 +1,4 @@
-//! Which resource a kind is: asks the API server, hands on the kind with its plural.
+//! Which resource a kind is: asks the API server, hands on the kind with its plural, and whether it is in namespaces.
 
 use kube::{Client, core::GroupVersionKind};
 use serde::Deserialize;
@@ -18,15 +18,22 @@ struct Resources {
 struct Resource {
     name: String,
     kind: String,
+    namespaced: bool,
 }
 
-pub(super) async fn find(client: &Client, wanted: &GroupVersionKind) -> Result<Kind, WatchError> {
+/// A kind that the API server has.
+pub(super) struct Found {
+    pub(super) kind: Kind,
+    pub(super) namespaced: bool,
+}
+
+pub(super) async fn find(client: &Client, wanted: &GroupVersionKind) -> Result<Found, WatchError> {
     let GroupVersionKind { group, version, kind } = wanted;
-    let mut found = Kind { group: group.clone(), version: version.clone(), kind: kind.clone(), plural: String::new() };
-    let operation = format!("discover {}", found.api_version());
+    let mut asked = Kind { group: group.clone(), version: version.clone(), kind: kind.clone(), plural: String::new() };
+    let operation = format!("discover {}", asked.api_version());
     let root = if group.is_empty() { "/api" } else { "/apis" };
     let unknown = || WatchError::UnknownKind { kind: kind.clone(), api_version: wanted.api_version() };
-    let body = match transport::get(client, &operation, &format!("{root}/{}", found.api_version())).await {
+    let body = match transport::get(client, &operation, &format!("{root}/{}", asked.api_version())).await {
         Err(error) if error.is_not_found() => return Err(unknown()),
         body => body?,
     };
@@ -34,6 +41,7 @@ pub(super) async fn find(client: &Client, wanted: &GroupVersionKind) -> Result<K
     let Resources { resources } = serde_json::from_str(&body).map_err(unreadable)?;
     // Subresources carry kinds as well: `pods/eviction` is an Eviction.
     let mut named = resources.into_iter().filter(|resource| resource.kind == *kind && !resource.name.contains('/'));
-    found.plural = named.next().ok_or_else(unknown)?.name;
-    Ok(found)
+    let resource = named.next().ok_or_else(unknown)?;
+    asked.plural = resource.name;
+    Ok(Found { kind: asked, namespaced: resource.namespaced })
 }

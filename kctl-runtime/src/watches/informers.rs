@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     panic::AssertUnwindSafe,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use futures::FutureExt;
@@ -11,8 +14,10 @@ use kube::Client;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, task::JoinSet};
 
-use super::{WatchError, mailbox::Mailbox};
+use super::WatchError;
 use crate::{
+    handler::mailbox::Mailbox,
+    object::Keep,
     source::{Identity, Source},
     store::{Delta, Scope, SharedStore},
 };
@@ -29,6 +34,8 @@ pub(crate) struct Informers {
     failed: watch::Sender<Option<String>>,
     closed: watch::Sender<bool>,
     mailboxes: Arc<Mutex<Vec<Weak<Mailbox>>>>,
+    /// Initial states are wanted as streams.
+    streams: Arc<AtomicBool>,
     /// Namespaces are changed by one at a time.
     changing: Arc<tokio::sync::Mutex<()>>,
 }
@@ -48,6 +55,8 @@ struct Table {
 struct Id {
     identity: Identity,
     changeable: bool,
+    /// Opened at run time with whole objects, beside one of controllers that runs and keeps less.
+    apart: bool,
 }
 
 struct Informer {
@@ -84,6 +93,7 @@ impl Informers {
             failed: watch::Sender::new(None),
             closed: watch::Sender::new(false),
             mailboxes: Arc::default(),
+            streams: Arc::default(),
             changing: Arc::default(),
         }
     }
@@ -101,24 +111,38 @@ impl Informers {
         if *self.closed.borrow() {
             return Err(WatchError::Closed);
         }
-        let id = Id { identity, changeable: false };
+        let mut id = Id { identity, changeable: false, apart: false };
+        if let Some(slim) = table.informers.get(&id).filter(|informer| !informer.source.is_whole()) {
+            if table.begun {
+                id.apart = true;
+            } else {
+                slim.source.keep_also(&Keep::whole());
+            }
+        }
         if table.informers.len() >= INFORMERS_MAX && !table.informers.contains_key(&id) {
             return Err(WatchError::TooMany);
         }
-        Ok(self.hold_in(table, id, client))
+        Ok(self.hold_in(table, id, &Keep::whole(), client))
     }
 
-    /// The same for what a controller declares: the number of declarations bounds it.
-    pub(crate) fn hold_own(&self, identity: Identity, client: &Client) -> Held {
+    /// The same for what a controller declares: the number of declarations bounds it. Of each object it keeps what somebody
+    /// reads.
+    pub(crate) fn hold_own(&self, identity: Identity, keep: &Keep, client: &Client) -> Held {
         let changeable = !identity.namespaces.is_empty();
-        self.hold_in(self.table.lock(), Id { identity, changeable }, client)
+        let held = self.hold_in(self.table.lock(), Id { identity, changeable, apart: false }, keep, client);
+        // It may be open already, for somebody who reads less.
+        held.source.keep_also(keep);
+        held
     }
 
-    fn hold_in(&self, mut table: MutexGuard<'_, Table>, id: Id, client: &Client) -> Held {
+    fn hold_in(&self, mut table: MutexGuard<'_, Table>, id: Id, keep: &Keep, client: &Client) -> Held {
         let number = table.n_opened + 1;
         let informer = table.informers.entry(id.clone()).or_insert_with_key(|Id { identity, .. }| {
             let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
-            let source = Arc::new(Source::new(client.clone(), identity.clone(), store));
+            let source = Arc::new(Source::new(client.clone(), identity.clone(), store).keeping(keep.clone()));
+            if self.streams.load(Ordering::Relaxed) {
+                source.stream_state();
+            }
             Informer { number, source, n_users: 0, tasks: JoinSet::new() }
         });
         informer.n_users += 1;
@@ -128,6 +152,12 @@ impl Informers {
             table.start(self);
         }
         Held { informers: self.clone(), id, number, source }
+    }
+
+    /// Has initial states streamed from now on, also those of informers that are open and have not begun.
+    pub(crate) fn stream_states(&self) {
+        self.streams.store(true, Ordering::Relaxed);
+        self.open().iter().for_each(|(source, _)| source.stream_state());
     }
 
     /// What is open, and how many use each.

@@ -3,7 +3,6 @@
 
 mod discovery;
 mod informers;
-mod mailbox;
 mod projection;
 mod watch;
 
@@ -16,10 +15,10 @@ use kube::{Client, core::GroupVersionKind};
 
 pub use informers::INFORMERS_MAX;
 pub(crate) use informers::{Closing, Held, Informers};
-pub use mailbox::CHANGES_WAITING_MAX;
 pub use projection::Projection;
 pub use watch::Watch;
 
+pub use crate::handler::CHANGES_WAITING_MAX;
 use crate::{
     effect::ApiError,
     manifest::{Grant, On, Place, grants},
@@ -169,7 +168,15 @@ impl Watches {
     /// # Errors
     /// As [`kind`](Self::kind); and when there is no such cluster.
     pub async fn kind_on(&self, cluster: &str, kind: &GroupVersionKind) -> Result<Kind, WatchError> {
-        discovery::find(self.client(cluster)?, kind).await
+        Ok(discovery::find(self.client(cluster)?, kind).await?.kind)
+    }
+
+    /// Whether the objects of the kind of that name are in namespaces, on the API server of the program.
+    ///
+    /// # Errors
+    /// As [`kind`](Self::kind).
+    pub async fn is_namespaced(&self, kind: &GroupVersionKind) -> Result<bool, WatchError> {
+        Ok(discovery::find(self.client("")?, kind).await?.namespaced)
     }
 
     /// What is watched now, by controllers and at run time, and how many use each.

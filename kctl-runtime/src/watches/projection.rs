@@ -12,6 +12,10 @@ use crate::{
 };
 
 /// A type that objects of a watch can be read as. Whoever reads the same objects as different types shares one watch.
+///
+/// So objects come and are kept whole whatever they are read as: `PartialObjectMeta` saves its reader the decoding of
+/// specification and status, neither bytes on the wire nor memory of the cache. Two watches of one kind are never opened where
+/// one can serve both, as one that asked for metadata alone would need.
 pub trait Projection: Sized + Send + Sync + 'static {
     /// The object as this type.
     ///

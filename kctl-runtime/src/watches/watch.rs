@@ -8,12 +8,9 @@ use std::{
 
 use futures::Stream;
 
-use super::{
-    Held, Projection,
-    mailbox::{Inlet, Mailbox},
-    projection::Reader,
-};
+use super::{Held, Projection, projection::Reader};
 use crate::{
+    handler::mailbox::{Inlet, Mailbox},
     key::ObjectKey,
     source::{Health, Identity},
     store::{Change, Handler},
@@ -37,7 +34,7 @@ impl<T: Projection> Watch<T> {
         let mailbox = Arc::new(Mailbox::default());
         held.informers().note(&mailbox);
         let inlet = Inlet::new(mailbox.clone());
-        let handler: Handler = Arc::new(move |change, _initial| inlet.put(change));
+        let handler: Handler = Arc::new(move |change, initial| inlet.put(change, initial));
         let alive = Arc::new(());
         let _told = held.source().store().subscribe_while(handler, Arc::downgrade(&alive)).await;
         Self { held, mailbox, reader: Reader::new(), _alive: alive }
@@ -53,8 +50,11 @@ impl<T: Projection> Watch<T> {
 
     fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Option<Change<T>>> {
         loop {
-            let Some(change) = ready!(self.mailbox.poll_take(context)) else { return Poll::Ready(None) };
-            if let Some(change) = self.reader.read(&change) {
+            let Some(letter) = ready!(self.mailbox.poll_take(context)) else { return Poll::Ready(None) };
+            if letter.unseen {
+                continue;
+            }
+            if let Some(change) = self.reader.read(&letter.change) {
                 return Poll::Ready(Some(change));
             }
         }
@@ -67,6 +67,12 @@ impl<T: Projection> Watch<T> {
             () = self.held.source().store().wait_until_synced() => true,
             () = self.held.informers().closed() => false,
         }
+    }
+
+    /// Whether everything that was there has been read, and the kind is still there: what is read while it is not may lack
+    /// objects.
+    pub fn is_synced(&self) -> bool {
+        self.held.source().store().is_synced()
     }
 
     /// The object of that key, as it is now: changes that lead to it may still wait to be taken.

@@ -12,7 +12,7 @@ use crate::{
 
 /// Adds the finalizer and returns the object with it.
 pub(super) async fn add(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<Arc<Stored>, ApiError> {
-    let mut finalizers = stored.meta().finalizers.clone();
+    let mut finalizers = stored.meta().finalizers().to_vec();
     finalizers.push(finalizer.into());
     set(env, stored, &finalizers).await?;
     Ok(env.primary.store().get(stored.key()).unwrap_or_else(|| stored.clone()))
@@ -21,9 +21,9 @@ pub(super) async fn add(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Res
 /// Takes the finalizer away; a primary that is gone has none.
 pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<(), ApiError> {
     let finalizers: Vec<String> =
-        stored.meta().finalizers.iter().filter(|known| *known != finalizer).cloned().collect();
+        stored.meta().finalizers().iter().filter(|known| *known != finalizer).cloned().collect();
     match set(env, stored, &finalizers).await {
-        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) if error.names_missing(stored.meta().name()) => Ok(()),
         other => other,
     }
 }
@@ -36,6 +36,6 @@ async fn set(env: &Env, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(
         "resourceVersion": meta.resource_version,
         "finalizers": finalizers,
     } });
-    let target = Target { source: &env.primary, namespace: meta.namespace.as_deref(), name: &meta.name };
+    let target = Target { by: stored.key(), source: &env.primary, namespace: meta.namespace(), name: meta.name() };
     env.writer.patch_stored(&target, "", MERGE_PATCH, &patch).await
 }

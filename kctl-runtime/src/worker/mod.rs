@@ -15,15 +15,17 @@ use futures::FutureExt;
 use tokio::{task::JoinSet, time::Instant};
 use tracing::Instrument;
 
-pub use settle::{Decision, Outcome, settle};
+pub use settle::{Decision, Outcome, Tried, settle};
 
+pub use crate::queue::CONFLICTS_USUAL;
 use crate::{
+    echo,
     effect::EventType,
+    handler::TAG_INITIAL,
     key::ObjectKey,
-    object::Stored,
+    object::{Stored, Uid},
     queue::WorkQueue,
     reconcile::{Action, Context, Env, Error, Reason, Reconcile},
-    spec::Role,
     store::Delta,
     trace::Trace,
 };
@@ -53,8 +55,9 @@ pub type Observer = Arc<dyn Fn(&Report) + Send + Sync>;
 /// Told of the controller and the key of each reconcile that begins.
 pub type BeginObserver = Arc<dyn Fn(&str, &ObjectKey) + Send + Sync>;
 
-/// How long a key whose write met a newer state waits for that state at most.
-const OUTDATED_WAIT_MAX: Duration = Duration::from_secs(1);
+/// So long a key whose write met a newer state waits for that state; after many conflicts in a row for as long as after so many
+/// failures.
+const OUTDATED_WAIT: Duration = Duration::from_secs(1);
 
 /// Everything that the workers of one controller share.
 pub(crate) struct Pool<C> {
@@ -62,7 +65,7 @@ pub(crate) struct Pool<C> {
     pub(crate) env: Arc<Env>,
     pub(crate) queue: WorkQueue<ObjectKey>,
     pub(crate) observer: Observer,
-    pub(crate) begun: Option<BeginObserver>,
+    pub(crate) begun: BeginObserver,
 }
 
 impl<C: Reconcile> Pool<C> {
@@ -92,16 +95,18 @@ impl<C: Reconcile> Pool<C> {
             self.queue.done(&key);
             return true;
         }
-        if let Some(observer) = &self.begun {
-            observer(&self.env.spec.name, &key);
-        }
+        (self.begun)(&self.env.spec.name, &key);
         let begun = Instant::now();
-        let (reason, trace) = (Reason::new(self.env.clone(), tags), self.env.traces.next());
-        let outcome = self.traced(&key, &reason, trace).await;
+        let (reason, trace) = (Reason::new(self.env.clone(), tags), self.env.traces.read().next());
+        let (outcome, written) = echo::listen(self.traced(&key, &reason, trace)).await;
         let took = begun.elapsed();
-        let failures = self.queue.num_requeues(&key);
-        let decision = settle(&outcome, failures, self.env.spec.retries);
-        self.tell(&key, failures, &outcome, &decision);
+        let tried = Tried { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };
+        let decision = settle(&outcome, tried, self.env.spec.retries);
+        self.tell(&key, tried.failures, &outcome, &decision);
+        if matches!(decision, Decision::Drop | Decision::Outdated { .. }) {
+            // Otherwise the echo of its own writes would begin anew what has just ended, or end the wait.
+            self.queue.disown(&key, written);
+        }
         match &decision {
             Decision::RequeueAfter(wait) => {
                 self.queue.forget(&key);
@@ -109,9 +114,10 @@ impl<C: Reconcile> Pool<C> {
             }
             Decision::RetryAfter(wait) => self.queue.add_failed(key.clone(), *wait),
             // Its event queues the key at once; the wait is for watches that are late.
-            Decision::Outdated => self.queue.add_after(key.clone(), OUTDATED_WAIT_MAX),
+            Decision::Outdated { .. } => self.queue.add_outdated(key.clone(), OUTDATED_WAIT),
             Decision::RateLimited => drop(self.queue.add_rate_limited(key.clone())),
-            Decision::Forget | Decision::Drop => self.queue.forget(&key),
+            Decision::Drop => self.queue.give_up(key.clone()),
+            Decision::Forget => self.queue.forget(&key),
         }
         self.queue.done(&key);
         self.report(Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took });
@@ -146,6 +152,10 @@ impl<C: Reconcile> Pool<C> {
             Decision::RateLimited | Decision::RetryAfter(_) if failures == limit => {
                 format!("failed {failures} times in a row: {text}")
             }
+            // Where the log and the page begin to say so: fewer are a part of the protocol, however early failures are told.
+            Decision::Outdated { in_a_row } if *in_a_row == CONFLICTS_USUAL + 1 => {
+                format!("met a conflict {in_a_row} times in a row: {text}")
+            }
             _ => return,
         };
         if let Some(stored) = self.env.primary.store().get(key) {
@@ -174,18 +184,17 @@ impl<C: Reconcile> Pool<C> {
 
     async fn reconcile(&self, key: &ObjectKey, tags: u32) -> Outcome {
         let run = AssertUnwindSafe(self.run_once(key, tags)).catch_unwind();
-        let outcome = run.await.unwrap_or_else(|panic| Outcome::Panicked(panic_text(&*panic)));
-        if matches!(outcome, Outcome::Panicked(_) | Outcome::TimedOut) {
-            self.suspect_writes(key);
-        }
-        outcome
+        run.await.unwrap_or_else(|panic| Outcome::Panicked(panic_text(&*panic)))
     }
 
     async fn run_once(&self, key: &ObjectKey, tags: u32) -> Outcome {
-        if let Err(error) = self.env.make_certain(key).await {
+        if let Err(error) = self.env.writer.doubts().make_certain(key).await {
             return outcome(Err(error.into()), key, &self.env);
         }
-        let Some(stored) = self.env.primary.store().get(key) else { return Outcome::Vanished };
+        let Some(stored) = self.env.primary.store().get(key) else {
+            self.env.applied.forget(key);
+            return Outcome::Vanished;
+        };
         let uid = stored.meta().uid.clone();
         let run = self.perform(stored, tags);
         let result = match self.env.spec.timeout {
@@ -200,31 +209,19 @@ impl<C: Reconcile> Pool<C> {
 
     /// An answer that says that the primary is gone is true for its uid for ever: the cache need not wait for the watch, while
     /// each event of an owned object would have the end of its owner reconciled away again.
-    async fn take_in_end(&self, error: &Error, key: &ObjectKey, uid: String) {
+    async fn take_in_end(&self, error: &Error, key: &ObjectKey, uid: Uid) {
         let gone = |api| self.env.is_gone(api, key) && api.names_missing(&key.name);
         if error.api().is_some_and(gone) {
             self.env.primary.store().acknowledged(Delta::Gone(key.clone(), uid)).await;
         }
     }
 
-    /// A reconcile that was cut may have had a write under way, whose outcome nobody has seen.
-    fn suspect_writes(&self, key: &ObjectKey) {
-        let owned = self.env.sources.iter().filter(|(relation, _)| relation.role == Role::Owned);
-        for (_, source) in owned.filter(|(relation, _)| !relation.verbs.is_empty()) {
-            let mut uncertain = self.env.uncertain.lock();
-            let known = uncertain.entry(key.clone()).or_default();
-            if !known.iter().any(|known| Arc::ptr_eq(known, source)) {
-                known.push(source.clone());
-            }
-        }
-    }
-
     /// Reconciles, or cleans up what is being deleted. What is being deleted and has nothing to be cleaned up is left alone:
     /// the garbage collector has it, and whatever a reconcile would create would go at once.
     async fn perform(&self, mut stored: Arc<Stored>, tags: u32) -> Result<Action, Error> {
-        let deleting = stored.meta().deletion_timestamp.is_some();
+        let deleting = stored.meta().deletion_timestamp().is_some();
         let finalizer = self.env.spec.finalizer.as_deref();
-        let held = finalizer.is_some_and(|finalizer| stored.meta().finalizers.iter().any(|known| known == finalizer));
+        let held = finalizer.is_some_and(|finalizer| stored.meta().finalizers().iter().any(|known| known == finalizer));
         match (finalizer, C::finalize_fn()) {
             (Some(finalizer), Some(finalize)) if deleting && held => {
                 finalize(&self.controller, Self::decode(&stored)?, self.context(&stored, tags)).await?;
@@ -235,7 +232,12 @@ impl<C: Reconcile> Pool<C> {
             (Some(finalizer), _) if !held => stored = finalizer::add(&self.env, &stored, finalizer).await?,
             _ => {}
         }
-        self.controller.reconcile(Self::decode(&stored)?, self.context(&stored, tags)).await
+        let (object, context) = (Self::decode(&stored)?, self.context(&stored, tags));
+        // Of what has changed as well, nothing is skipped.
+        if tags == TAG_INITIAL && C::converged_fn().is_some_and(|is_converged| is_converged(&object, &context)) {
+            return Ok(Action::await_change());
+        }
+        self.controller.reconcile(object, context).await
     }
 
     fn context(&self, stored: &Arc<Stored>, tags: u32) -> Context<C> {

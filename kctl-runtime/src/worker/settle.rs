@@ -37,25 +37,41 @@ pub enum Decision {
     RequeueAfter(Duration),
     /// Once more after a time that the error asks for, instead of the growing wait; it counts as a failure.
     RetryAfter(Duration),
-    /// Once more when the cache has the newer state, or a second has passed; not counted as a failure.
-    Outdated,
+    /// Once more when the cache has the newer state, or after a wait; not counted as a failure.
+    Outdated {
+        /// Conflicts of this key in a row, this one included. After [`CONFLICTS_USUAL`](crate::queue::CONFLICTS_USUAL) of them the state is not old: somebody
+        /// else has the name or the field.
+        in_a_row: u32,
+    },
     /// Once more after the next wait of the exponential backoff.
     RateLimited,
     /// Nothing until a change: it failed for good, or too often.
     Drop,
 }
 
-/// Decides. `failures` is how often the key failed in a row before, `retries` how often it may be tried again: a key that may
+/// What a key has behind it since it succeeded or its object changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tried {
+    /// Failures in a row.
+    pub failures: u32,
+    /// Conflicts in a row.
+    pub conflicts: u32,
+}
+
+/// Decides. `tried` is what the key has behind it, `retries` how often it may be tried again: a key that may
 /// be tried again twice is dropped at its third failure.
 ///
-/// A conflict says only that the state was old: it waits like any failure and counts as one, but never drops the key.
-pub fn settle(outcome: &Outcome, failures: u32, retries: Option<u32>) -> Decision {
+/// A conflict says only that the state was old: it is no failure, and never drops the key.
+pub fn settle(outcome: &Outcome, tried: Tried, retries: Option<u32>) -> Decision {
+    let Tried { failures, conflicts } = tried;
     let exhausted = retries.is_some_and(|retries| failures >= retries);
     match outcome {
         Outcome::Vanished => Decision::Forget,
         Outcome::Done(action) => action.requeue_after().map_or(Decision::Forget, Decision::RequeueAfter),
         Outcome::Failed { terminal: true, .. } => Decision::Drop,
-        Outcome::Failed { conflict: true, retry_after: None, .. } => Decision::Outdated,
+        Outcome::Failed { conflict: true, retry_after: None, .. } => {
+            Decision::Outdated { in_a_row: conflicts.saturating_add(1) }
+        }
         Outcome::Failed { conflict: false, .. } | Outcome::Panicked(_) | Outcome::TimedOut if exhausted => {
             Decision::Drop
         }
@@ -78,7 +94,7 @@ mod tests {
     fn check(outcome: &Outcome, left: &Decision, exhausted: &Decision) {
         for (budget, expected) in [(LEFT, left), (EXHAUSTED, exhausted)] {
             for (failures, retries) in budget {
-                let decision = settle(outcome, failures, retries);
+                let decision = settle(outcome, Tried { failures, conflicts: 2 }, retries);
                 assert_eq!(&decision, expected, "{outcome:?} after {failures} failures, {retries:?} retries");
             }
         }
@@ -103,13 +119,14 @@ mod tests {
     #[test]
     fn every_kind_of_error_has_its_decision() {
         use Decision::{Drop, Outdated, RateLimited, RetryAfter};
+        let third = Outdated { in_a_row: 3 };
         let table = [
             // conflict, terminal, retry_after; while there are retries left, when there are none
             (false, false, None, RateLimited, Drop),
             (false, false, Some(WAIT), RetryAfter(WAIT), Drop),
             (false, true, None, Drop, Drop),
             (false, true, Some(WAIT), Drop, Drop),
-            (true, false, None, Outdated, Outdated),
+            (true, false, None, third.clone(), third),
             (true, false, Some(WAIT), RetryAfter(WAIT), RetryAfter(WAIT)),
             (true, true, None, Drop, Drop),
             (true, true, Some(WAIT), Drop, Drop),

@@ -1,8 +1,8 @@
 //! The command line of every app.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use k8s_openapi::jiff::SignedDuration;
 use kctl_runtime::{
     manifest::{self, Descriptions, GraphFormat, RbacOptions},
@@ -11,7 +11,7 @@ use kctl_runtime::{
 
 use super::{
     App,
-    hand_out::{BreakingOptions, OutOptions, hand_out, refuse_breaking},
+    hand_out::{BreakingOptions, OWN_ENDINGS, OutOptions, hand_out, refuse_breaking},
     options::ManagerOptions,
     outgoing::OutgoingOptions,
     run, settings,
@@ -37,6 +37,9 @@ enum Command {
         /// Keep the documentation of built-in types: several times as long
         #[arg(long)]
         descriptions: bool,
+        #[cfg(feature = "webhook")]
+        #[command(flatten)]
+        names: NameOptions,
         #[command(flatten)]
         out: OutOptions,
         #[command(flatten)]
@@ -55,26 +58,8 @@ enum Command {
         #[command(flatten)]
         diff: DiffOptions,
     },
-    /// Print all manifests: definitions, role, a Deployment, and what registers the interpreters
-    GenerateManifests {
-        /// The image of the program
-        #[arg(long, value_name = "IMAGE")]
-        image: Option<String>,
-        #[command(flatten)]
-        names: NameOptions,
-        #[cfg(feature = "webhook")]
-        #[command(flatten)]
-        register: super::webhook::RegisterOptions,
-        #[command(flatten)]
-        deploy: DeployOptions,
-        /// Manifests of what the cluster has beside Kubernetes; can be repeated
-        #[arg(long, value_enum, value_name = "WHAT")]
-        with: Vec<With>,
-        #[command(flatten)]
-        out: OutOptions,
-        #[command(flatten)]
-        breaking: BreakingOptions,
-    },
+    /// Print all manifests: definitions, role, a Deployment, and what registers the webhooks
+    GenerateManifests(ManifestOptions),
     /// Print the kinds and controllers with what is between them, as a picture
     Graph {
         /// The language of the picture
@@ -94,6 +79,28 @@ struct NameOptions {
     name: Option<String>,
 }
 
+/// All manifests.
+#[derive(clap::Args)]
+struct ManifestOptions {
+    /// The image of the program
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    #[command(flatten)]
+    names: NameOptions,
+    #[cfg(feature = "webhook")]
+    #[command(flatten)]
+    register: super::webhook::RegisterOptions,
+    #[command(flatten)]
+    deploy: DeployOptions,
+    /// Manifests of what the cluster has beside Kubernetes; can be repeated
+    #[arg(long, value_enum, value_name = "WHAT")]
+    with: Vec<With>,
+    #[command(flatten)]
+    out: OutOptions,
+    #[command(flatten)]
+    breaking: BreakingOptions,
+}
+
 /// What the roles are for.
 #[derive(clap::Args)]
 struct RoleOptions {
@@ -106,6 +113,9 @@ struct RoleOptions {
     /// What the controllers need on another cluster, which relations name by `on`
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
+    /// What the cluster has beside Kubernetes, as in `generate-manifests`; can be repeated
+    #[arg(long, value_enum, value_name = "WHAT")]
+    with: Vec<With>,
     /// Roles for people too: who may view or edit built-in kinds may do the same with those of the app
     #[arg(long)]
     user_roles: bool,
@@ -153,6 +163,9 @@ impl From<DeployOptions> for manifest::ManagerOptions {
 enum With {
     /// The Prometheus Operator and Grafana: a `ServiceMonitor`, alerts and a dashboard; includes --metrics
     Monitoring,
+    /// cert-manager: it makes the certificate of the webhooks, and has it trusted
+    #[cfg(feature = "webhook")]
+    CertManager,
 }
 
 /// Languages of pictures.
@@ -204,13 +217,13 @@ pub(super) struct RunOptions {
 #[derive(clap::Args)]
 pub(super) struct DevOptions {
     /// YAML or JSON to apply once the server is up: files, folders, or `-` for standard input
-    #[arg(short, value_name = "FILE|DIR|-")]
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(super) files: Vec<PathBuf>,
     /// Stop when nothing is left to do and print the objects
     #[arg(long)]
     pub(super) until_idle: bool,
     /// With --until-idle: give up after this time, such as 90s or 2m
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, requires = "until_idle")]
     pub(super) timeout: std::time::Duration,
     /// Serve the API server on this port of loopback, for kubectl; 0 is any free one
     #[arg(long, value_name = "N")]
@@ -223,8 +236,8 @@ pub(super) struct DevOptions {
     pub(super) data: Option<PathBuf>,
     #[command(flatten)]
     pub(super) debug: super::debug::DebugOptions,
-    /// How objects are printed
-    #[arg(short, value_enum, default_value_t = Format::Yaml)]
+    /// With --until-idle: how objects are printed
+    #[arg(short, long, value_enum, default_value_t = Format::Yaml, requires = "until_idle")]
     pub(super) output: Format,
     #[cfg(feature = "webhook")]
     #[command(flatten)]
@@ -254,12 +267,24 @@ fn version(app: &App) -> String {
     format!("{of_the_app}kctl {}, {build} build for {arch} {os}", env!("CARGO_PKG_VERSION"))
 }
 
+fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(given)?)?;
+    let out = match &cli.command {
+        Command::GenerateCrds { out, .. } | Command::GenerateRbac { out, .. } => out,
+        Command::GenerateManifests(options) => &options.out,
+        _ => return Ok(cli),
+    };
+    if out.lacks_folder() {
+        let text = "--check needs a folder: `--check DIR`, or --out beside it";
+        return Err(command.error(ErrorKind::MissingRequiredArgument, text));
+    }
+    Ok(cli)
+}
+
 pub(super) async fn main(app: App) -> Result<()> {
     let command = settings::with_environment(Cli::command().name(app.name.clone()).version(version(&app)));
     let given = settings::arguments(&command, std::env::args_os().collect())?;
-    let cli = command.try_get_matches_from(given).and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = cli.unwrap_or_else(|error| error.exit());
-    match cli.command {
+    match parse(command, given).unwrap_or_else(|error| error.exit()).command {
         Command::Run(options) => {
             let ran = run::run(app, *options).await;
             #[cfg(feature = "otel")]
@@ -268,49 +293,25 @@ pub(super) async fn main(app: App) -> Result<()> {
         }
         #[cfg(feature = "dev")]
         Command::Dev(options) => super::dev::dev(app, options).await,
-        Command::GenerateCrds { descriptions, out, breaking } => {
+        Command::GenerateCrds {
+            descriptions,
+            #[cfg(feature = "webhook")]
+            names,
+            out,
+            breaking,
+        } => {
             let descriptions = if descriptions { Descriptions::All } else { Descriptions::Own };
-            let manifests = manifest::crd_manifests(&app.kinds(), descriptions)?;
+            #[cfg_attr(not(feature = "webhook"), expect(unused_mut, reason = "nobody converts"))]
+            let mut manifests = manifest::crd_manifests(&app.kinds(), descriptions)?;
+            #[cfg(feature = "webhook")]
+            app.convert_by_service(&names.of(&app), &mut manifests)?;
             refuse_breaking(&manifests, &out, &breaking)?;
-            hand_out(&manifests, &out)
+            hand_out(&manifests, &out, &app.name, &OWN_ENDINGS)
         }
         Command::GenerateRbac { names, roles, deploy, out, diff } => {
             generate_rbac(app, names, roles, deploy, &out, diff).await
         }
-        Command::GenerateManifests {
-            image,
-            names,
-            #[cfg(feature = "webhook")]
-            register,
-            mut deploy,
-            with,
-            out,
-            breaking,
-        } => {
-            let monitoring = with.contains(&With::Monitoring);
-            deploy.metrics |= monitoring;
-            let specs = app.specs();
-            let names = names.of(&app);
-            let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
-            let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
-            refuse_breaking(&all, &out, &breaking)?;
-            all.extend(manifest::rbac(&specs, &names)?);
-            all.extend(manifest::manager_rbac(&names, deploy.into())?);
-            all.push(manifest::deployment(&names, deploy.into(), &image)?);
-            if deploy.metrics {
-                all.push(manifest::metrics_service(&names)?);
-            }
-            if monitoring {
-                all.extend(manifest::monitoring(&names, deploy.into())?);
-            }
-            #[cfg(feature = "webhook")]
-            app.webhook_manifests(&names, &register, &mut all)?;
-            all.push(manifest::disruption_budget(&names)?);
-            if out.folder().is_some() {
-                all.push(manifest::kustomization(&all)?);
-            }
-            hand_out(&all, &out)
-        }
+        Command::GenerateManifests(options) => generate_manifests(&app, options),
         Command::Graph { format } => {
             let format = match format {
                 Picture::Mermaid => GraphFormat::Mermaid,
@@ -329,11 +330,43 @@ impl NameOptions {
     }
 }
 
+fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
+    let ManifestOptions { image, names, mut deploy, with, out, breaking, .. } = options;
+    let monitoring = with.contains(&With::Monitoring);
+    deploy.metrics |= monitoring;
+    let specs = app.specs();
+    let names = names.of(app);
+    let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
+    let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
+    all.extend(manifest::rbac(&specs, &names)?);
+    all.extend(manifest::manager_rbac(&names, deploy.into())?);
+    all.push(manifest::deployment(&names, deploy.into(), &image)?);
+    if deploy.metrics {
+        all.push(manifest::metrics_service(&names)?);
+    }
+    if monitoring {
+        all.extend(manifest::monitoring(&names, deploy.into())?);
+    }
+    #[cfg(feature = "webhook")]
+    {
+        use super::webhook::Issued;
+        let issued = if with.contains(&With::CertManager) { Issued::Elsewhere } else { Issued::Here };
+        app.webhook_manifests(&names, &options.register, issued, &mut all)?;
+    }
+    refuse_breaking(&all, &out, &breaking)?;
+    all.push(manifest::disruption_budget(&names)?);
+    if out.folder().is_some() {
+        all.push(manifest::kustomization(&all)?);
+    }
+    hand_out(&all, &out, &names.name, &OWN_ENDINGS)
+}
+
+#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "webhooks have grants of their own"))]
 async fn generate_rbac(
     mut app: App,
     names: NameOptions,
     roles: RoleOptions,
-    deploy: DeployOptions,
+    mut deploy: DeployOptions,
     out: &OutOptions,
     diff: DiffOptions,
 ) -> Result<()> {
@@ -344,20 +377,28 @@ async fn generate_rbac(
         options.cluster = cluster;
     }
     app.namespaces = roles.objects_in;
+    deploy.metrics |= roles.with.contains(&With::Monitoring);
     let specs = app.specs_in_use();
     let mut manifests = manifest::rbac(&specs, &options)?;
+    let mut grants = manifest::grants(&specs, &options.cluster);
     if options.cluster.is_empty() {
         manifests.extend(manifest::manager_rbac(&options, deploy.into())?);
+        #[cfg(feature = "webhook")]
+        if app.makes_certificate() && !roles.with.contains(&With::CertManager) {
+            let own = app.own_certificate(&options)?;
+            manifests.extend(manifest::webhook_rbac(&options, &own)?);
+            grants.extend(own);
+        }
     }
     if diff.diff_cluster {
         let client = run::client(&app, diff.kubeconfig, diff.context).await?;
-        let grants = manifest::grants(&specs, &options.cluster);
         return super::diff_cluster::diff(&client, &grants, &manifests, &options).await;
     }
     if roles.user_roles {
         manifests.extend(manifest::user_roles(&specs, &options)?);
     }
-    hand_out(&manifests, out)
+    let endings = [&OWN_ENDINGS[..], &["-view", "-edit"]].concat();
+    hand_out(&manifests, out, &options.name, &endings)
 }
 
 /// Writes to standard output; a reader that went away is not an error of the program.
@@ -366,5 +407,23 @@ pub(super) fn print(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_needs_a_folder() {
+        let given = |line: &str| line.split(' ').map(OsString::from).collect();
+        for command in ["generate-crds", "generate-rbac", "generate-manifests"] {
+            let error = parse(Cli::command(), given(&format!("app {command} --check"))).err().unwrap();
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains("--check needs a folder: `--check DIR`, or --out beside it"), "{error}");
+            for line in ["--check deploy", "--check --out deploy", "--out deploy"] {
+                assert!(parse(Cli::command(), given(&format!("app {command} {line}"))).is_ok(), "{command} {line}");
+            }
+        }
     }
 }

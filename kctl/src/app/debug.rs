@@ -48,7 +48,7 @@ impl DebugPage {
     pub(super) fn serve(self, app: &str, manager: Manager) -> Manager {
         let Some(listener) = self.listener else { return manager };
         if let Ok(address) = listener.local_addr() {
-            eprintln!("{app}: what it does is shown on http://{address}/debug/");
+            say!("{app}: what it does is shown on http://{address}/debug/");
         }
         manager.serve_debug(listener, self.hosts)
     }

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use kctl_apiserver::{ApiServer, RequestRecord, ServeOptions, User};
 use kctl_runtime::{
     manager::{Manager, View},
-    manifest::{self, RbacOptions},
+    manifest::{self, Grant, On, RbacOptions},
+    object::Kind,
     reconcile::{Error, Result, ResultExt},
     source::Identity,
     spec::Role,
@@ -20,6 +21,7 @@ use super::{
     cli::{DevOptions, Format, print},
     files::{self, FromFile},
     run,
+    signals::{INTERRUPTED, Signals},
     simulation::Simulation,
 };
 use crate::testing::Refusals;
@@ -36,6 +38,8 @@ const TRACE_SEED: u64 = 1;
 #[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "interpreters have metrics"))]
 pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     run::log(&app.name, run::Times::Hidden);
+    // From now on: what is served answers before the controllers run, and ends as it should from then on.
+    let signals = Signals::listen();
     let objects = files::read_or(&options.files, app.dev_objects.as_deref())?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };
@@ -59,57 +63,67 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         serve(&app, &server, &others, &options, &mut tasks).await?;
     }
     #[cfg(feature = "webhook")]
-    let interpreters = Interpreters::start(&mut app, &options.webhook).await?;
+    let webhooks = Webhooks::start(&mut app, &options.webhook).await?;
     print_writes(&app, &server, "");
-    // A run that ends by itself is watched by nobody, unless it is said where.
-    let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
-    let page = options.debug.listen(usual).await?;
-    let serve_page = |manager| page.serve(&app.name, manager);
-    let world = World::with_servers(server, others, &app, &app.grants(), serve_page).await?;
-    for other in &world.others {
-        print_writes(&app, &other.server, &other.name);
-    }
-    files::apply(&world.client, &objects).await?;
+    let started = async {
+        // A run that ends by itself is watched by nobody, unless it is said where.
+        let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
+        let page = options.debug.listen(usual).await?;
+        let serve_page = |manager| page.serve(&app.name, manager);
+        let world = World::with_servers(server, others, &app, &app.grants(), serve_page).await?;
+        for other in &world.others {
+            print_writes(&app, &other.server, &other.name);
+        }
+        files::apply(&world.client, &objects).await?;
+        Ok::<_, Error>(world)
+    };
+    let world = tokio::select! {
+        world = started => Some(world?),
+        () = signals.stopped() => None,
+    };
     if !options.until_idle {
-        run::stopped().await;
+        // The signal may have come already, and then nothing was started.
+        signals.stopped().await;
         #[cfg(feature = "webhook")]
-        interpreters.stop().await;
+        webhooks.stop().await;
+        if world.is_none() && signals.interrupted() {
+            std::process::exit(INTERRUPTED);
+        }
         return Ok(());
     }
+    let Some(world) = world else { std::process::exit(INTERRUPTED) };
     tokio::select! {
         idle = world.idle(options.timeout) => idle?,
-        () = run::stopped() => std::process::exit(130),
+        () = signals.stopped() => std::process::exit(INTERRUPTED),
     }
-    #[cfg(feature = "webhook")]
-    interpreters.stop().await;
+    // Reading them may need a conversion.
     let printed = world.objects(&app, &objects).await?;
+    #[cfg(feature = "webhook")]
+    webhooks.stop().await;
     match options.output {
         Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(&printed)?)),
         Format::Yaml => print(&manifest::yaml(&printed)?),
     }
 }
 
-/// The webhook that runs beside the controllers; nothing for an app without interpreters.
+/// The webhooks that run beside the controllers; nothing for an app without.
 #[cfg(feature = "webhook")]
-struct Interpreters {
+struct Webhooks {
     stop: tokio::sync::oneshot::Sender<()>,
     served: tokio::task::JoinHandle<()>,
 }
 
 #[cfg(feature = "webhook")]
-impl Interpreters {
+impl Webhooks {
     async fn start(app: &mut App, options: &super::webhook::ServeOptions) -> Result<Self> {
         let webhook = app.webhook(options).await?;
-        if let Some(webhook) = &webhook {
-            let counted = webhook.metrics();
-            app.metrics.push(Box::new(move |registry| counted.register(registry)));
-        }
+        app.hooks.reached = webhook.as_ref().map(super::webhook::Serving::reached);
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let served = tokio::spawn(async move {
             let Some(webhook) = webhook else { return };
             let stopped = async { drop::<Result<(), _>>(stopped.await) };
-            if let Err(error) = webhook.serve(stopped).await {
-                tracing::error!(%error, "the interpreters are no longer served");
+            if let Err(error) = webhook.server.serve(stopped).await {
+                tracing::error!(%error, "webhooks are no longer served");
             }
         });
         Ok(Self { stop, served })
@@ -119,7 +133,7 @@ impl Interpreters {
     async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.served.await {
-            tracing::error!(%error, "the interpreters did not end as they should");
+            tracing::error!(%error, "webhooks did not end as they should");
         }
     }
 }
@@ -134,7 +148,7 @@ async fn serve(
 ) -> Result<()> {
     let port = options.port.unwrap_or(0);
     let serve = ServeOptions { port, ..ServeOptions::default() };
-    let listening = server.listen(serve).await.context(format!("port {port}"))?;
+    let listening = server.listen(serve).await.context("--port")?;
     let mut beside = Vec::new();
     for (name, other) in others {
         beside.push((name.as_str(), other.listen(ServeOptions::default()).await.context(name)?));
@@ -148,9 +162,9 @@ async fn serve(
         Some(file) => format!("; in another terminal: export KUBECONFIG={}", file.display()),
         None => "; with --write-kubeconfig FILE for kubectl".into(),
     };
-    eprintln!("{}: serving {}{hint}", app.name, listening.url());
+    say!("{}: serving {}{hint}", app.name, listening.url());
     for (name, other) in &beside {
-        eprintln!("{}: serving {name} on {}; kubectl --context {name}", app.name, other.url());
+        say!("{}: serving {name} on {}; kubectl --context {name}", app.name, other.url());
     }
     for listening in std::iter::once(listening).chain(beside.into_iter().map(|(_, other)| other)) {
         tasks.spawn(async move {
@@ -180,7 +194,7 @@ fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
         let RequestRecord { verb, resource, namespace, name: object, code, .. } = request;
         let place = if namespace.is_empty() { object.clone() } else { format!("{namespace}/{object}") };
         let refused = if *code >= 400 { format!(": {code}") } else { String::new() };
-        eprintln!("{name}: {verb} {resource} {place}{refused}");
+        say!("{name}: {verb} {resource} {place}{refused}");
     });
 }
 
@@ -200,8 +214,10 @@ pub(crate) fn user_of(app: &App) -> User {
 async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) -> Result<(Client, Refusals)> {
     let grants = role.get(cluster).cloned().unwrap_or_default();
     let names = RbacOptions { name: app.name.clone(), namespace: "default".into(), ..RbacOptions::default() };
-    let admin = Client::new(server.service(), "default");
-    files::install(&admin, &app.definitions()?, &grants, &names).await?;
+    #[cfg(feature = "webhook")]
+    app.install_on(server, &grants, &names, cluster).await?;
+    #[cfg(not(feature = "webhook"))]
+    files::install(&Client::new(server.service(), "default"), &app.definitions()?, &grants, &names).await?;
     let refusals = Refusals::beyond(grants);
     Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
 }
@@ -295,43 +311,41 @@ impl World {
     }
 
     fn busy(&self, timeout: Duration) -> String {
-        let mut text = format!("not idle after {timeout:?}");
-        for source in self.view.sources() {
-            if let Some(failure) = source.health().failure {
-                text += &format!("\n  {failure}");
-            }
+        let mut lines = vec![format!("not idle after {timeout:?}")];
+        lines.extend(self.view.unfinished());
+        if lines.len() == 1 {
+            lines.push("pods and other objects are still being simulated".into());
         }
-        for (spec, queue) in self.view.controllers() {
-            for (key, failures) in queue.failing() {
-                text += &format!("\n  {} {key}: failed {failures} times in a row", spec.name);
-            }
-        }
-        text
+        lines.join("\n  ")
     }
 
-    /// The applied objects, those of kinds that controllers own, and on other clusters those of kinds that they create, with
-    /// what was simulated of them; by cluster, kind, namespace and name.
+    /// The applied objects, those of kinds that controllers own, and on other clusters those that are watched of kinds that they
+    /// may create, with what was simulated of them; by cluster, kind, namespace and name.
     async fn objects(&self, app: &App, applied: &[FromFile]) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for file in applied {
             objects.push(files::get(&self.client, &file.object).await?);
         }
-        let made: BTreeSet<_> = app
-            .specs()
-            .into_iter()
-            .flat_map(|spec| spec.relations)
-            .filter(|relation| match relation.role {
-                Role::Owned => true,
-                _ => !relation.cluster.is_empty() && relation.verbs.contains(&"create"),
-            })
-            .map(|relation| (relation.cluster, relation.kind.plural, relation.kind.group))
-            .collect();
-        let is_made = |identity: &Identity| {
-            made.contains(&(identity.cluster.clone(), identity.kind.plural.clone(), identity.kind.group.clone()))
+        let owned = |kind: &Kind| {
+            let mut relations = app.specs().into_iter().flat_map(|spec| spec.relations);
+            relations.any(|relation| relation.role == Role::Owned && relation.kind == *kind)
         };
-        for source in self.view.sources().iter().filter(|source| is_made(source.identity())) {
+        let grants = app.grants();
+        let created = |identity: &Identity| {
+            let Kind { group, plural, .. } = &identity.kind;
+            let on = On::Resource { group: group.clone(), resource: plural.clone(), name: String::new() };
+            let there = grants.get(&identity.cluster);
+            there.into_iter().flatten().any(|grant| {
+                let (place, because) = (grant.place.clone(), BTreeSet::new());
+                grant.covers(&Grant { place, on: on.clone(), verb: "create".into(), because, framework: false })
+            })
+        };
+        let is_made = |identity: &Identity| {
+            if identity.cluster.is_empty() { owned(&identity.kind) } else { created(identity) }
+        };
+        for source in self.view.sources_now().iter().filter(|source| is_made(source.identity())) {
             for object in source.store().all() {
-                let object: Value = serde_json::from_str(object.json())?;
+                let object: Value = serde_json::from_str(&object.json())?;
                 objects.push(on_cluster(object, &source.identity().cluster));
             }
         }
@@ -367,4 +381,23 @@ fn on_cluster(mut object: Value, cluster: &str) -> Value {
         object["metadata"]["annotations"][CLUSTER] = cluster.into();
     }
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_in_use_is_named_with_what_to_do() {
+        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let command = DevOptions::augment_args(clap::Command::new("dev"));
+        let matches = command.get_matches_from(["dev".to_owned(), format!("--port={port}")]);
+        let options = DevOptions::from_arg_matches(&matches).unwrap();
+        let error = format!("{:#}", dev(App::new("taken"), options).await.unwrap_err());
+        let what_to_do = "in use; stop what uses it, or choose another one: 0 is any free one";
+        assert_eq!(error, format!("--port: port {port} of 127.0.0.1: {what_to_do}"));
+    }
 }

@@ -21,6 +21,7 @@ pub(super) async fn diff(
     options: &RbacOptions,
 ) -> Result<()> {
     let mut found = Vec::new();
+    let mut expected = Vec::new();
     for Manifest { object: wanted, .. } in manifests {
         let text = |path: &str| wanted.pointer(path).and_then(Value::as_str);
         let (kind, name) = (text("/kind").unwrap_or_default(), text("/metadata/name").unwrap_or_default());
@@ -33,17 +34,15 @@ pub(super) async fn diff(
         match kind {
             "ClusterRole" | "Role" => {
                 let place = namespace.map_or(Place::Everywhere, |namespace| Place::Namespace(namespace.into()));
-                let grants = |role: &Value| {
-                    let rules: Option<Vec<PolicyRule>> = serde_json::from_value(role["rules"].clone())?;
-                    let rules = rules.unwrap_or_default();
-                    Ok::<Vec<Grant>, Error>(rules.iter().flat_map(|rule| grants_of_rule(rule, &place)).collect())
-                };
-                found.extend(compare(&whole, &grants(wanted)?, &grants(&live)?, declared));
+                let wanted = grants_of_role(wanted, &place)?;
+                found.extend(compare(&whole, &wanted, &grants_of_role(&live, &place)?, declared));
+                expected.extend(wanted);
             }
             "ClusterRoleBinding" | "RoleBinding" => found.extend(compare_binding(&whole, wanted, &live)),
             _ => {}
         }
     }
+    found.extend(beyond(client, manifests, &expected, options).await?);
     if found.is_empty() {
         return print("the cluster's roles are exactly what the declarations need\n");
     }
@@ -51,8 +50,85 @@ pub(super) async fn diff(
     let RbacOptions { name, namespace, .. } = options;
     Err(Error::from(format!(
         "the cluster's roles are not what the declarations need\n\
-         help: apply them with the same options: `… generate-rbac --name {name} --namespace {namespace} | kubectl apply -f -`"
+         help: apply them with the same options: `… generate-rbac --name {name} --namespace {namespace} | kubectl apply -f -`; delete \
+         bindings that are too much"
     )))
+}
+
+fn grants_of_role(role: &Value, place: &Place) -> Result<Vec<Grant>> {
+    let rules: Option<Vec<PolicyRule>> = serde_json::from_value(role["rules"].clone())?;
+    Ok(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, place)).collect())
+}
+
+/// What other bindings give the service account, such as those of earlier options, and no generated role does. What groups of
+/// accounts may do is nothing of the app.
+async fn beyond(
+    client: &Client,
+    manifests: &[Manifest],
+    expected: &[Grant],
+    options: &RbacOptions,
+) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for kind in ["ClusterRoleBinding", "RoleBinding"] {
+        for binding in list(client, kind).await.context(format!("{kind}s of the cluster"))? {
+            let text = |path: &str| binding.pointer(path).and_then(Value::as_str);
+            let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name").unwrap_or_default());
+            let is_it = |wanted: &Value| {
+                wanted["kind"] == kind
+                    && wanted["metadata"]["name"] == binding["metadata"]["name"]
+                    && wanted["metadata"]["namespace"] == binding["metadata"]["namespace"]
+            };
+            if !binds(&binding, options) || manifests.iter().any(|manifest| is_it(&manifest.object)) {
+                continue;
+            }
+            let whole = namespace.map_or_else(|| format!("{kind} {name}"), |place| format!("{kind} {place}/{name}"));
+            let (role_kind, role) =
+                (text("/roleRef/kind").unwrap_or_default(), text("/roleRef/name").unwrap_or_default());
+            let role_place = namespace.filter(|_| role_kind == "Role");
+            // A binding to a role that is gone gives nothing.
+            let Some(live) = read(client, role_kind, role_place, role).await.context(&whole)? else { continue };
+            let place = namespace.map_or(Place::Everywhere, |namespace| Place::Namespace(namespace.into()));
+            let given = grants_of_role(&live, &place)?;
+            let too_much = given.iter().filter(|grant| !expected.iter().any(|other| other.covers(grant)));
+            let line = |grant| {
+                let on = on_what(grant);
+                format!("{whole} gives {on} too much, by the {role_kind} {role}: no declaration needs it")
+            };
+            found.extend(too_much.map(line));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a binding is about the service account itself, as such or as the user that it is.
+fn binds(binding: &Value, options: &RbacOptions) -> bool {
+    let RbacOptions { name, namespace, .. } = options;
+    let user = format!("system:serviceaccount:{namespace}:{name}");
+    subjects(binding).iter().any(|subject| match subject.kind.as_str() {
+        "ServiceAccount" => subject.name == *name && subject.namespace.as_ref() == Some(namespace),
+        "User" => subject.name == user,
+        _ => false,
+    })
+}
+
+/// Objects that are asked for at once.
+const PAGE_LEN: u32 = 500;
+
+/// All objects of a kind of RBAC, in all namespaces.
+async fn list(client: &Client, kind: &str) -> Result<Vec<Value>> {
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/{}s", kind.to_lowercase());
+    let mut objects = Vec::new();
+    let mut next = String::new();
+    loop {
+        // API servers write where to go on in letters that need no escapes in an address.
+        let page = format!("{path}?limit={PAGE_LEN}&continue={next}");
+        let page: Value = client.request(Request::get(page).body(Vec::new())?).await?;
+        objects.extend(page["items"].as_array().into_iter().flatten().cloned());
+        next = page["metadata"]["continue"].as_str().unwrap_or_default().into();
+        if next.is_empty() {
+            return Ok(objects);
+        }
+    }
 }
 
 async fn read(client: &Client, kind: &str, namespace: Option<&str>, name: &str) -> Result<Option<Value>> {
@@ -88,8 +164,6 @@ fn on_what(grant: &Grant) -> String {
 }
 
 fn compare_binding(binding: &str, wanted: &Value, live: &Value) -> Option<String> {
-    let subjects =
-        |object: &Value| -> Vec<Subject> { serde_json::from_value(object["subjects"].clone()).unwrap_or_default() };
     let given = subjects(live);
     for Subject { kind, name, namespace, .. } in subjects(wanted) {
         let bound = |other: &Subject| other.kind == kind && other.name == name && other.namespace == namespace;
@@ -97,8 +171,16 @@ fn compare_binding(binding: &str, wanted: &Value, live: &Value) -> Option<String
             return Some(format!("{binding} does not bind the {kind} {}/{name}", namespace.unwrap_or_default()));
         }
     }
-    let (own, other) = (&wanted["roleRef"]["name"], &live["roleRef"]["name"]);
-    (own != other).then(|| format!("{binding} binds another role: {other} instead of {own}"))
+    let role = |object: &Value| {
+        let text = |field: &str| object["roleRef"][field].as_str().unwrap_or_default().to_owned();
+        format!("{} {}", text("kind"), text("name"))
+    };
+    let (own, other) = (role(wanted), role(live));
+    (own != other).then(|| format!("{binding} binds another role: the {other} instead of the {own}"))
+}
+
+fn subjects(binding: &Value) -> Vec<Subject> {
+    serde_json::from_value(binding["subjects"].clone()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -139,9 +221,9 @@ mod tests {
 
     #[test]
     fn differences_of_bindings_are_said() {
-        let binding = |role: &str, account: &str| {
+        let binding = |kind: &str, role: &str, account: &str| {
             json!({
-                "roleRef": { "name": role },
+                "roleRef": { "kind": kind, "name": role },
                 "subjects": [
                     { "kind": "User", "name": "jane" },
                     { "kind": "ServiceAccount", "name": account, "namespace": "ops" },
@@ -149,17 +231,70 @@ mod tests {
             })
         };
         let wanted = json!({
-            "roleRef": { "name": "app" },
+            "roleRef": { "kind": "Role", "name": "app" },
             "subjects": [{ "kind": "ServiceAccount", "name": "app", "namespace": "ops" }],
         });
         let cases = [
-            (binding("app", "app"), None),
-            (binding("app", "bot"), Some("binding does not bind the ServiceAccount ops/app")),
-            (binding("old", "app"), Some("binding binds another role: \"old\" instead of \"app\"")),
+            (binding("Role", "app", "app"), None),
+            (binding("Role", "app", "bot"), Some("binding does not bind the ServiceAccount ops/app")),
+            (binding("Role", "old", "app"), Some("binding binds another role: the Role old instead of the Role app")),
+            (
+                binding("ClusterRole", "app", "app"),
+                Some("binding binds another role: the ClusterRole app instead of the Role app"),
+            ),
             (json!({ "roleRef": { "name": "app" } }), Some("binding does not bind the ServiceAccount ops/app")),
         ];
         for (live, expected) in cases {
             assert_eq!(compare_binding("binding", &wanted, &live).as_deref(), expected, "{live}");
+        }
+    }
+
+    /// Manifests of an app that reads pods in namespace `a`, and a server on which they are with others.
+    #[cfg(feature = "dev")]
+    #[tokio::test]
+    async fn what_other_bindings_give_the_account_is_too_much() {
+        use super::super::files::{FromFile, apply};
+        let options = RbacOptions { name: "app".into(), namespace: "default".into(), ..RbacOptions::default() };
+        let here = Place::Namespace("default".into());
+        let declared: Vec<Grant> =
+            pods(&["list"], None).into_iter().map(|grant| Grant { place: here.clone(), ..grant }).collect();
+        let manifests = kctl_runtime::manifest::rbac_of(&declared, &options).unwrap();
+        let before = kctl_runtime::manifest::rbac_of(&pods(&["list", "delete"], None), &options).unwrap();
+        let other = |kind: &str, subject: &Value| {
+            let mut binding = before[2].object.clone();
+            binding["kind"] = json!(kind);
+            binding["metadata"] = json!({ "name": "other", "namespace": "default" });
+            binding["subjects"] = json!([subject]);
+            binding
+        };
+        let group =
+            json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts" });
+        let user = json!({
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:serviceaccount:default:app",
+        });
+        let too_much = |binding: &str, what: &str| {
+            format!("{binding} gives `{what}` too much, by the ClusterRole app: no declaration needs it")
+        };
+        let whole =
+            vec![too_much("ClusterRoleBinding app", "delete pods"), too_much("ClusterRoleBinding app", "list pods")];
+        let local = vec![too_much("RoleBinding default/other", "delete pods")];
+        let cases: [(Vec<Value>, Vec<String>); 4] = [
+            (Vec::new(), Vec::new()),
+            (vec![before[2].object.clone()], whole),
+            (vec![other("RoleBinding", &group)], Vec::new()),
+            // What the app's own role gives as well is not too much.
+            (vec![other("RoleBinding", &user)], local),
+        ];
+        for (more, expected) in cases {
+            let server = kctl_apiserver::ApiServer::new();
+            let client = Client::new(server.service(), "default");
+            let all = manifests.iter().chain(&before[1..2]).map(|manifest| manifest.object.clone()).chain(more.clone());
+            let all: Vec<_> = all.map(|object| FromFile { object, origin: "test".into() }).collect();
+            apply(&client, &all).await.unwrap();
+            let found = beyond(&client, &manifests, &declared, &options).await.unwrap();
+            assert_eq!(Vec::from_iter(found), expected, "{more:?}");
+            let said = diff(&client, &declared, &manifests, &options).await;
+            assert_eq!(said.is_err(), !expected.is_empty(), "{said:?}");
         }
     }
 }

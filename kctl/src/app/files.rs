@@ -42,6 +42,7 @@ pub(crate) async fn install(
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
     let mut objects = Vec::new();
     for path in paths {
+        let before = objects.len();
         if path.as_os_str() == "-" {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).context("standard input")?;
@@ -53,8 +54,20 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
         } else {
             read_file(path, &mut objects)?;
         }
+        if objects.len() == before {
+            return Err(Error::from(nothing_in(path)));
+        }
     }
     Ok(objects)
+}
+
+/// What was named and holds nothing is a mistake: kubectl refuses it as well.
+fn nothing_in(path: &Path) -> String {
+    match (path.is_dir(), path.as_os_str() == "-") {
+        (true, _) => format!("{}: no objects in it: name a folder with .yaml, .yml or .json files", path.display()),
+        (false, true) => "standard input: no objects in it".to_owned(),
+        (false, false) => format!("{}: no objects in it", path.display()),
+    }
 }
 
 /// The same, and these objects of the app when no files are named.
@@ -85,7 +98,7 @@ fn read_file(path: &Path, objects: &mut Vec<FromFile>) -> Result<()> {
 /// Reads a stream of documents.
 pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Result<()> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).context(origin)?;
-    for object in documents.into_iter().filter(|document| !document.is_null()) {
+    for object in documents.into_iter().flat_map(listed).filter(|document| !document.is_null()) {
         for field in ["/apiVersion", "/kind", "/metadata/name"] {
             if object.pointer(field).and_then(Value::as_str).is_none() {
                 return Err(Error::from(format!("{origin}: an object has no `{}`", field[1..].replace('/', "."))));
@@ -94,6 +107,15 @@ pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Re
         objects.push(FromFile { object, origin: origin.into() });
     }
     Ok(())
+}
+
+/// The objects of a list, as `kubectl get -o yaml` prints several; anything else as it is.
+fn listed(mut document: Value) -> Vec<Value> {
+    let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match document.get_mut("items") {
+        Some(Value::Array(items)) if is_list => std::mem::take(items),
+        _ => vec![document],
+    }
 }
 
 #[derive(Deserialize)]
@@ -165,6 +187,34 @@ mod tests {
         let mut objects = Vec::new();
         let error = parse("apiVersion: v1\nkind: Pod\n", "web.yaml", &mut objects).unwrap_err().to_string();
         assert_eq!(error, "web.yaml: an object has no `metadata.name`");
+    }
+
+    #[test]
+    fn objects_of_a_list_are_read_as_documents_are() {
+        let mut objects = Vec::new();
+        let pod = |name: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}}}");
+        let list = format!("apiVersion: v1\nkind: List\nitems: [{}, {}]\n---\n{}", pod("a"), pod("b"), pod("c"));
+        parse(&list, "x", &mut objects).unwrap();
+        let names: Vec<_> = objects.iter().map(|file| file.object["metadata"]["name"].clone()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        // A kind of the user's with a field of that name.
+        parse("{apiVersion: a.b/v1, kind: Cart, metadata: {name: a}, items: [1]}", "x", &mut objects).unwrap();
+        assert_eq!(objects[3].object["items"], serde_json::json!([1]));
+    }
+
+    #[test]
+    fn what_holds_no_objects_is_refused_by_its_name() {
+        let folder = std::env::temp_dir().join(format!("kctl-files-{}", std::process::id()));
+        let (empty, other) = (folder.join("empty.yaml"), folder.join("other"));
+        std::fs::create_dir_all(&other).unwrap();
+        std::fs::write(&empty, "---\n# nothing\n").unwrap();
+        for (path, expected) in [(&empty, "no objects in it"), (&other, "a folder with .yaml, .yml or .json files")] {
+            let error = read(std::slice::from_ref(path)).err().unwrap().to_string();
+            assert!(error.starts_with(&path.display().to_string()) && error.ends_with(expected), "{error}");
+        }
+        std::fs::write(other.join("a.yml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: a}").unwrap();
+        assert_eq!(read(&[other]).unwrap().len(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

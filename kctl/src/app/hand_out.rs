@@ -1,6 +1,9 @@
 //! Where manifests go: one stream, a file for each object, or nowhere but into a comparison with files.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use kctl_runtime::{
     manifest::{self, APPLY_BYTES_MAX, Manifest},
@@ -25,6 +28,11 @@ impl OutOptions {
     pub(super) fn folder(&self) -> Option<&Path> {
         self.check.as_ref().and_then(Option::as_deref).or(self.out.as_deref())
     }
+
+    /// Whether it is not said with what to compare.
+    pub(super) fn lacks_folder(&self) -> bool {
+        self.check.is_some() && self.folder().is_none()
+    }
 }
 
 /// Which changes of definitions are let through.
@@ -38,15 +46,16 @@ pub(super) struct BreakingOptions {
     since: Option<String>,
 }
 
-/// Prints manifests as one stream, writes them as files, or compares them with files.
-pub(super) fn hand_out(manifests: &[Manifest], options: &OutOptions) -> Result<()> {
+/// What the names of objects end with that a command makes beside those of the app's own name. What it does not make now, and is
+/// in the folder, is left from a time with other options.
+pub(super) const OWN_ENDINGS: [&str; 8] =
+    ["", "-leader-election", "-metrics", "-metrics-auth", "-metrics-reader", "-webhook", "-webhook-tls", "-dashboard"];
+
+/// Prints manifests as one stream, writes them as files, or compares them with files. Files of objects of this name, with one of
+/// these endings, that are beside them and are none of them are told: nothing is deleted.
+pub(super) fn hand_out(manifests: &[Manifest], options: &OutOptions, name: &str, endings: &[&str]) -> Result<()> {
     hint_at_size(manifests);
-    let Some(folder) = options.folder() else {
-        if options.check.is_some() {
-            return Err(Error::from("--check needs a folder: `--check DIR`, or --out beside it"));
-        }
-        return super::cli::print(&manifest::stream(manifests));
-    };
+    let Some(folder) = options.folder() else { return super::cli::print(&manifest::stream(manifests)) };
     let mut different = Vec::new();
     for manifest in manifests {
         let file = folder.join(&manifest.file);
@@ -58,20 +67,60 @@ pub(super) fn hand_out(manifests: &[Manifest], options: &OutOptions) -> Result<(
         }
         std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(folder.display())?;
         std::fs::write(&file, &manifest.yaml).context(file.display())?;
-        eprintln!("{}", file.display());
+        say!("{}", file.display());
     }
-    if different.is_empty() {
+    let names: Vec<String> = endings.iter().map(|ending| format!("{name}{ending}")).collect();
+    let left = left_over(manifests, folder, &names)?;
+    if options.check.is_none() {
+        for file in &left {
+            say!("{file}: left over, these options do not make it: remove it yourself");
+        }
         return Ok(());
     }
-    Err(Error::from(format!(
-        "not what the declarations say: {}\nhelp: run the same with --out {} instead of --check",
-        different.join(", "),
-        folder.display()
-    )))
+    let mut wrong = Vec::new();
+    if !different.is_empty() {
+        let (files, folder) = (different.join(", "), folder.display());
+        wrong.push(format!(
+            "not what the declarations say: {files}\nhelp: run the same with --out {folder} instead of --check"
+        ));
+    }
+    if !left.is_empty() {
+        wrong.push(format!(
+            "left over: {}\nhelp: remove them, or run with the options that they were made with",
+            left.join(", ")
+        ));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong.join("\n"))) }
+}
+
+/// The files beside manifests that are named as theirs are, `KIND-NAME.yaml` or `KIND-NAME.NAMESPACE.yaml`, and are none of them.
+/// Definitions are compared by [`refuse_breaking`].
+fn left_over(manifests: &[Manifest], folder: &Path, names: &[String]) -> Result<Vec<String>> {
+    let folders: BTreeSet<PathBuf> = manifests
+        .iter()
+        .filter(|manifest| manifest.object["kind"] != "CustomResourceDefinition")
+        .filter_map(|manifest| Path::new(&manifest.file).parent())
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .map(|parent| folder.join(parent))
+        .collect();
+    let made: BTreeSet<PathBuf> = manifests.iter().map(|manifest| folder.join(&manifest.file)).collect();
+    let is_named = |file: &Path| {
+        let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let name = stem.split('.').next().unwrap_or_default();
+        let object = name.split_once('-').map_or("", |(_kind, object)| object);
+        // The name of an app can have a dot.
+        let whole = stem.split_once('-').map_or("", |(_kind, object)| object);
+        names.iter().any(|name| name == object || name == whole)
+    };
+    let mut left = Vec::new();
+    for parent in folders {
+        left.extend(yaml_files(&parent)?.into_iter().filter(|file| !made.contains(file) && is_named(file)));
+    }
+    Ok(left.iter().map(|file| file.display().to_string()).collect())
 }
 
 fn hint_at_size(manifests: &[Manifest]) {
-    manifests.iter().filter_map(size_hint).for_each(|hint| eprintln!("{hint}"));
+    manifests.iter().filter_map(size_hint).for_each(|hint| say!("{hint}"));
 }
 
 /// `kubectl apply` keeps the whole object in an annotation, which has a limit.
@@ -82,7 +131,7 @@ fn size_hint(manifest: &Manifest) -> Option<String> {
         .then(|| format!("{file}: {bytes} bytes are more than the {APPLY_BYTES_MAX} of `kubectl apply`; {help}"))
 }
 
-/// Compares definitions with those that are there, and refuses what breaks objects or clients.
+/// Compares the definitions among manifests with those that are there, and refuses what breaks objects or clients.
 pub(super) fn refuse_breaking(manifests: &[Manifest], out: &OutOptions, options: &BreakingOptions) -> Result<()> {
     let Some(folder) = out.folder() else { return Ok(()) };
     if options.allow_breaking {
@@ -90,9 +139,9 @@ pub(super) fn refuse_breaking(manifests: &[Manifest], out: &OutOptions, options:
     }
     let mut changes = Vec::new();
     for (file, old) in known(folder, options.since.as_deref())? {
-        let Some(new) =
-            manifests.iter().find(|manifest| manifest.object["metadata"]["name"] == old["metadata"]["name"])
-        else {
+        let is_same =
+            |object: &Value| object["kind"] == old["kind"] && object["metadata"]["name"] == old["metadata"]["name"];
+        let Some(new) = manifests.iter().find(|manifest| is_same(&manifest.object)) else {
             let what = "the definition is no longer made; removing it removes all objects of the kind; remove the file yourself";
             changes.push(format!("{file}: {what}, or add the kind by `App::kind`"));
             continue;
@@ -126,6 +175,15 @@ fn known(folder: &Path, revision: Option<&str>) -> Result<Vec<(String, Value)>> 
 }
 
 fn in_folder(folder: &Path) -> Result<Vec<(String, String)>> {
+    let read = |file: &PathBuf| {
+        let name = file.display().to_string();
+        std::fs::read_to_string(file).map(|text| (name.clone(), text)).context(&name)
+    };
+    yaml_files(folder)?.iter().map(read).collect()
+}
+
+/// By name; none, where there is no such folder.
+fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
@@ -133,29 +191,28 @@ fn in_folder(folder: &Path) -> Result<Vec<(String, String)>> {
     for entry in std::fs::read_dir(folder).context(folder.display())? {
         files.push(entry.context(folder.display())?.path());
     }
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "yaml"));
     files.sort();
-    let is_yaml = |file: &&PathBuf| file.extension().is_some_and(|ending| ending == "yaml");
-    let read = |file: &PathBuf| {
-        let name = file.display().to_string();
-        std::fs::read_to_string(file).map(|text| (name.clone(), text)).context(&name)
-    };
-    files.iter().filter(is_yaml).map(read).collect()
+    Ok(files)
 }
 
+/// What was in a folder at a revision, whether or not the folder is still there.
 fn committed(folder: &Path, revision: &str) -> Result<Vec<(String, String)>> {
-    if !folder.is_dir() {
-        return Ok(Vec::new());
-    }
-    // In the folder itself, names are relative to it wherever the program was started.
+    let is_there = |folder: &&Path| folder.as_os_str().is_empty() || folder.is_dir();
+    let known = folder.ancestors().find(is_there).unwrap_or(folder);
+    let below = folder.strip_prefix(known).unwrap_or(Path::new(""));
+    let known = if known.as_os_str().is_empty() { Path::new(".") } else { known };
+    let prefix = below.join("");
+    // In a folder that is there, names are relative to it wherever the program was started.
     let git = |arguments: &[&str]| -> Result<String> {
-        let output = std::process::Command::new("git").arg("-C").arg(folder).args(arguments).output().context("git")?;
+        let output = std::process::Command::new("git").arg("-C").arg(known).args(arguments).output().context("git")?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
             return Err(Error::from(format!("git {}: {}", arguments.join(" "), text.trim())));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let names = git(&["ls-tree", "--name-only", revision, "--", "./"])?;
+    let names = git(&["ls-tree", "--name-only", revision, "--", &format!("./{}", prefix.display())])?;
     let names = names.lines().filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "yaml"));
     names.map(|name| Ok((name.to_owned(), git(&["show", &format!("{revision}:./{name}")])?))).collect()
 }
@@ -209,8 +266,8 @@ mod tests {
     fn a_change_that_breaks_objects_is_refused_unless_it_is_allowed() {
         let folder = Folder::new("breaking");
         let (old, new) = (crd(&json!({ "host": { "type": "string" } })), crd(&json!({})));
-        hand_out(std::slice::from_ref(&old), &folder.out()).unwrap();
-        hand_out(std::slice::from_ref(&old), &folder.check()).unwrap();
+        hand_out(std::slice::from_ref(&old), &folder.out(), "web", &OWN_ENDINGS).unwrap();
+        hand_out(std::slice::from_ref(&old), &folder.check(), "web", &OWN_ENDINGS).unwrap();
         refuse_breaking(std::slice::from_ref(&old), &folder.check(), &STRICT).unwrap();
         for out in [folder.out(), folder.check()] {
             let refused = refuse_breaking(std::slice::from_ref(&new), &out, &STRICT).unwrap_err().to_string();
@@ -224,9 +281,9 @@ mod tests {
         let gone = refuse_breaking(&[], &folder.check(), &STRICT).unwrap_err().to_string();
         assert!(gone.contains("the definition is no longer made"), "{gone}");
         // The other way round nothing breaks, but the files are not the same.
-        hand_out(std::slice::from_ref(&new), &folder.out()).unwrap();
+        hand_out(std::slice::from_ref(&new), &folder.out(), "web", &OWN_ENDINGS).unwrap();
         refuse_breaking(std::slice::from_ref(&old), &folder.check(), &STRICT).unwrap();
-        let different = hand_out(&[old], &folder.check()).unwrap_err().to_string();
+        let different = hand_out(&[old], &folder.check(), "web", &OWN_ENDINGS).unwrap_err().to_string();
         assert!(different.starts_with("not what the declarations say: "), "{different}");
     }
 
@@ -239,11 +296,11 @@ mod tests {
             assert!(output.unwrap().status.success(), "{arguments:?}");
         };
         git(&["init", "--quiet"]);
-        hand_out(&[crd(&json!({ "host": { "type": "string" } }))], &folder.out()).unwrap();
+        hand_out(&[crd(&json!({ "host": { "type": "string" } }))], &folder.out(), "web", &OWN_ENDINGS).unwrap();
         git(&["add", "."]);
         git(&["commit", "--quiet", "-m", "first"]);
         let new = crd(&json!({}));
-        hand_out(std::slice::from_ref(&new), &folder.out()).unwrap();
+        hand_out(std::slice::from_ref(&new), &folder.out(), "web", &OWN_ENDINGS).unwrap();
         // The files are new already: only what was committed says what breaks.
         refuse_breaking(std::slice::from_ref(&new), &folder.check(), &STRICT).unwrap();
         let found = committed(&folder.0.join("crds"), "HEAD").unwrap();
@@ -251,9 +308,46 @@ mod tests {
         let since = BreakingOptions { allow_breaking: false, since: Some("HEAD".into()) };
         let refused = refuse_breaking(&[new], &folder.check(), &since).unwrap_err().to_string();
         assert!(refused.contains("host: is gone"), "{refused}");
+        // The same, once nothing of the folder is left.
+        std::fs::remove_dir_all(folder.0.join("crds")).unwrap();
+        let gone = refuse_breaking(&[], &folder.check(), &since).unwrap_err().to_string();
+        assert!(gone.contains("webs.example.com.yaml: the definition is no longer made"), "{gone}");
         let since = BreakingOptions { allow_breaking: false, since: Some("nothing".into()) };
         let unknown = refuse_breaking(&[], &folder.check(), &since).unwrap_err().to_string();
         assert!(unknown.contains("git ls-tree"), "{unknown}");
+    }
+
+    #[test]
+    fn a_file_of_other_options_fails_the_check_and_is_kept() {
+        let folder = Folder::new("left");
+        let role = |file: &str| Manifest::new(file.into(), json!({ "kind": "Role" })).unwrap();
+        let now = [role("rbac/clusterrole-web.yaml"), role("kustomization.yaml")];
+        let cases = [
+            ("rbac/role-web.a.yaml", true),
+            ("rbac/rolebinding-web-leader-election.a.yaml", true),
+            ("rbac/clusterrole-web-metrics-reader.yaml", true),
+            // These are of another program, of people, or nowhere that is written.
+            ("rbac/role-website.a.yaml", false),
+            ("rbac/clusterrole-web-admin.yaml", false),
+            ("rbac/README.md", false),
+            ("rbac-edge/clusterrole-web.yaml", false),
+            ("role-web.a.yaml", false),
+        ];
+        for (file, is_told) in cases {
+            let path = folder.0.join(file);
+            hand_out(&now, &folder.out(), "web", &OWN_ENDINGS).unwrap();
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "kind: Role\n").unwrap();
+            let checked = hand_out(&now, &folder.check(), "web", &OWN_ENDINGS);
+            assert_eq!(checked.is_err(), is_told, "{file}");
+            if let Err(error) = checked {
+                let expected = format!("left over: {}\nhelp: remove them", path.display());
+                assert!(error.to_string().starts_with(&expected), "{error}");
+            }
+            // Who writes is told of it as well, and nothing is deleted.
+            hand_out(&now, &folder.out(), "web", &OWN_ENDINGS).unwrap();
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]
@@ -263,12 +357,5 @@ mod tests {
         let large = crd(&json!({ "a": { "description": "x".repeat(APPLY_BYTES_MAX) } }));
         let hint = size_hint(&large).unwrap();
         assert!(hint.ends_with("of `kubectl apply`; write `kubectl apply --server-side`"), "{hint}");
-    }
-
-    #[test]
-    fn check_needs_a_folder() {
-        let options = OutOptions { out: None, check: Some(None) };
-        let error = hand_out(&[], &options).unwrap_err().to_string();
-        assert_eq!(error, "--check needs a folder: `--check DIR`, or --out beside it");
     }
 }

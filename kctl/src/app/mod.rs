@@ -1,15 +1,28 @@
 //! A program: its controllers and the commands by which it is run.
 
+/// Says something to people. A reader that went away is not an error of the program.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _unread = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
+#[cfg(feature = "webhook")]
+mod certificates;
 #[cfg(feature = "chain")]
 mod chain;
 mod cli;
 mod debug;
+mod declared;
 #[cfg(feature = "dev")]
 mod dev;
 mod diff_cluster;
 #[cfg(feature = "dev")]
 mod files;
 mod hand_out;
+#[cfg(feature = "webhook")]
+mod hooks;
 mod options;
 #[cfg(feature = "otel")]
 mod otel;
@@ -17,6 +30,7 @@ mod outgoing;
 mod rbac_check;
 mod run;
 mod settings;
+mod signals;
 #[cfg(feature = "dev")]
 mod simulation;
 mod trigger;
@@ -32,14 +46,12 @@ use std::{
 
 use futures::Stream;
 #[cfg(feature = "dev")]
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-#[cfg(feature = "dev")]
-use kctl_runtime::manifest::{self, Grant, grants};
+use kctl_runtime::manifest::Grant;
 use kctl_runtime::{
     key::Key,
     manager::{Manager, metrics::prometheus_client::registry::Registry},
     manifest::KindSpec,
-    reconcile::{Controller, Error, FunctionController, Reconcile, Result},
+    reconcile::{Controller, FunctionController, Reconcile, Result},
     spec::ControllerSpec,
     watches::Watches,
 };
@@ -51,6 +63,8 @@ pub(crate) use dev::{World, user_of};
 pub(crate) use files::{FromFile, apply, install, parse, path};
 #[cfg(feature = "dev")]
 pub(crate) use rbac_check::missing;
+#[cfg(feature = "dev")]
+pub(crate) use simulation::Simulation;
 pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -104,6 +118,8 @@ pub struct App {
     metrics: Vec<RegisterMetrics>,
     #[cfg(feature = "webhook")]
     interpreters: Vec<kctl_interpreter::function::Rule>,
+    #[cfg(feature = "webhook")]
+    hooks: hooks::Hooks,
     #[cfg(feature = "chain")]
     chains: Vec<Arc<kctl_interpreter::registry::Registry>>,
 }
@@ -131,6 +147,8 @@ impl App {
             metrics: Vec::new(),
             #[cfg(feature = "webhook")]
             interpreters: Vec::new(),
+            #[cfg(feature = "webhook")]
+            hooks: hooks::Hooks::default(),
             #[cfg(feature = "chain")]
             chains: Vec::new(),
         }
@@ -219,19 +237,6 @@ impl App {
     pub fn kind<K: CustomResourceExt + schemars::JsonSchema>(mut self) -> Self {
         self.kinds.push(KindSpec::of_type::<K>());
         self
-    }
-
-    /// All kinds of which there are definitions: those that the controllers reconcile, those of [`App::kind`], and those that
-    /// only interpreters know.
-    pub fn kinds(&self) -> Vec<KindSpec> {
-        let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::of(&controller.spec));
-        #[allow(unused_mut, reason = "which features add to it")]
-        let mut kinds: Vec<KindSpec> = reconciled.chain(self.kinds.iter().cloned()).collect();
-        #[cfg(feature = "webhook")]
-        kinds.extend(self.interpreters.iter().filter_map(|rule| {
-            Some(KindSpec { location: rule.about().location(), crd: rule.definition()?, schema: rule.schema() })
-        }));
-        kinds
     }
 
     /// Adds resource interpreters: one function with `#[interpreter(op = …)]`, or a tuple of such. `run` and `dev` serve them
@@ -342,87 +347,22 @@ impl App {
         self
     }
 
-    /// The declarations of all controllers.
-    pub fn specs(&self) -> Vec<ControllerSpec> {
-        #[allow(unused_mut, reason = "which features add to it")]
-        let mut specs: Vec<ControllerSpec> =
-            self.controllers.iter().map(|controller| controller.spec.clone()).collect();
-        #[cfg(feature = "chain")]
-        if let Some(first) = specs.first_mut().filter(|_| !self.chains.is_empty()) {
-            // The role is the app's; the chain has no declaration of its own that it could come from.
-            first.rbac.extend(chain::rules());
-        }
-        specs
-    }
-
-    /// The definitions of all kinds, and those of what a chain of interpreters follows.
-    #[cfg(feature = "dev")]
-    pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
-        #[allow(unused_mut, reason = "which features add to it")]
-        let mut definitions = manifest::definitions(&self.kinds(), manifest::Descriptions::All)?;
-        #[cfg(feature = "chain")]
-        if !self.chains.is_empty() {
-            definitions.extend(chain::definitions()?);
-        }
-        Ok(definitions)
-    }
-
-    /// The declarations of all controllers for the namespaces that the app is run for.
-    fn specs_in_use(&self) -> Vec<ControllerSpec> {
-        self.specs().into_iter().map(|spec| self.in_use(spec)).collect()
-    }
-
-    fn in_use(&self, mut spec: ControllerSpec) -> ControllerSpec {
-        if !self.namespaces.is_empty() {
-            spec.namespaces.clone_from(&self.namespaces);
-        }
-        spec
-    }
-
-    /// What the app needs on each cluster; the one that it is started against has an empty name.
-    #[cfg(feature = "dev")]
-    pub(crate) fn grants(&self) -> Grants {
-        let specs = self.specs_in_use();
-        let names = std::iter::once("").chain(self.clusters.iter().map(|(name, _)| name.as_str()));
-        names.map(|name| (name.to_owned(), grants(&specs, name))).collect()
-    }
-
-    /// The name.
-    #[cfg(feature = "dev")]
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The other clusters, by name.
-    #[cfg(feature = "dev")]
-    pub(crate) fn cluster_names(&self) -> Vec<String> {
-        self.clusters.iter().map(|(name, _)| name.clone()).collect()
-    }
-
-    /// As `run --namespace`.
-    #[cfg(feature = "dev")]
-    pub(crate) fn run_only_in(&mut self, namespace: &str) {
-        self.namespaces = vec![namespace.into()];
-    }
-
-    fn check_cluster(&self, name: &str) -> Result<()> {
-        if self.clusters.iter().any(|(known, _)| known == name) {
-            return Ok(());
-        }
-        Err(Error::from(format!("there is no cluster `{name}`; add it by `App::cluster`")))
-    }
-
     /// Reads the command line and does what it says.
     ///
     /// # Errors
     /// Whatever keeps the command from being done, in words for the person at the terminal.
     pub async fn main(self) -> Result<()> {
         self.check()?;
-        cli::main(self).await
+        // It holds all that `run` and `dev` hold: too much for the stacks of callers.
+        Box::pin(cli::main(self)).await
     }
 
     /// Another cluster beside the one that the program is started against: relations say `on = "name"`. The closure makes
     /// its client at each start of `run`; `dev` and tests give it an API server of its own.
+    ///
+    /// What goes out by this client obeys `--dry-run`, `--kube-api-qps` (for each cluster by itself) and `--request-timeout`,
+    /// and is counted in `rest_client_requests_total` under the name of the cluster. How it connects is up to the closure:
+    /// `--as`, `--as-group` and `--proxy-url` do not concern it, and `run` says so when they are given.
     ///
     /// ```
     /// use kctl::{kube::{Client, Config, config::KubeConfigOptions}, prelude::*};
@@ -487,11 +427,16 @@ impl App {
     /// # Errors
     /// When a controller cannot be made, or the declarations contradict each other.
     pub async fn manager(&self, client: Client) -> Result<Manager> {
+        self.manager_at(client, self.connected().await?, |manager| manager).await
+    }
+
+    /// Clients of the other clusters, by their names.
+    async fn connected(&self) -> Result<Vec<(String, Client)>> {
         let mut clusters = Vec::new();
         for (name, connect) in &self.clusters {
             clusters.push((name.clone(), connect().await?));
         }
-        self.manager_at(client, clusters, |manager| manager).await
+        Ok(clusters)
     }
 
     /// The same with what has to be set before there are controllers.
@@ -532,29 +477,5 @@ impl App {
 
     fn env(&self, manager: &Manager, spec: ControllerSpec) -> Env {
         Env { app: self.name.clone(), watches: manager.watches().allowed_by(&self.in_use(spec)) }
-    }
-
-    fn check(&self) -> Result<()> {
-        #[cfg(feature = "webhook")]
-        kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
-        let specs = self.specs();
-        for (index, spec) in specs.iter().enumerate() {
-            if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {
-                return Err(Error::from(format!(
-                    "two controllers are named `{}`: {} and {}; write `name = \"…\"` in one of them",
-                    spec.name, first.location, spec.location
-                )));
-            }
-            let relations = std::iter::once(&spec.primary).chain(&spec.relations);
-            for relation in relations.filter(|relation| !relation.cluster.is_empty()) {
-                if !self.clusters.iter().any(|(name, _)| *name == relation.cluster) {
-                    return Err(Error::from(format!(
-                        "{}: there is no cluster `{}`; add it by `App::cluster`",
-                        spec.location, relation.cluster
-                    )));
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -3,12 +3,15 @@
 use std::{path::PathBuf, time::Duration};
 
 #[cfg(feature = "webhook")]
-use kctl_runtime::{
-    manager::{metrics::Metrics, serve::serve_metrics},
-    reconcile::Error,
+use std::pin::Pin;
+
+#[cfg(feature = "webhook")]
+use kctl_runtime::manager::{
+    metrics::Metrics,
+    serve::{serve_metrics, serve_metrics_securely},
 };
 #[cfg(feature = "webhook")]
-use tokio::net::TcpListener;
+use kube::Client;
 
 use k8s_openapi::{api::rbac::v1::PolicyRule, jiff::SignedDuration};
 use kctl_runtime::{
@@ -21,7 +24,7 @@ use kctl_runtime::{
     reconcile::{Result, ResultExt},
 };
 
-use super::debug::DebugOptions;
+use super::{debug::DebugOptions, rbac_check::Extra};
 
 /// How the manager runs.
 #[derive(clap::Args, Default)]
@@ -47,6 +50,9 @@ pub(super) struct ManagerOptions {
     /// Between two tries to get or to renew the lease [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
+    /// Have the state before a watch streamed (`WatchList`) by API servers that do; a list costs them less CPU and more memory
+    #[arg(long, help_heading = "Requests")]
+    watch_list: bool,
     /// Answer `/metrics` here, for example on 127.0.0.1:8080; 0 is nowhere [default: 0]
     #[arg(long, value_name = "ADDRESS")]
     metrics_bind_address: Option<String>,
@@ -95,6 +101,9 @@ impl ManagerOptions {
         if let Some(failures) = self.failure_event_after {
             manager = manager.tell_failure(failures);
         }
+        if self.watch_list {
+            manager = manager.stream_states();
+        }
         if let Some(timeout) = self.graceful_shutdown_timeout {
             manager = manager.graceful_timeout(timeout.try_into().ok());
         }
@@ -104,46 +113,46 @@ impl ManagerOptions {
         Ok(manager)
     }
 
-    /// Serves the metrics of a program without a manager, as long as it is polled. Whom to let in beyond loopback, nobody could
-    /// say: there is no cluster to ask.
+    /// Serves the metrics of a program without a manager, as long as it is polled. Whom to let in beyond loopback, the cluster
+    /// says: it is asked for only then.
     #[cfg(feature = "webhook")]
     pub(super) async fn metrics_without_manager(
         &self,
         registered: &[super::RegisterMetrics],
-    ) -> Result<impl Future<Output = ()> + use<>> {
+        others: impl FnOnce(&Metrics),
+        cluster: impl Future<Output = Result<Client>>,
+    ) -> Result<Pin<Box<dyn Future<Output = ()> + Send>>> {
         let address = self.metrics_bind_address.as_deref().unwrap_or_default();
-        let listener = bind("--metrics-bind-address", address).await?;
+        let Some(listener) = bind("--metrics-bind-address", address).await? else {
+            return Ok(Box::pin(std::future::pending()));
+        };
         let metrics = Metrics::default();
         for register in registered {
             metrics.register(register);
         }
-        let is_local = |listener: &TcpListener| listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
-        let is_open = self.metrics_secure == Some(false);
-        if listener.as_ref().is_some_and(|listener| !is_local(listener) && !is_open) {
-            return Err(Error::from(format!(
-                "--metrics-bind-address {address}: without controllers there is no cluster that says who may read the metrics\n\
-                 help: bind to loopback, or let everybody read them by --metrics-secure=false"
-            )));
+        others(&metrics);
+        let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+        if !self.metrics_secure.unwrap_or(!local) {
+            return Ok(Box::pin(serve_metrics(listener, metrics)));
         }
-        Ok(async move {
-            match listener {
-                Some(listener) => serve_metrics(listener, metrics).await,
-                None => std::future::pending().await,
-            }
-        })
+        let client = cluster.await.context(format!(
+            "--metrics-bind-address {address}: a cluster says who may read the metrics; without one, bind to loopback, or let \
+             everybody read them by --metrics-secure=false"
+        ))?;
+        Ok(Box::pin(serve_metrics_securely(listener, metrics, self.certificate(), client)?))
     }
 
     /// What a replica needs to contend for the lease: what `generate-rbac --leader-elect` gives.
-    pub(super) fn election_grants(&self, app: &str, namespace: &str) -> Result<Vec<Grant>> {
+    pub(super) fn election_role(&self, app: &str, namespace: &str) -> Result<Option<Extra>> {
         if !self.leader_elect {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let name = self.leader_election_id.as_deref().unwrap_or(app).to_owned();
         let namespace = self.leader_election_namespace.as_deref().unwrap_or(namespace).to_owned();
         let place = Place::Namespace(namespace.clone());
-        let options = RbacOptions { name, namespace, ..RbacOptions::default() };
+        let options = RbacOptions { name: name.clone(), namespace: namespace.clone(), ..RbacOptions::default() };
         let manager = manifest::ManagerOptions { leader_elect: true, metrics: false };
-        let mut grants = Vec::new();
+        let mut grants: Vec<Grant> = Vec::new();
         for manifest::Manifest { object, .. } in manifest::manager_rbac(&options, manager)? {
             let rules: Option<Vec<PolicyRule>> = serde_json::from_value(object["rules"].clone())?;
             grants.extend(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, &place)));
@@ -151,7 +160,15 @@ impl ManagerOptions {
         for grant in &mut grants {
             grant.because.insert("run --leader-elect".into());
         }
-        Ok(grants)
+        Ok(Some(Extra {
+            role: "leader-election",
+            generate: " --leader-elect",
+            grants,
+            run: vec![
+                ("--leader-election-id", name, |_, name| name.to_owned()),
+                ("--leader-election-namespace", namespace, |namespace, _| namespace.to_owned()),
+            ],
+        }))
     }
 
     fn certificate(&self) -> Certificate {
@@ -229,12 +246,36 @@ mod tests {
 
     #[test]
     fn only_a_replica_that_contends_needs_the_lease() {
-        assert_eq!(parse(&[]).unwrap().election_grants("podset", "here").unwrap(), []);
-        let grants = parse(&["--leader-elect"]).unwrap().election_grants("podset", "here").unwrap();
+        assert!(parse(&[]).unwrap().election_role("podset", "here").unwrap().is_none());
+        let grants = parse(&["--leader-elect"]).unwrap().election_role("podset", "here").unwrap().unwrap().grants;
         let texts: Vec<_> = grants.iter().map(ToString::to_string).collect();
         let of_the_name = |verb: &str| format!("{verb} leases.coordination.k8s.io podset in namespace here");
         assert!(texts.contains(&"create leases.coordination.k8s.io in namespace here".to_owned()), "{texts:?}");
         assert!(texts.contains(&of_the_name("update")), "{texts:?}");
+    }
+
+    #[cfg(feature = "webhook")]
+    #[tokio::test]
+    async fn without_controllers_only_metrics_for_others_need_a_cluster() {
+        let cases = [
+            (&["--metrics-bind-address=127.0.0.1:0"][..], Ok(())),
+            (&["--metrics-bind-address=:0", "--metrics-secure=false"], Ok(())),
+            (&[], Ok(())),
+            (&["--metrics-bind-address=:0"], Err("--metrics-bind-address :0: a cluster says who may read the metrics")),
+            (&["--metrics-bind-address=127.0.0.1:0", "--metrics-secure"], Err("--metrics-bind-address 127.0.0.1:0")),
+        ];
+        for (flags, expected) in cases {
+            let no_cluster = async { Err(kctl_runtime::reconcile::Error::from("no cluster to run against")) };
+            let served = parse(flags).unwrap().metrics_without_manager(&[], |_| {}, no_cluster).await;
+            let error = served.err().map(|error| format!("{error:#}"));
+            match expected {
+                Ok(()) => assert_eq!(error, None, "{flags:?}"),
+                Err(begin) => {
+                    let error = error.unwrap();
+                    assert!(error.starts_with(begin) && error.ends_with(": no cluster to run against"), "{error}");
+                }
+            }
+        }
     }
 
     #[test]

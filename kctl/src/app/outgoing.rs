@@ -1,18 +1,18 @@
 //! What every request passes on its way to the API server: as many as wanted, for as long as wanted, and as a try where wanted.
 
 use std::{
-    io::Write,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
-use futures::FutureExt;
-use http::{Method, Request, Response, Uri};
-use http_body_util::BodyExt;
-use kube::client::Body;
+use http::{Request, Response};
+use kctl_runtime::manager::metrics::RequestCounter;
+use kube::{Client, client::Body};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
-use tower::{BoxError, Layer, Service};
+use tower::{BoxError, Layer, Service, ServiceBuilder};
+
+mod dry_run;
 
 /// How requests go out; without flags as they are.
 #[derive(clap::Args, Default, Clone)]
@@ -35,6 +35,18 @@ pub(super) struct OutgoingOptions {
 fn positive(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| format!("`{text}` is no rate: write for example `20` or `0.5`"))
+}
+
+impl OutgoingOptions {
+    /// A client that somebody else has made, as one that obeys these options, with its requests counted.
+    pub(super) fn around(&self, client: Client, requests: &RequestCounter) -> Client {
+        let (namespace, valid_until) = (client.default_namespace().to_owned(), *client.valid_until());
+        let service = ServiceBuilder::new().layer(requests).layer(self).service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await.map_err(BoxError::from) }
+        });
+        Client::new(service, namespace).with_valid_until(valid_until)
+    }
 }
 
 impl<S> Layer<S> for OutgoingOptions {
@@ -104,10 +116,9 @@ where
         if let Some(limit) = &mut self.limit {
             limit.take();
         }
-        let writes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-        if self.options.dry_run && writes {
-            match as_dry_run(request) {
-                Ok(dry) => request = dry,
+        if self.options.dry_run {
+            match dry_run::tried(request) {
+                Ok(tried) => request = tried,
                 Err(error) => return Box::pin(async move { Err(error) }),
             }
         }
@@ -122,26 +133,11 @@ where
     }
 }
 
-/// The same request as a try. Reviews are asked as they are: they change nothing.
-fn as_dry_run(request: Request<Body>) -> Result<Request<Body>, BoxError> {
-    let (mut parts, body) = request.into_parts();
-    let uri = parts.uri.to_string();
-    if parts.uri.path().ends_with("reviews") {
-        return Ok(Request::from_parts(parts, body));
-    }
-    // Bodies of writes are in memory.
-    let body = body.collect().now_or_never().ok_or("a body that is not in memory")??.to_bytes();
-    let line = format!("dry run: {} {uri} {}\n", parts.method, String::from_utf8_lossy(&body));
-    let _closed = std::io::stdout().write_all(line.as_bytes());
-    let and = if uri.contains('?') { '&' } else { '?' };
-    parts.uri = format!("{uri}{and}dryRun=All").parse::<Uri>()?;
-    Ok(Request::from_parts(parts, Body::from(body)))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use kctl_runtime::manager::metrics::{Format, Metrics};
     use parking_lot::Mutex;
     use tower::ServiceExt;
 
@@ -213,26 +209,32 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn in_a_dry_run_every_write_is_a_try_and_reads_stay() {
-        let options = OutgoingOptions { dry_run: true, ..OutgoingOptions::default() };
-        let cases = [
-            ("GET", "/api/v1/pods", "/api/v1/pods"),
-            ("POST", "/api/v1/pods", "/api/v1/pods?dryRun=All"),
-            ("PATCH", "/api/v1/pods/a?fieldManager=b", "/api/v1/pods/a?fieldManager=b&dryRun=All"),
-            ("PUT", "/api/v1/pods/a/status", "/api/v1/pods/a/status?dryRun=All"),
-            ("DELETE", "/api/v1/pods/a", "/api/v1/pods/a?dryRun=All"),
-            (
-                "POST",
-                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-            ),
-        ];
-        for (method, asked, sent) in cases {
-            let (service, seen) = server(Duration::ZERO);
-            options.layer(service).oneshot(request(method, asked)).await.unwrap();
-            assert_eq!(seen.lock()[0].0, format!("{method} {sent}"));
+    #[tokio::test(start_paused = true)]
+    async fn clients_that_somebody_else_has_made_are_timed_out_limited_and_counted_by_name() {
+        let (service, seen) = server(Duration::from_millis(300));
+        let service = service.map_response(|_answer| Response::new(Body::empty()));
+        let metrics = Metrics::default();
+        let requests = RequestCounter::new("here");
+        requests.register(&metrics);
+        let options = OutgoingOptions {
+            kube_api_qps: Some(1.0),
+            kube_api_burst: 1,
+            request_timeout: Some(Duration::from_millis(200)),
+            dry_run: true,
+        };
+        let client = options.around(Client::new(service, "team"), &requests.beside("edge"));
+        assert_eq!(client.default_namespace(), "team");
+        for (uri, answered) in [("/api?watch=true", true), ("/api", false)] {
+            assert_eq!(client.send(request("DELETE", uri)).await.is_ok(), answered, "{uri}");
         }
+        let seen: Vec<_> = seen.lock().iter().map(|(asked, at)| format!("{asked} at {} s", at.as_secs())).collect();
+        assert_eq!(seen, ["DELETE /api?watch=true&dryRun=All at 0 s", "DELETE /api?dryRun=All at 1 s"]);
+        let text = metrics.text(Format::Prometheus);
+        for code in ["200", "<error>"] {
+            let line = format!(r#"rest_client_requests_total{{code="{code}",method="DELETE",host="edge"}} 1"#);
+            assert!(text.lines().any(|has| has == line), "{line}: {text}");
+        }
+        assert_eq!(text.matches("# TYPE rest_client_requests").count(), 1, "{text}");
     }
 
     #[test]

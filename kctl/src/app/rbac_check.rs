@@ -20,27 +20,49 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// Can never exist: a review in it says what is allowed in all namespaces.
 const NOWHERE: &str = "kctl.nowhere";
 
-/// Logs what the program may not do, of what is declared and of what the election of a leader needs. When the cluster does not
-/// say, neither does it.
-pub(super) async fn report(client: &Client, app: &str, specs: &[ControllerSpec], election: Vec<Grant>) {
-    let lease = lease_of(&election);
-    let mut wanted = grants(specs, "");
-    wanted.extend(election);
+/// A role beside that of the controllers: what the program needs for itself, as it is started.
+pub(super) struct Extra {
+    /// What the name of the role ends with.
+    pub(super) role: &'static str,
+    /// What `generate-rbac` has to be told so that it prints it.
+    pub(super) generate: &'static str,
+    pub(super) grants: Vec<Grant>,
+    /// Flags of `run`, what they are, and what the role is about that is generated for a namespace and a name.
+    pub(super) run: Vec<(&'static str, String, Naming)>,
+}
+
+type Naming = fn(&str, &str) -> String;
+
+/// Which program is asked about, and where.
+pub(super) struct About {
+    /// The name of the app.
+    pub(super) app: String,
+    pub(super) specs: Vec<ControllerSpec>,
+    /// The cluster; empty is the one that the program is started against.
+    pub(super) cluster: String,
+}
+
+/// Logs what the program may not do, of what is declared on a cluster and of what it needs itself. When the cluster does not say,
+/// neither does it.
+pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
+    let cluster = about.cluster.as_str();
+    let mut wanted = grants(&about.specs, cluster);
+    wanted.extend(extra.iter().flat_map(|extra| extra.grants.iter().cloned()));
     let asked = async {
-        let missing = missing(client, &wanted).await?;
-        let user = if missing.is_empty() { String::new() } else { user(client).await.unwrap_or_default() };
+        let missing = missing(&client, &wanted).await?;
+        let user = if missing.is_empty() { String::new() } else { user(&client).await.unwrap_or_default() };
         Ok::<_, kctl_runtime::reconcile::Error>((missing, user))
     };
     match tokio::time::timeout(WITHIN, asked).await {
-        Ok(Ok((missing, _))) if missing.is_empty() => tracing::debug!("every declared permission is there"),
+        Ok(Ok((missing, _))) if missing.is_empty() => tracing::debug!(cluster, "every declared permission is there"),
         Ok(Ok((missing, user))) => {
-            for line in describe(&missing) {
+            for line in describe(&missing, cluster) {
                 tracing::error!("{line}");
             }
-            tracing::error!("{}", repair(app, &user, specs, lease.as_ref()));
+            tracing::error!("{}", repair(&about, &user, &extra));
         }
-        Ok(Err(error)) => tracing::debug!(%error, "the cluster does not say what is allowed"),
-        Err(_elapsed) => tracing::debug!("the cluster does not say within {WITHIN:?} what is allowed"),
+        Ok(Err(error)) => tracing::debug!(cluster, %error, "the cluster does not say what is allowed"),
+        Err(_elapsed) => tracing::debug!(cluster, "the cluster does not say within {WITHIN:?} what is allowed"),
     }
 }
 
@@ -123,7 +145,8 @@ async fn user(client: &Client) -> Result<String> {
 }
 
 /// A sentence for each resource and declaration.
-fn describe(missing: &[Grant]) -> Vec<String> {
+fn describe(missing: &[Grant], cluster: &str) -> Vec<String> {
+    let on_cluster = if cluster.is_empty() { String::new() } else { format!("on the cluster `{cluster}`: ") };
     let mut verbs: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for grant in missing {
         verbs.entry((&grant.on, &grant.because, &grant.place)).or_default().push(&grant.verb);
@@ -142,63 +165,80 @@ fn describe(missing: &[Grant]) -> Vec<String> {
             Place::Namespace(namespace) => format!("in namespace {namespace}"),
         };
         let because: Vec<_> = because.iter().map(|text| format!("`{text}`")).collect();
-        format!("may not {} {on} {place}, which {} needs", verbs.join(", "), because.join(" and "))
+        format!("{on_cluster}may not {} {on} {place}, which {} needs", verbs.join(", "), because.join(" and "))
     };
     verbs.into_iter().map(sentence).collect()
 }
 
-/// A Lease, by namespace and name.
-type Lease = (String, String);
-
-/// The Lease that permissions are about.
-fn lease_of(election: &[Grant]) -> Option<Lease> {
-    election.iter().find_map(|grant| match (&grant.place, &grant.on) {
-        (Place::Namespace(namespace), On::Resource { name, .. }) if !name.is_empty() => {
-            Some((namespace.clone(), name.clone()))
-        }
-        _ => None,
-    })
-}
-
 /// The command that gives what is missing.
-fn repair(app: &str, user: &str, specs: &[ControllerSpec], lease: Option<&Lease>) -> String {
+fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
+    let About { app, specs, cluster } = about;
+    let app = app.as_str();
     let program = std::env::args().next().unwrap_or_else(|| app.into());
     let namespaces: BTreeSet<&String> = specs.iter().flat_map(|spec| &spec.namespaces).collect();
     let everywhere = specs.iter().any(|spec| spec.namespaces.is_empty());
     let only = namespaces.into_iter().filter(|_| !everywhere).map(|namespace| format!(" --objects-in {namespace}"));
-    let only = only.collect::<String>() + if lease.is_some() { " --leader-elect" } else { "" };
+    let there = (!cluster.is_empty()).then(|| format!(" --cluster {cluster}"));
+    let only: String = only.chain(extra.iter().map(|extra| extra.generate.to_owned())).chain(there).collect();
     let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
-    let help = "help: an administrator gives it by";
-    // The role is about the Lease of its own name and namespace.
-    let run = |namespace: &str, name: &str| {
-        let other = lease.is_some_and(|(place, of)| (place.as_str(), of.as_str()) != (namespace, name));
-        let flags = format!("; then run with --leader-election-id={name} --leader-election-namespace={namespace}");
-        if other { flags } else { String::new() }
+    let help = if cluster.is_empty() {
+        "help: an administrator gives it by".to_owned()
+    } else {
+        format!("help: an administrator of the cluster `{cluster}` gives it there by")
     };
     if let Some((namespace, name)) = account {
-        let run = run(namespace, name);
+        let run = run_with(extra, namespace, name);
         return format!(
             "{help}: {program} generate-rbac --name {name} --namespace {namespace}{only} | kubectl apply -f -{run}"
         );
     }
     let user = if user.is_empty() { "NAME" } else { user };
-    let mut commands = format!("{help}: {program} generate-rbac{only} | kubectl apply -f -");
-    let places: BTreeSet<Place> = grants(specs, "").into_iter().map(|grant| grant.place).collect();
-    for place in places {
-        commands += &match place {
-            Place::Everywhere => {
-                format!(" && kubectl create clusterrolebinding '{app}:{user}' --clusterrole={app} --user='{user}'")
-            }
-            Place::Namespace(namespace) => {
-                format!(" && kubectl create rolebinding '{app}:{user}' -n {namespace} --role={app} --user='{user}'")
-            }
-        };
+    // The roles of the program itself are where it runs: only for the election a flag says another place.
+    let places = extra.iter().rev().flat_map(|extra| &extra.grants);
+    let namespace = places.map(|grant| &grant.place).find_map(|place| match place {
+        Place::Namespace(namespace) => Some(namespace.as_str()),
+        Place::Everywhere => None,
+    });
+    let namespace = namespace.unwrap_or("default");
+    let own_place = if namespace == "default" { String::new() } else { format!(" --namespace {namespace}") };
+    let mut commands = format!("{help}: {program} generate-rbac{own_place}{only} | kubectl apply -f -");
+    for place in places_of(&grants(specs, cluster)) {
+        commands += &bind(app, user, &place);
     }
-    if lease.is_some() {
-        let role = format!("{app}-leader-election");
-        commands += &format!(" && kubectl create rolebinding '{role}:{user}' -n default --role={role} --user='{user}'");
+    for extra in extra {
+        for place in places_of(&extra.grants) {
+            let place = match place {
+                Place::Everywhere => place,
+                Place::Namespace(_) => Place::Namespace(namespace.into()),
+            };
+            commands += &bind(&format!("{app}-{}", extra.role), user, &place);
+        }
     }
-    commands + &run("default", app)
+    commands + &run_with(extra, namespace, app)
+}
+
+fn places_of(grants: &[Grant]) -> BTreeSet<Place> {
+    grants.iter().map(|grant| grant.place.clone()).collect()
+}
+
+/// The command that binds a role to a user.
+fn bind(role: &str, user: &str, place: &Place) -> String {
+    match place {
+        Place::Everywhere => {
+            format!(" && kubectl create clusterrolebinding '{role}:{user}' --clusterrole={role} --user='{user}'")
+        }
+        Place::Namespace(namespace) => {
+            format!(" && kubectl create rolebinding '{role}:{user}' -n {namespace} --role={role} --user='{user}'")
+        }
+    }
+}
+
+/// The flags with which the program is about the objects of generated roles, which are named after them.
+fn run_with(extra: &[Extra], namespace: &str, name: &str) -> String {
+    let other = |extra: &&Extra| extra.run.iter().any(|(_, is, about)| *is != about(namespace, name));
+    let flags = extra.iter().filter(other).flat_map(|extra| &extra.run);
+    let flags: Vec<_> = flags.map(|(flag, _, about)| format!("{flag}={}", about(namespace, name))).collect();
+    if flags.is_empty() { String::new() } else { format!("; then run with {}", flags.join(" ")) }
 }
 
 #[cfg(all(test, feature = "dev"))]
@@ -275,6 +315,30 @@ mod tests {
         }
     }
 
+    fn about(specs: &[ControllerSpec]) -> About {
+        About { app: "keeper".into(), specs: specs.to_vec(), cluster: String::new() }
+    }
+
+    #[test]
+    fn what_is_missing_on_another_cluster_is_said_with_its_name_and_given_there() {
+        let [mut specs, _] = scopes();
+        let mut there = specs[0].primary.clone();
+        (there.cluster, there.role, there.text) =
+            ("edge".into(), kctl_runtime::spec::Role::Watched, "watches = ConfigMap(on = \"edge\")".into());
+        specs[0].relations.push(there);
+        let about = About { cluster: "edge".into(), ..about(&specs) };
+        let wanted = grants(&about.specs, "edge");
+        let expected = "on the cluster `edge`: may not list, watch configmaps in all namespaces, which `keeper: watches = \
+                        ConfigMap(on = \"edge\")` needs";
+        assert_eq!(describe(&wanted, "edge"), [expected]);
+        let text = repair(&about, "system:serviceaccount:ops:bot", &[]);
+        assert!(text.starts_with("help: an administrator of the cluster `edge` gives it there by: "), "{text}");
+        assert!(
+            text.ends_with("generate-rbac --name bot --namespace ops --cluster edge | kubectl apply -f -"),
+            "{text}"
+        );
+    }
+
     #[test]
     fn sentences_name_verbs_resource_place_and_declaration() {
         let [everywhere, local] = scopes();
@@ -289,7 +353,7 @@ mod tests {
             ),
         ];
         for (specs, expected) in cases {
-            let lines = describe(&grants(specs, ""));
+            let lines = describe(&grants(specs, ""), "");
             assert!(lines.iter().any(|line| line == expected), "{lines:#?}");
         }
     }
@@ -319,28 +383,97 @@ mod tests {
             ),
         ];
         for (specs, user, expected) in cases {
-            let text = repair("keeper", user, specs, None);
+            let text = repair(&about(specs), user, &[]);
             for part in expected {
                 assert!(text.contains(&part), "{text} has {part}");
             }
         }
     }
 
+    /// The role of a Lease, and that of a certificate.
+    fn extra(
+        grants: &[(Place, &str)],
+        role: &'static str,
+        generate: &'static str,
+        run: Vec<(&'static str, String, Naming)>,
+    ) -> Extra {
+        let grant = |(place, resource): &(Place, &str)| {
+            let on = On::Resource { group: String::new(), resource: (*resource).into(), name: "any".into() };
+            Grant { place: place.clone(), on, verb: "get".into(), because: BTreeSet::new(), framework: true }
+        };
+        Extra { role, generate, grants: grants.iter().map(grant).collect(), run }
+    }
+
+    fn lease(namespace: &str, name: &str) -> Extra {
+        let run: Vec<(_, _, Naming)> = vec![
+            ("--leader-election-id", name.into(), |_, name| name.into()),
+            ("--leader-election-namespace", namespace.into(), |namespace, _| namespace.into()),
+        ];
+        extra(&[(Place::Namespace(namespace.into()), "leases")], "leader-election", " --leader-elect", run)
+    }
+
+    fn certificate(namespace: &str, name: &str) -> Extra {
+        let run: Vec<(_, _, Naming)> =
+            vec![("--webhook-secret", format!("{name}-tls"), |_, name| format!("{name}-tls"))];
+        let places = [(Place::Everywhere, "configurations"), (Place::Namespace(namespace.into()), "secrets")];
+        extra(&places, "webhook", "", run)
+    }
+
     #[test]
-    fn repair_gives_the_lease_or_says_which_one_it_gives() {
+    fn repair_gives_what_the_program_itself_needs_or_says_about_what_it_is() {
         let [everywhere, _] = scopes();
-        let lease = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
         let account = "system:serviceaccount:ops:bot";
         let other = "--leader-elect | kubectl apply -f -; then run with --leader-election-id=bot --leader-election-namespace=ops";
         let bound = "rolebinding 'keeper-leader-election:jane' -n default --role=keeper-leader-election --user='jane'";
-        let cases = [
-            (account, lease("ops", "bot"), "--leader-elect | kubectl apply -f -"),
-            (account, lease("ops", "keeper"), other),
-            ("jane", lease("default", "keeper"), bound),
+        let elsewhere = "&& kubectl create clusterrolebinding 'keeper-webhook:jane' --clusterrole=keeper-webhook --user='jane' \
+                         && kubectl create rolebinding 'keeper-webhook:jane' -n ops --role=keeper-webhook --user='jane'";
+        let cases: [(&str, &[Extra], &str); 6] = [
+            (account, &[lease("ops", "bot")], "--namespace ops --leader-elect | kubectl apply -f -"),
+            (account, &[lease("ops", "keeper")], other),
+            (
+                account,
+                &[lease("ops", "bot"), certificate("ops", "keeper")],
+                "-f -; then run with --webhook-secret=bot-tls",
+            ),
+            ("jane", &[lease("default", "keeper")], bound),
+            ("jane", &[certificate("ops", "keeper")], elsewhere),
+            (
+                "jane",
+                &[lease("kube-system", "keeper"), certificate("ops", "keeper")],
+                "; then run with --leader-election-id=keeper --leader-election-namespace=ops",
+            ),
         ];
-        for (user, lease, expected) in cases {
-            let text = repair("keeper", user, &everywhere, Some(&lease));
+        for (user, extra, expected) in cases {
+            let text = repair(&about(&everywhere), user, extra);
             assert!(text.ends_with(expected), "{text} ends with {expected}");
+        }
+        let text = repair(&about(&everywhere), "jane", &[certificate("ops", "keeper")]);
+        assert!(text.contains("generate-rbac --namespace ops | kubectl"), "{text}");
+    }
+
+    /// What a server says that takes each question and answers it after a time, or never.
+    fn slow(after: Option<Duration>) -> Client {
+        let service = tower::service_fn(move |_asked: http::Request<kube::client::Body>| async move {
+            match after {
+                Some(after) => tokio::time::sleep(after).await,
+                None => std::future::pending().await,
+            }
+            let answer = http::Response::builder().status(403).body(kube::client::Body::empty());
+            Ok::<_, std::convert::Infallible>(answer.unwrap())
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn report_ends_within_its_bound_whatever_the_server_does() {
+        let [everywhere, _] = scopes();
+        for (after, expected) in
+            [(None, WITHIN), (Some(WITHIN * 3), WITHIN), (Some(Duration::from_secs(2)), Duration::from_secs(2))]
+        {
+            let begin = tokio::time::Instant::now();
+            report(slow(after), about(&everywhere), vec![certificate("ops", "keeper")]).await;
+            let took = begin.elapsed();
+            assert!(took >= expected && took < expected + Duration::from_millis(10), "{after:?}: {took:?}");
         }
     }
 }

@@ -1,45 +1,116 @@
 //! `run`: the manager against a cluster, until it is told to stop.
 
-use std::{io::IsTerminal, path::PathBuf, sync::Arc};
+use std::{
+    io::IsTerminal,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use kctl_runtime::{
-    manager::metrics::RequestCounter,
+    manager::{Manager, health::Health, metrics::RequestCounter},
     reconcile::{Error, Result, ResultExt},
-    worker::{Decision, Observer, Outcome},
+    worker::{CONFLICTS_USUAL, Decision, Observer, Outcome},
 };
 use kube::{
     Client,
     client::ClientBuilder,
     config::{Config, KubeConfigOptions, Kubeconfig},
 };
+use tokio::task::JoinSet;
 
-use super::{App, cli::RunOptions, rbac_check};
+use super::{
+    App,
+    cli::RunOptions,
+    outgoing::OutgoingOptions,
+    rbac_check,
+    signals::{INTERRUPTED, Signals},
+};
+
+/// For so long nothing starts before it has been said which permissions are missing.
+const PERMISSIONS_FIRST_FOR: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     log(&app.name, Times::Shown);
+    let signals = Signals::listen();
     app.namespaces = std::mem::take(&mut options.namespace);
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {
-        let counted = webhook.metrics();
-        app.metrics.push(Box::new(move |registry| counted.register(registry)));
-        if app.controllers.is_empty() {
-            // Interpreters need no cluster: Karmada comes to them.
-            let metrics = options.manager.metrics_without_manager(&app.metrics).await?;
+        let certificates = webhook.certificates.clone();
+        if app.controllers.is_empty() && certificates.is_none() {
+            // Webhooks need no cluster: it comes to them.
+            let cluster = client(&app, options.kubeconfig, options.context);
+            let metrics = options.manager.metrics_without_manager(&app.metrics, webhook.count_reads(), cluster).await?;
             return tokio::select! {
-                served = webhook.serve(stopped_or_ended()) => Ok(served?),
+                served = webhook.serve(signals.stopped()) => served,
                 () = metrics => Ok(()),
             };
         }
-        let serve = async { Ok(webhook.serve(stopped()).await?) };
-        tokio::try_join!(run_manager(app, options), serve)?;
-        return Ok(());
+        // It answers before there are caches: what they list may have to be converted first.
+        let count_reads = webhook.count_reads();
+        let beside = move |manager: &mut Manager, client: Client, namespace: String| {
+            count_reads(manager.metrics());
+            let leadership = manager.view().leadership().cloned();
+            if let Some(certificates) = certificates {
+                manager.background(certificates.keep(client, namespace, leadership));
+            }
+        };
+        // On the heap: both are waited for at once, and each is large.
+        let manager = Box::pin(run_manager(app, options, &signals, beside));
+        return webhook.serve_beside(manager, signals.stopped()).await;
     }
-    run_manager(app, options).await
+    run_manager(app, options, &signals, |_manager, _client, _namespace| {}).await
 }
 
-async fn run_manager(app: App, options: RunOptions) -> Result<()> {
+/// `beside` adds what runs beside the controllers.
+async fn run_manager(
+    app: App,
+    options: RunOptions,
+    signals: &Signals,
+    beside: impl FnOnce(&mut Manager, Client, String) + Send,
+) -> Result<()> {
+    let manager = tokio::select! {
+        manager = start(app, options, beside) => manager?,
+        // Nothing runs that would have to be finished.
+        () = signals.stopped() => {
+            ended_unready(signals);
+            return Ok(());
+        }
+    };
+    let health = Health::new(manager.view(), manager.metrics().clone());
+    let was_ready = AtomicBool::new(true);
+    let stop = async {
+        signals.stopped().await;
+        was_ready.store(health.ready().iter().all(|check| check.result.is_ok()), Ordering::Relaxed);
+    };
+    manager.run(stop).await?;
+    if !was_ready.into_inner() {
+        ended_unready(signals);
+    }
+    Ok(())
+}
+
+/// The end of a run that has not been ready: Ctrl-C has a status of its own.
+fn ended_unready(signals: &Signals) {
+    if signals.interrupted() {
+        std::process::exit(INTERRUPTED);
+    }
+}
+
+/// The manager, once the cluster has had the time to say which permissions are missing.
+async fn start(
+    app: App,
+    options: RunOptions,
+    beside: impl FnOnce(&mut Manager, Client, String) + Send,
+) -> Result<Manager> {
+    #[cfg(feature = "webhook")]
+    let webhook = options.webhook.clone();
     let RunOptions { kubeconfig, context, manager: options, outgoing, as_user, as_group, proxy_url, .. } = options;
     let (context, mut config) = config(kubeconfig, context).await?;
+    let own_connection = as_user.is_some() || proxy_url.is_some();
     if let Some(user) = as_user {
         config.auth_info.impersonate = Some(user);
         config.auth_info.impersonate_groups = Some(as_group);
@@ -47,24 +118,53 @@ async fn run_manager(app: App, options: RunOptions) -> Result<()> {
     if let Some(url) = proxy_url {
         config.proxy_url = Some(url.parse().context(format!("--proxy-url={url}"))?);
     }
-    eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
+    for (name, _) in app.clusters.iter().filter(|_| own_connection) {
+        say!("{}: --as and --proxy-url do not concern cluster {name}: the program connects to it", app.name);
+    }
+    say!("{}: context {context}, server {}", app.name, config.cluster_url);
     let namespace = config.default_namespace.clone();
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
     let requests = RequestCounter::new(&host(&config));
     let client: Client = ClientBuilder::try_from(config)?.with_layer(&outgoing).with_layer(&requests).build();
-    let election = options.election_grants(&app.name, &namespace)?;
-    rbac_check::report(&client, &app.name, &app.specs_in_use(), election).await;
-    let manager = app.manager(client).await?;
+    let extra = options.election_role(&app.name, &namespace)?.into_iter();
+    #[cfg(feature = "webhook")]
+    let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
+    let about =
+        |cluster: &str| rbac_check::About { app: app.name.clone(), specs: app.specs_in_use(), cluster: cluster.into() };
+    let mut checks = JoinSet::new();
+    checks.spawn(rbac_check::report(client.clone(), about(""), extra.collect()));
+    let clusters = clusters(&app, &outgoing, &requests).await?;
+    for (name, client) in &clusters {
+        checks.spawn(rbac_check::report(client.clone(), about(name), Vec::new()));
+    }
+    // A cluster that is slow to answer delays only what is said: a program that is killed every few seconds would do nothing else.
+    let all = async { while checks.join_next().await.is_some() {} };
+    let _later = tokio::time::timeout(PERMISSIONS_FIRST_FOR, all).await;
+    checks.detach_all();
+    let manager = app.manager_at(client.clone(), clusters, |manager| manager).await?;
     requests.register(manager.metrics());
-    let manager = options.apply(&app.name, &namespace, manager).await?;
-    manager.run(stopped_or_ended()).await?;
-    Ok(())
+    let mut manager = options.apply(&app.name, &namespace, manager).await?;
+    beside(&mut manager, client, namespace);
+    Ok(manager)
+}
+
+/// Clients of the other clusters: what goes out by them obeys the same options, and is counted by the names of the clusters.
+pub(super) async fn clusters(
+    app: &App,
+    outgoing: &OutgoingOptions,
+    requests: &RequestCounter,
+) -> Result<Vec<(String, Client)>> {
+    let around = |(name, client): (String, Client)| {
+        let client = outgoing.around(client, &requests.beside(&name));
+        (name, client)
+    };
+    Ok(app.connected().await?.into_iter().map(around).collect())
 }
 
 /// A client of the cluster that the options name, for commands that ask and do not run; says which one that is.
 pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
     let (context, config) = config(file, context).await?;
-    eprintln!("{}: context {context}, server {}", app.name, config.cluster_url);
+    say!("{}: context {context}, server {}", app.name, config.cluster_url);
     Ok(ClientBuilder::try_from(config)?.build())
 }
 
@@ -102,35 +202,10 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
 
 fn no_context(error: impl std::fmt::Display, known: &Kubeconfig) -> Error {
     let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
-    Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
-}
-
-/// Returns at the first Ctrl-C or SIGTERM. A second one ends the process at once, as in controller-runtime.
-async fn stopped_or_ended() {
-    stopped().await;
-    tracing::info!("stopping: reconciles that run are finished; a second signal ends at once");
-    tokio::spawn(async {
-        stopped().await;
-        tracing::error!("ended by a second signal: the lease is not handed back, and reconciles were cut off");
-        std::process::exit(1);
-    });
-}
-
-/// Returns at a Ctrl-C or SIGTERM.
-pub(super) async fn stopped() {
-    let interrupt = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = interrupt => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
+    if names.is_empty() {
+        return no_cluster("the kubeconfig has no contexts");
     }
-    let _unsupported = interrupt.await;
+    Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
 }
 
 /// Whether lines of the log begin with the time.
@@ -151,8 +226,10 @@ pub(super) fn log(
     // kube's client says each failed request a second time, without its name.
     let usual = "info,kube_client::client=off";
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colored = std::io::stderr().is_terminal() && !no_color;
     let lines =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colored).log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match times {
         Times::Shown => lines.boxed(),
         Times::Hidden => lines.without_time().boxed(),
@@ -175,10 +252,15 @@ pub(super) fn observer() -> Observer {
         let next = match &report.decision {
             Decision::RateLimited => "tried again with growing waits".to_owned(),
             Decision::RetryAfter(wait) => format!("tried again in {wait:?}"),
+            Decision::Outdated { in_a_row } => format!("{in_a_row} conflicts in a row, tried again with growing waits"),
             _ => "not tried again until it changes".to_owned(),
         };
         let (controller, key, trace_id) = (&report.controller, &report.key, report.trace);
         match &report.outcome {
+            Outcome::Failed { text, .. } if matches!(report.decision, Decision::Outdated { in_a_row } if in_a_row > CONFLICTS_USUAL) =>
+            {
+                tracing::error!(controller, %key, %trace_id, "{text}; {next}");
+            }
             // Outdated states are a part of the protocol, not a failure.
             Outcome::Failed { conflict: true, text, .. } => tracing::debug!(controller, %key, %trace_id, "{text}"),
             Outcome::Failed { text, .. } => tracing::error!(controller, %key, %trace_id, "{text}; {next}"),
@@ -187,4 +269,60 @@ pub(super) fn observer() -> Observer {
             Outcome::Done(_) | Outcome::Vanished => tracing::debug!(controller, %key, %trace_id, "reconciled"),
         }
     })
+}
+
+#[cfg(all(test, feature = "dev"))]
+mod tests {
+    use parking_lot::Mutex;
+    use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt};
+
+    use super::*;
+    use crate::{app::World, prelude::*};
+
+    /// Keeps what is logged.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Whose writes never meet the newest state.
+    #[controller(crate = crate)]
+    async fn outdated(_config: Arc<ConfigMap>, _cx: Context<outdated>) -> Result<Action> {
+        let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
+        Err(ApiError::refused("update ConfigMap default/web", 409, None, status).into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn log_says_nothing_of_usual_conflicts_and_why_when_there_are_more_in_a_row() {
+        let lines = Lines::default();
+        let log = lines.clone();
+        let layer = tracing_subscriber::fmt::layer().with_ansi(false).without_time().with_writer(move || log.clone());
+        let all = tracing_subscriber::registry().with(layer).with(LevelFilter::INFO);
+        let _logged = tracing::subscriber::set_default(all);
+        let world = World::start(&App::new("outdated").controller::<outdated>()).await.unwrap();
+        tracing::callsite::rebuild_interest_cache();
+        let mut object = ConfigMap::default();
+        object.metadata.name = Some("web".into());
+        let configs = crate::kube::Api::default_namespaced(world.client.clone());
+        configs.create(&crate::kube::api::PostParams::default(), &object).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(100)).await;
+
+        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+        let errors: Vec<_> = text.lines().filter(|line| line.contains("ERROR")).collect();
+        assert!(errors.len() > 2, "{text}");
+        for (in_a_row, line) in (CONFLICTS_USUAL + 1..).zip(errors) {
+            let end = format!(
+                "; {in_a_row} conflicts in a row, tried again with growing waits controller=\"configmap\" key=default/web"
+            );
+            assert!(line.contains("update ConfigMap default/web") && line.contains(&end), "{line}");
+        }
+    }
 }

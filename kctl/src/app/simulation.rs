@@ -4,7 +4,7 @@ use kctl_apiserver::{ApiServer, Kubelet, Workloads};
 use tokio::task::JoinSet;
 
 /// The simulated parts of one cluster.
-pub(super) struct Simulation {
+pub(crate) struct Simulation {
     server: ApiServer,
     kubelet: Kubelet,
     workloads: Option<Workloads>,
@@ -21,13 +21,20 @@ impl Simulation {
 
     /// The same with the pods of Deployments: a cluster that does what it is told.
     pub(super) fn of_workloads(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
-        let workloads = server.workloads();
+        tasks.spawn(server.controllers());
+        Self::of_workloads_alone(server, tasks)
+    }
+
+    /// Pods and Deployments without the garbage collector.
+    pub(crate) fn of_workloads_alone(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
+        let (kubelet, workloads) = (server.kubelet(), server.workloads());
+        tasks.spawn(kubelet.clone().run());
         tasks.spawn(workloads.clone().run());
-        Self { workloads: Some(workloads), ..Self::of_pods(server, tasks) }
+        Self { server: server.clone(), kubelet, workloads: Some(workloads) }
     }
 
     /// Whether nothing is left to collect, no pod waits for something that will happen, and every Deployment has its pods.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let changed = |group, resource| self.server.revision_of(group, resource);
         let pods = self.kubelet.seen() >= changed("", "pods") && self.kubelet.pending() == 0;
         let newest = changed("", "pods").max(changed("apps", "deployments")).max(changed("apps", "replicasets"));

@@ -12,10 +12,12 @@ use kctl_runtime::{
     manager::Manager,
     queue::WorkQueue,
     reconcile::{Controller, Error, Result},
+    store::SharedStore,
 };
 use parking_lot::Mutex;
 
-/// Keys that can wait for an app to be started. More are refused.
+/// Keys that can wait for an app to be started, and for the first list of each kind that is triggered. More are refused. From
+/// then on a key waits once, and only if there is an object of it: the number of objects bounds them.
 pub const TRIGGERS_WAITING_MAX: usize = 10_000;
 
 /// Queues keys of an app's controllers from outside: from a web hook, a timer, a message. Clones are the same; get one by
@@ -29,9 +31,42 @@ pub struct Triggers {
 struct Shared {
     controllers: BTreeSet<String>,
     /// Of the app that runs.
-    queues: BTreeMap<String, WorkQueue<ObjectKey>>,
+    running: BTreeMap<String, Running>,
     /// Triggered before the app ran.
     waiting: BTreeSet<(String, ObjectKey)>,
+}
+
+/// A controller of the app that runs.
+struct Running {
+    queue: WorkQueue<ObjectKey>,
+    primaries: Arc<SharedStore>,
+    /// Keys that were queued before anybody could know whether there are objects of them.
+    early: BTreeSet<ObjectKey>,
+}
+
+impl Running {
+    fn trigger(&mut self, key: &ObjectKey) -> Result<()> {
+        let synced = self.primaries.is_synced();
+        if synced {
+            self.early.clear();
+        }
+        if self.primaries.get(key).is_none() {
+            if synced {
+                // There is none; if it is on its way, the change that brings it queues it.
+                return Ok(());
+            }
+            if self.early.len() >= TRIGGERS_WAITING_MAX && !self.early.contains(key) {
+                return Err(Error::from(format!("{TRIGGERS_WAITING_MAX} keys wait for the first list of their kind")));
+            }
+            self.early.insert(key.clone());
+        }
+        handler::trigger(&self.queue, key.clone());
+        Ok(())
+    }
+
+    fn n_early(&self) -> usize {
+        if self.primaries.is_synced() { 0 } else { self.early.len() }
+    }
 }
 
 impl Triggers {
@@ -49,16 +84,17 @@ impl Triggers {
     /// ```
     ///
     /// # Errors
-    /// When the app has no such controller, or [`TRIGGERS_WAITING_MAX`] keys wait for its start.
+    /// When the app has no such controller, or [`TRIGGERS_WAITING_MAX`] keys wait for its start or for the first list.
     pub fn trigger<C: Controller>(&self, key: &Key<C::Primary>) -> Result<()> {
         let name = C::spec().name;
         let mut shared = self.shared.lock();
         if !shared.controllers.contains(&name) {
             return Err(Error::from(format!("the app has no controller `{name}`: add it by `App::controller` first")));
         }
-        if let Some(queue) = shared.queues.get(&name) {
-            handler::trigger(queue, key.object().clone());
-        } else if shared.waiting.len() < TRIGGERS_WAITING_MAX {
+        if let Some(running) = shared.running.get_mut(&name) {
+            return running.trigger(key.object());
+        }
+        if shared.waiting.len() < TRIGGERS_WAITING_MAX {
             shared.waiting.insert((name, key.object().clone()));
         } else {
             return Err(Error::from(format!("{TRIGGERS_WAITING_MAX} keys wait for the app to be started")));
@@ -66,9 +102,10 @@ impl Triggers {
         Ok(())
     }
 
-    /// Keys that wait for the app to be started.
+    /// Keys that wait for the app to be started, or for the first list of the kind of which most do.
     pub(super) fn n_waiting(&self) -> usize {
-        self.shared.lock().waiting.len()
+        let shared = self.shared.lock();
+        shared.running.values().map(Running::n_early).max().unwrap_or(0).max(shared.waiting.len())
     }
 
     pub(super) fn declare(&self, controller: String) {
@@ -79,11 +116,15 @@ impl Triggers {
     pub(super) fn connect(&self, manager: &Manager) {
         let mut shared = self.shared.lock();
         let view = manager.view();
-        shared.queues = view.controllers().iter().map(|(spec, queue)| (spec.name.clone(), queue.clone())).collect();
+        let controllers = view.controllers().iter().zip(view.primaries());
+        let running = controllers.map(|((spec, queue), primary)| {
+            let (queue, primaries) = (queue.clone(), primary.store().clone());
+            (spec.name.clone(), Running { queue, primaries, early: BTreeSet::new() })
+        });
+        shared.running = running.collect();
         for (name, key) in std::mem::take(&mut shared.waiting) {
-            if let Some(queue) = shared.queues.get(&name) {
-                handler::trigger(queue, key);
-            }
+            // At most as many as may wait: none is refused.
+            let _taken = shared.running.get_mut(&name).map(|running| running.trigger(&key));
         }
     }
 }

@@ -1,92 +1,256 @@
-//! The app's interpreters as a webhook: its options, how it starts, and the configuration that registers it.
+//! The app's webhooks: interpreters, admission functions and conversions on one port; their options, and how they start.
+
+mod manifests;
 
 use std::{
     io::ErrorKind,
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
 };
 
-use kctl_interpreter::webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions};
+use kctl_interpreter::webhook::{ClientConfig, Configuration, Metrics, WebhookOptions, routes};
 use kctl_runtime::{
-    manifest::{Manifest, RbacOptions},
+    manager::metrics,
+    manifest::{self, Grant, RbacOptions},
     reconcile::{Error, Result, ResultExt},
 };
+use kctl_webhook::{
+    admission::Client,
+    server::{Certificate, Routes, Served, Server, ServerOptions},
+};
+use serde_json::Value;
 
-use serde_json::{Value, json};
-
-use super::App;
+use self::manifests::secret_name;
+pub(super) use self::manifests::{Issued, RegisterOptions};
+use super::{
+    App,
+    certificates::{Certificates, trusting},
+    rbac_check::Extra,
+};
 
 /// How long Karmada waits for an answer: what its documentation names as the default, which its code does not have.
 const TIMEOUT_SECONDS: u32 = 10;
-/// The port of the Service.
-const SERVICE_PORT: u16 = 443;
-/// The port of the container: that of controller-runtime's webhooks.
-const CONTAINER_PORT: u16 = 9443;
-/// Where the container finds its certificate.
-const CERTIFICATES: &str = "/var/run/webhook-tls";
 /// The first line of a file that kctl wrote, and may write again.
 const WRITTEN_BY: &str = "# Written by kctl: this file is replaced at each start.\n";
 
-/// How interpreters are served.
+/// A server in a cluster goes on to accept for so long after it was told to stop: those who call it learn of it later.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// How webhooks are served.
 #[derive(clap::Args, Default, Clone, Debug)]
 pub(super) struct ServeOptions {
-    /// Serve the interpreters here; by default on any free port of loopback
+    /// Serve the webhooks here; by default on any free port of loopback
     #[arg(long, value_name = "IP:PORT")]
     webhook_bind_address: Option<SocketAddr>,
     /// A folder with tls.crt and tls.key (and ca.crt), read again when they change; by default a certificate is made
     #[arg(long, value_name = "DIR")]
     webhook_cert_dir: Option<PathBuf>,
-    /// The URL that Karmada reaches the interpreters at, such as `https://192.0.2.1:9443`; by default the address
+    /// Make the certificate in this Secret of the namespace in which the program runs, renew it there, and have the webhook
+    /// configurations and definitions of the app trust it
+    #[arg(long, value_name = "NAME", conflicts_with = "webhook_cert_dir")]
+    webhook_secret: Option<String>,
+    /// The name of the Service, and of the webhook configurations; by default that of the app
+    #[arg(long, value_name = "NAME")]
+    webhook_service: Option<String>,
+    /// The URL that the webhooks are reached at, such as `https://192.0.2.1:9443`; by default the address
     #[arg(long, value_name = "URL")]
     webhook_url: Option<String>,
-    /// Write the `ResourceInterpreterWebhookConfiguration` for the running server; a file that kctl did not write is never replaced
+    /// Write the webhook configurations for the running server; a file that kctl did not write is never replaced
     #[arg(long, value_name = "FILE")]
     write_webhook_config: Option<PathBuf>,
 }
 
-/// How Karmada is told to reach the interpreters.
-#[derive(clap::Args, Default, Clone, Debug)]
-pub(super) struct RegisterOptions {
-    /// The URL that Karmada reaches the interpreters at; by default the Service of the name of the roles
-    #[arg(long, value_name = "URL")]
-    webhook_url: Option<String>,
-    /// The authority that has signed the certificate of the interpreters; by default Karmada trusts the roots of its system
-    #[arg(long, value_name = "FILE")]
-    webhook_ca_file: Option<PathBuf>,
+/// Webhooks that have their address.
+pub(super) struct Serving {
+    pub(super) server: Server,
+    #[cfg(feature = "dev")]
+    client: Client,
+    /// Where they are made in a Secret.
+    pub(super) certificates: Option<Certificates>,
+    linger: Duration,
+}
+
+impl Serving {
+    /// How they are reached, and by which authority.
+    #[cfg(feature = "dev")]
+    pub(super) fn reached(&self) -> (Client, Option<String>) {
+        (self.client.clone(), self.server.authority().map(str::to_owned))
+    }
+
+    /// Has metrics say how often the certificate was read.
+    pub(super) fn count_reads(&self) -> impl FnOnce(&metrics::Metrics) + Send + use<> {
+        let certificate = self.server.certificate();
+        let reads = move || {
+            let (total, errors) = certificate.reads();
+            metrics::CertificateReads { total, errors }
+        };
+        move |metrics: &metrics::Metrics| metrics.certificate_reads(reads)
+    }
+
+    /// Serves until it is told to stop, and a little longer where others have to learn of it.
+    pub(super) async fn serve(self, stopped: impl Future<Output = ()>) -> Result<()> {
+        Ok(self.server.serve_lingering(stopped, tokio::time::sleep(self.linger)).await?)
+    }
+
+    /// As [`serve`](Self::serve), beside a manager: not before that has ended. What its workers write while they finish may
+    /// have to be converted or admitted by the app itself.
+    pub(super) async fn serve_beside(
+        self,
+        manager: impl Future<Output = Result<()>>,
+        stopped: impl Future<Output = ()>,
+    ) -> Result<()> {
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let manager = async {
+            manager.await?;
+            drop(end);
+            Ok::<_, Error>(())
+        };
+        let linger = async {
+            let _both = tokio::join!(tokio::time::sleep(self.linger), ended);
+        };
+        let serve = async { Ok::<_, Error>(self.server.serve_lingering(stopped, linger).await?) };
+        tokio::try_join!(manager, serve)?;
+        Ok(())
+    }
 }
 
 impl App {
-    /// Listens for Karmada and says where; nothing for an app without interpreters.
-    pub(super) async fn webhook(&self, options: &ServeOptions) -> Result<Option<Webhook>> {
-        if self.interpreters.is_empty() {
+    fn has_webhooks(&self) -> bool {
+        !self.interpreters.is_empty() || !self.hooks.is_empty()
+    }
+
+    /// Listens for those who call webhooks and says where; nothing for an app without.
+    pub(super) async fn webhook(&mut self, options: &ServeOptions) -> Result<Option<Serving>> {
+        if !self.has_webhooks() {
             return match &options.write_webhook_config {
                 Some(_) => Err(Error::from(
-                    "there is no webhook to configure: the app has no interpreters\nhelp: add them by `App::interpreter`",
+                    "there is no webhook to configure: the app has no interpreters and no admission functions\nhelp: add them by \
+                     `App::interpreter` or `App::admission`",
                 )),
                 None => Ok(None),
             };
         }
-        let mut webhook = WebhookOptions::default();
-        webhook.address = options.webhook_bind_address.unwrap_or(webhook.address);
-        webhook.certificate = match &options.webhook_cert_dir {
-            Some(folder) => Certificate::in_folder(folder),
-            None => Certificate::SelfMade(self.names(options, webhook.address)),
+        let mut server = ServerOptions::default();
+        server.address = options.webhook_bind_address.unwrap_or(server.address);
+        let served = Arc::new(Served::default());
+        server.certificate = match (&options.webhook_cert_dir, &options.webhook_secret) {
+            (Some(folder), _) => Certificate::in_folder(folder),
+            (None, Some(_)) => Certificate::Handed(served.clone()),
+            (None, None) => Certificate::SelfMade(self.names(options, server.address)),
         };
-        let webhook = Webhook::listen(self.interpreters.clone(), webhook).await?;
-        let url = options.webhook_url.clone().unwrap_or_else(|| format!("https://{}", webhook.address()));
-        let client = ClientConfig::Url(url.clone());
-        let configuration = Configuration {
-            name: &self.name,
-            client,
-            authority: webhook.authority(),
-            timeout_seconds: TIMEOUT_SECONDS,
-        };
-        let object = configuration.object(&self.interpreters)?;
+        let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
+        let server = Server::listen(self.routes()?, server).await?;
+        let url = options.webhook_url.clone().unwrap_or_else(|| format!("https://{}", server.address()));
+        let client = Client::Url(url.clone());
+        let objects = self.configurations(&self.name, &client, server.authority(), server.authority())?;
         if let Some(file) = &options.write_webhook_config {
-            write(file, &kctl_runtime::manifest::yaml(&[object])?)?;
+            write(file, &manifest::yaml(&objects)?)?;
         }
-        eprintln!("{}: interpreters at {url}", self.name);
-        Ok(Some(webhook))
+        let certificates = options.webhook_secret.as_ref().map(|secret| self.certificates(options, secret, served));
+        say!("{}: webhooks at {url}", self.name);
+        let linger = if in_cluster { LINGER } else { Duration::ZERO };
+        Ok(Some(Serving {
+            server,
+            #[cfg(feature = "dev")]
+            client,
+            certificates: certificates.transpose()?,
+            linger,
+        }))
+    }
+
+    /// All routes; what they do is counted among the metrics of the app.
+    fn routes(&mut self) -> Result<Routes> {
+        let mut all = Routes::default();
+        if !self.interpreters.is_empty() {
+            let counted = Metrics::default();
+            all = all.and(routes(self.interpreters.clone(), &counted, &WebhookOptions::default())?);
+            self.metrics.push(Box::new(move |registry| counted.register(registry)));
+        }
+        if !self.hooks.is_empty() {
+            let counted = kctl_webhook::Metrics::default();
+            all = all.and(self.hook_routes(&counted)?);
+            self.metrics.push(Box::new(move |registry| counted.register(registry)));
+        }
+        Ok(all)
+    }
+
+    /// The configurations of interpreters and of admission functions.
+    fn configurations(
+        &self,
+        name: &str,
+        client: &Client,
+        interpreters: Option<&str>,
+        admission: Option<&str>,
+    ) -> Result<Vec<Value>> {
+        let mut objects = Vec::new();
+        if !self.interpreters.is_empty() {
+            let client = match client.clone() {
+                Client::Url(url) => ClientConfig::Url(url),
+                Client::Service { namespace, name, port } => ClientConfig::Service { namespace, name, port },
+            };
+            let configuration =
+                Configuration { name, client, authority: interpreters, timeout_seconds: TIMEOUT_SECONDS };
+            objects.push(configuration.object(&self.interpreters)?);
+        }
+        objects.extend(self.admission_configurations(name, client, admission));
+        Ok(objects)
+    }
+
+    fn certificates(&self, options: &ServeOptions, secret: &str, served: Arc<Served>) -> Result<Certificates> {
+        let name = options.webhook_service.as_ref().unwrap_or(&self.name);
+        let configurations = self.admission_configurations(name, &Client::Url(String::new()), None);
+        Ok(Certificates {
+            served,
+            secret: secret.to_owned(),
+            service: name.clone(),
+            names: self.names(options, (std::net::Ipv4Addr::UNSPECIFIED, 0).into()),
+            trusting: trusting(&configurations, self.converted()?),
+            manager: format!("{}-webhook", self.name),
+        })
+    }
+
+    /// What it takes to make the certificate that the generated manifests have the program make.
+    pub(super) fn own_certificate(&self, names: &RbacOptions) -> Result<Vec<Grant>> {
+        self.certificate_in(&secret_name(&names.name), &names.name, &names.namespace)
+    }
+
+    /// The role that `run` needs to make its certificate in a namespace.
+    pub(super) fn certificate_role(&self, options: &ServeOptions, namespace: &str) -> Result<Option<Extra>> {
+        let Some(secret) = options.webhook_secret.as_ref().filter(|_| self.has_webhooks()) else { return Ok(None) };
+        let service = options.webhook_service.as_ref().unwrap_or(&self.name);
+        Ok(Some(Extra {
+            role: "webhook",
+            generate: "",
+            grants: self.certificate_in(secret, service, namespace)?,
+            run: vec![
+                ("--webhook-secret", secret.clone(), |_, name| secret_name(name)),
+                ("--webhook-service", service.clone(), |_, name| name.to_owned()),
+            ],
+        }))
+    }
+
+    fn certificate_in(&self, secret: &str, service: &str, namespace: &str) -> Result<Vec<Grant>> {
+        let trusted = self.admission_configurations(service, &Client::Url(String::new()), None);
+        Ok(manifest::webhook_grants(namespace, secret, &trusted, &self.converted()?))
+    }
+
+    /// Whether the program makes a certificate itself where nobody else does: that of admission functions and conversions.
+    pub(super) fn makes_certificate(&self) -> bool {
+        !self.hooks.is_empty()
+    }
+
+    /// The names of definitions whose objects the app converts.
+    fn converted(&self) -> Result<Vec<String>> {
+        let definitions = manifest::definitions(&self.kinds(), manifest::Descriptions::Own)?;
+        let ours = |group: &str, kind: &str| {
+            self.hooks.conversion.iter().any(|rule| rule.from().group == group && rule.from().kind == kind)
+        };
+        let converted = definitions
+            .into_iter()
+            .filter(|crd| crd.spec.conversion.is_none() && ours(&crd.spec.group, &crd.spec.names.kind));
+        Ok(converted.filter_map(|crd| crd.metadata.name).collect())
     }
 
     /// What a certificate is made for: the hosts by which the webhook may be reached.
@@ -101,80 +265,6 @@ impl App {
         names.dedup();
         names
     }
-
-    /// The manifests that register the interpreters and bring Karmada to them; none for an app without. The Deployment
-    /// among `all` is told to serve.
-    pub(super) fn webhook_manifests(
-        &self,
-        names: &RbacOptions,
-        options: &RegisterOptions,
-        all: &mut Vec<Manifest>,
-    ) -> Result<()> {
-        if self.interpreters.is_empty() {
-            return Ok(());
-        }
-        let RbacOptions { name, namespace, .. } = names;
-        let client = match &options.webhook_url {
-            Some(url) => ClientConfig::Url(url.clone()),
-            None => ClientConfig::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT },
-        };
-        let read = |file: &PathBuf| std::fs::read_to_string(file).context(file.display());
-        let authority = options.webhook_ca_file.as_ref().map(read).transpose()?;
-        let configuration =
-            Configuration { name, client, authority: authority.as_deref(), timeout_seconds: TIMEOUT_SECONDS };
-        let controllers = if self.controllers.is_empty() { Controllers::None } else { Controllers::Some };
-        for manifest in all.iter_mut().filter(|manifest| manifest.object["kind"] == "Deployment") {
-            let mut object = manifest.object.take();
-            serve_in(&mut object, name, controllers);
-            *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
-        }
-        let file = format!("webhook/resourceinterpreterwebhookconfiguration-{name}.yaml");
-        all.push(Manifest::new(file, configuration.object(&self.interpreters)?)?);
-        all.push(Manifest::new(format!("webhook/service-{name}.yaml"), service(names))?);
-        Ok(())
-    }
-}
-
-/// Whether the app has controllers beside its interpreters: only then does it run a manager.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Controllers {
-    None,
-    Some,
-}
-
-/// Has the container of a Deployment serve interpreters, with the certificate of a Secret, such as cert-manager writes it.
-fn serve_in(deployment: &mut Value, name: &str, controllers: Controllers) {
-    let pod = &mut deployment["spec"]["template"]["spec"];
-    pod["volumes"] = json!([{ "name": "webhook-tls", "secret": { "secretName": format!("{name}-webhook-tls") } }]);
-    let container = &mut pod["containers"][0];
-    if let Some(args) = container["args"].as_array_mut() {
-        args.push(format!("--webhook-bind-address=0.0.0.0:{CONTAINER_PORT}").into());
-        args.push(format!("--webhook-cert-dir={CERTIFICATES}").into());
-    }
-    if let Some(ports) = container["ports"].as_array_mut() {
-        ports.push(json!({ "name": "webhook", "containerPort": CONTAINER_PORT, "protocol": "TCP" }));
-    }
-    if controllers == Controllers::None {
-        // There is no manager that the kubelet could ask.
-        for probe in ["livenessProbe", "readinessProbe"] {
-            container[probe]["httpGet"] = json!({ "scheme": "HTTPS", "path": "/readyz", "port": "webhook" });
-        }
-    }
-    container["volumeMounts"] = json!([{ "name": "webhook-tls", "mountPath": CERTIFICATES, "readOnly": true }]);
-}
-
-fn service(names: &RbacOptions) -> Value {
-    let RbacOptions { name, namespace, .. } = names;
-    let labels = json!({ "app.kubernetes.io/name": name });
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": { "name": name, "namespace": namespace, "labels": labels },
-        "spec": {
-            "selector": labels,
-            "ports": [{ "name": "webhook", "port": SERVICE_PORT, "protocol": "TCP", "targetPort": "webhook" }],
-        },
-    })
 }
 
 /// Writes a file, unless it is somebody else's.
@@ -192,82 +282,7 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
     std::fs::write(file, format!("{WRITTEN_BY}{yaml}")).context(file.display())
 }
 
+#[cfg(all(test, feature = "dev"))]
+mod drain;
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use k8s_openapi::api::apps::v1::Deployment;
-    use kctl_interpreter::{
-        function::{About, IsHealth, Rule},
-        operation::Operation,
-    };
-
-    fn app() -> App {
-        let about = About::new(Operation::InterpretHealth, "health", file!(), line!());
-        let rule = Rule::read::<Deployment, _, _>(about, |_object| async { IsHealth::answer(true) });
-        let mut app = App::new("web");
-        app.interpreters.push(rule);
-        app
-    }
-
-    #[tokio::test]
-    async fn the_written_configuration_fits_the_server_and_is_replaced_only_where_kctl_wrote_it() {
-        let file = std::env::temp_dir().join(format!("kctl-webhook-config-{}.yaml", std::process::id()));
-        let options = ServeOptions { write_webhook_config: Some(file.clone()), ..ServeOptions::default() };
-        for _start in 0..2 {
-            let webhook = app().webhook(&options).await.unwrap().unwrap();
-            let object: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-            let client = &object["webhooks"][0]["clientConfig"];
-            assert_eq!(client["url"], format!("https://{}/interpreter-deployment", webhook.address()));
-            assert!(client["caBundle"].as_str().is_some_and(|bundle| bundle.len() > 100), "{client}");
-        }
-        std::fs::write(&file, "mine").unwrap();
-        let error = app().webhook(&options).await.err().unwrap().to_string();
-        assert!(error.contains("kctl did not write this file"), "{error}");
-        let error = App::new("none").webhook(&options).await.err().unwrap().to_string();
-        assert!(error.contains("the app has no interpreters"), "{error}");
-        std::fs::remove_file(&file).unwrap();
-    }
-
-    fn manifests(app: &App, options: &RegisterOptions) -> Result<Vec<Manifest>> {
-        let names = RbacOptions { name: "web".into(), namespace: "system".into(), ..RbacOptions::default() };
-        let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"], "ports": [] }] } } } });
-        let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment)?];
-        app.webhook_manifests(&names, options, &mut all)?;
-        Ok(all)
-    }
-
-    #[test]
-    fn the_manifests_bring_karmada_to_the_deployment() {
-        let all = manifests(&app(), &RegisterOptions::default()).unwrap();
-        let [deployment, configuration, service] = all.as_slice() else { panic!("{all:?}") };
-        let container = &deployment.object["spec"]["template"]["spec"]["containers"][0];
-        let args = ["run", "--webhook-bind-address=0.0.0.0:9443", "--webhook-cert-dir=/var/run/webhook-tls"];
-        assert_eq!(container["args"], json!(args));
-        assert!(deployment.yaml.contains("secretName: web-webhook-tls"), "{}", deployment.yaml);
-        let expected = json!({ "service": {
-            "namespace": "system", "name": "web", "port": 443, "path": "/interpreter-deployment",
-        }});
-        assert_eq!(configuration.object["webhooks"][0]["clientConfig"], expected);
-        assert_eq!(service.object["spec"]["ports"][0]["targetPort"], container["ports"][0]["name"]);
-        assert_eq!(container["readinessProbe"]["httpGet"]["port"], container["ports"][0]["name"]);
-        assert_eq!(manifests(&App::new("none"), &RegisterOptions::default()).unwrap().len(), 1);
-    }
-
-    #[test]
-    fn the_manifest_of_the_configuration_may_name_a_url_that_karmada_takes() {
-        let url = |url: &str| RegisterOptions { webhook_url: Some(url.into()), webhook_ca_file: None };
-        let all = manifests(&app(), &url("https://a:1")).unwrap();
-        assert_eq!(all[1].object["webhooks"][0]["clientConfig"]["url"], "https://a:1/interpreter-deployment");
-        let error = manifests(&app(), &url("http://a")).unwrap_err().to_string();
-        assert!(error.contains("'https' is the only allowed URL scheme"), "{error}");
-    }
-
-    #[tokio::test]
-    async fn two_functions_for_the_same_are_refused_before_any_command() {
-        let mut app = app();
-        app.interpreters.push(app.interpreters[0].clone());
-        let error = app.main().await.unwrap_err().to_string();
-        assert!(error.starts_with("InterpretHealth of \"apps/v1, Kind=Deployment\" has two functions"), "{error}");
-        assert!(error.ends_with("code: K0070"), "{error}");
-    }
-}
+mod tests;

@@ -3,31 +3,42 @@
 use std::{collections::BTreeSet, marker::PhantomData};
 
 use kctl_runtime::{
-    manifest::{Grant, On, grants, verbs_of},
+    manifest::{On, grants, verbs_of},
     object::{Kind, Object},
-    reconcile::{Allows, Controller, Error, Result},
+    reconcile::{Allows, Cluster, Controller, Error, ReadsLive, ReadsLiveOn, Result},
 };
 
 /// A test that the printed role of a controller is what its types grant. After the controller stand the kinds beside its
-/// primary: `owns` or `uses` (what it watches and reads), and `live`.
+/// primary: `owns` or `uses` (what it watches and reads), and `live`; what is declared on another cluster is `uses(on = M)`.
+/// Several tests in one module get names of their own.
 ///
 /// ```
 /// # use kctl::prelude::*;
+/// # pub struct Edge;
+/// # impl Cluster for Edge {
+/// #     const NAME: &'static str = "edge";
+/// # }
 /// #[controller(owns = Pod(create), reads = Node(patch), reads = Secret(live))]
 /// async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
 ///     Ok(Action::await_change())
 /// }
 /// kctl::grants_test!(configs; owns Pod, uses Node, live Secret);
+///
+/// #[controller(reads = Pod(delete, on = Edge), reads = Secret(live, on = Edge))]
+/// async fn edges(_node: Arc<Node>, _cx: Context<edges>) -> Result<Action> {
+///     Ok(Action::await_change())
+/// }
+/// kctl::grants_test!(fn grants_of_edges: edges; uses(on = Edge) Pod, live(on = Edge) Secret);
 /// ```
 #[macro_export]
 macro_rules! grants_test {
-    ($controller:ty $(; $($role:ident $kind:ty),+)?) => {
+    (fn $test:ident: $controller:ty $(; $($role:ident $((on = $cluster:ty))? $kind:path),+)?) => {
         #[test]
-        fn printed_role_is_what_the_types_grant() {
+        fn $test() {
             let granted = [
                 $crate::grants_test!(@verbs <$controller as $crate::reconcile::Controller>::Grant,
                     $controller, <$controller as $crate::reconcile::Controller>::Primary),
-                $($($crate::grants_test!(@$role $controller, $kind)),+)?
+                $($($crate::grants_test!(@$role $(($cluster))? $controller, $kind)),+)?
             ];
             $crate::testing::check_grants::<$controller>(&granted.concat()).unwrap();
         }
@@ -38,9 +49,18 @@ macro_rules! grants_test {
     (@uses $controller:ty, $kind:ty) => {
         $crate::grants_test!(@verbs <$controller as $crate::reconcile::Writes<$kind>>::Grant, $controller, $kind)
     };
+    (@uses ($cluster:ty) $controller:ty, $kind:ty) => {
+        $crate::testing::Emitted::on::<$cluster>($crate::grants_test!(
+            @verbs <$controller as $crate::reconcile::WritesOn<$cluster, $kind>>::Grant, $controller, $kind))
+    };
     (@live $controller:ty, $kind:ty) => {{
         let mut granted = $crate::grants_test!(@uses $controller, $kind);
-        granted.extend($crate::testing::Emitted::live::<$controller, $kind>());
+        granted.push($crate::testing::Emitted::live::<$controller, $kind>());
+        granted
+    }};
+    (@live ($cluster:ty) $controller:ty, $kind:ty) => {{
+        let mut granted = $crate::grants_test!(@uses ($cluster) $controller, $kind);
+        granted.push($crate::testing::Emitted::live_on::<$controller, $cluster, $kind>());
         granted
     }};
     (@verbs $grant:ty, $controller:ty, $kind:ty) => {
@@ -57,19 +77,33 @@ macro_rules! grants_test {
         )*
         granted
     }};
+    ($controller:ty $(; $($roles:tt)+)?) => {
+        $crate::grants_test!(fn printed_role_is_what_the_types_grant: $controller $(; $($roles)+)?);
+    };
 }
 
 /// A verb on a kind that the types of a controller grant.
 #[derive(Debug, Clone)]
 pub struct Emitted {
+    cluster: &'static str,
     kind: Kind,
     verb: &'static str,
 }
 
 impl Emitted {
     /// What `live` grants.
-    pub fn live<C: kctl_runtime::reconcile::ReadsLive<K>, K: Object>() -> Option<Self> {
-        Some(Self { kind: Kind::of::<K>(), verb: "get" })
+    pub fn live<C: ReadsLive<K>, K: Object>() -> Self {
+        Self { cluster: "", kind: Kind::of::<K>(), verb: "get" }
+    }
+
+    /// What `live` grants on another cluster.
+    pub fn live_on<C: ReadsLiveOn<M, K>, M: Cluster, K: Object>() -> Self {
+        Self { cluster: M::NAME, kind: Kind::of::<K>(), verb: "get" }
+    }
+
+    /// The same on another cluster.
+    pub fn on<M: Cluster>(granted: Vec<Self>) -> Vec<Self> {
+        granted.into_iter().map(|granted| Self { cluster: M::NAME, ..granted }).collect()
     }
 }
 
@@ -89,7 +123,7 @@ pub trait Granted {
 
 impl<G: Allows<V, C, K>, V, C, K: Object> Granted for &Probe<G, V, C, K> {
     fn emitted(&self, verb: &'static str) -> Option<Emitted> {
-        Some(Emitted { kind: Kind::of::<K>(), verb })
+        Some(Emitted { cluster: "", kind: Kind::of::<K>(), verb })
     }
 }
 
@@ -108,28 +142,30 @@ impl<G, V, C, K> Refused for Probe<G, V, C, K> {}
 /// # Errors
 /// When they differ: it names what is only in one of them.
 pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
-    let spec = C::spec();
-    let text =
-        |kind: &Kind, subresource: &str, verb: &str| format!("{verb} {}{subresource}.{}", kind.plural, kind.group);
+    let mut spec = C::spec();
+    spec.rbac.clear();
     let mut typed = BTreeSet::new();
-    for Emitted { kind, verb } in granted {
+    for Emitted { cluster, kind, verb } in granted {
         let (subresource, verbs) = verbs_of(verb);
-        typed.extend(verbs.iter().map(|verb| text(kind, subresource, verb)));
+        typed.extend(verbs.iter().map(|verb| text(cluster, kind, subresource, verb)));
     }
-    let kind = &spec.primary.kind;
-    typed.extend(spec.has_status.then(|| text(kind, "/status", "patch")));
-    typed.extend(spec.finalizer.is_some().then(|| text(kind, "", "patch")));
+    let primary = |subresource| text(&spec.primary.cluster, &spec.primary.kind, subresource, "patch");
+    typed.extend(spec.has_status.then(|| primary("/status")));
+    typed.extend(spec.finalizer.is_some().then(|| primary("")));
 
     let clusters: BTreeSet<String> = spec.relations.iter().chain([&spec.primary]).map(|r| r.cluster.clone()).collect();
-    let role: Vec<Grant> = clusters.iter().flat_map(|cluster| grants(std::slice::from_ref(&spec), cluster)).collect();
-    let resource = |grant: &Grant| match &grant.on {
-        On::Resource { group, resource, .. } => Some(format!("{} {resource}.{group}", grant.verb)),
-        On::Url(_) => None,
-    };
-    let own: BTreeSet<String> = role.iter().filter(|grant| grant.framework).filter_map(resource).collect();
-    let extra = |grant: &&Grant| grant.because.iter().all(|because| because.ends_with("rbac(…)"));
-    let printed: BTreeSet<String> =
-        role.iter().filter(|grant| !grant.framework && !extra(grant)).filter_map(resource).collect();
+    let (mut own, mut printed) = (BTreeSet::new(), BTreeSet::new());
+    for cluster in &clusters {
+        for grant in grants(std::slice::from_ref(&spec), cluster) {
+            let On::Resource { group, resource, .. } = &grant.on else { continue };
+            let told = format!("{} {resource}.{group}{}", grant.verb, at(cluster));
+            if grant.framework {
+                own.insert(told);
+            } else {
+                printed.insert(told);
+            }
+        }
+    }
     let typed: BTreeSet<String> = typed.difference(&own).cloned().collect();
     if printed == typed {
         return Ok(());
@@ -140,4 +176,12 @@ pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
         printed.difference(&typed).collect::<Vec<_>>(),
         typed.difference(&printed).collect::<Vec<_>>(),
     )))
+}
+
+fn text(cluster: &str, kind: &Kind, subresource: &str, verb: &str) -> String {
+    format!("{verb} {}{subresource}.{}{}", kind.plural, kind.group, at(cluster))
+}
+
+fn at(cluster: &str) -> String {
+    if cluster.is_empty() { String::new() } else { format!(" on {cluster}") }
 }

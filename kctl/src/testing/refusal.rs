@@ -93,6 +93,8 @@ fn asked<A>(request: &Request<A>) -> Vec<Grant> {
     };
     parts.drain(..(if group.is_empty() { 2 } else { 3 }).min(parts.len()));
     let place = match parts.as_slice() {
+        // Subresources of the namespace itself. Upstream: `namespaceSubresources` in `pkg/endpoints/request/requestinfo.go`.
+        ["namespaces", _, "status" | "finalize"] => Place::Everywhere,
         ["namespaces", namespace, _, ..] => Place::Namespace((*namespace).to_owned()),
         _ => Place::Everywhere,
     };
@@ -145,6 +147,8 @@ mod tests {
             ("POST", "/api/v1/namespaces/a/pods/b/eviction", "create pods/eviction b in namespace a"),
             ("PUT", "/apis/apps/v1/namespaces/a/deployments/b", "update deployments.apps b in namespace a"),
             ("PATCH", "/apis/x.io/v1/sets/b/status", "patch sets/status.x.io b"),
+            ("PATCH", "/api/v1/namespaces/a/status", "patch namespaces/status a"),
+            ("PUT", "/api/v1/namespaces/a/finalize", "update namespaces/finalize a"),
             ("DELETE", "/api/v1/nodes/n", "delete nodes n"),
             ("DELETE", "/api/v1/namespaces/a/pods", "deletecollection pods in namespace a"),
         ];

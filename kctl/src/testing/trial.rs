@@ -83,7 +83,8 @@ impl Trial {
         app.run_only_in(&name);
         let mut grants = app.grants().remove("").unwrap_or_default();
         if let Some(index) = without {
-            grants.remove(index);
+            let parts = app.all_grants().remove("").unwrap_or_default();
+            grants = super::role::without(&grants[index], &parts);
         }
         let options = RbacOptions { name: name.clone(), namespace: name.clone(), ..RbacOptions::default() };
         app::install(&client, &app.definitions()?, &grants, &options).await?;
@@ -174,7 +175,10 @@ impl RealServer {
             }
         };
         let timed = tokio::time::timeout(IDLE_WITHIN, quiet).await;
-        timed.map_err(|_elapsed| Error::from(format!("not idle after {IDLE_WITHIN:?}")))
+        timed.map_err(|_elapsed| {
+            let lines = self.view.unfinished();
+            Error::from(format!("not idle after {IDLE_WITHIN:?}\n  {}", lines.join("\n  ")))
+        })
     }
 }
 

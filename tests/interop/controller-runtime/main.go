@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"time"
@@ -19,6 +20,7 @@ import (
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -157,7 +159,7 @@ func run() error {
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(running) }()
-	direct, err := client.New(config, client.Options{})
+	direct, err := client.New(driver(config), client.Options{})
 	if err != nil {
 		stop()
 		return err
@@ -165,6 +167,15 @@ func run() error {
 	err = errors.Join(scenario(ctx, direct, manager), stream(ctx, kubernetes.NewForConfigOrDie(config)))
 	stop()
 	return errors.Join(err, <-ended)
+}
+
+// driver is the configuration of who puts the controller to the test: by its name it is left alone by faults, and it has
+// connections of its own, which do not break with the controller's.
+func driver(config *rest.Config) *rest.Config {
+	own := rest.CopyConfig(config)
+	own.UserAgent = "driver"
+	own.Dial = (&net.Dialer{}).DialContext
+	return own
 }
 
 func scenario(ctx context.Context, direct client.Client, manager ctrl.Manager) error {

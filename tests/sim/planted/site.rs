@@ -102,6 +102,9 @@ fn api(client: &Client) -> Api<Site> {
     Api::default_namespaced(client.clone())
 }
 
+/// What the parts of a site are called.
+pub(crate) const PARTS: [&str; 6] = ["cache", "database", "disk", "key", "queue", "record"];
+
 /// The manifest of site `a` in version 1.
 pub(crate) const A: &str = "
 apiVersion: planted.example.com/v1

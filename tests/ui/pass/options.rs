@@ -16,6 +16,7 @@ use kctl::{k8s::api::rbac::v1::PolicyRule, prelude::*};
     namespaces = ["default", "other"],
     resync = Duration::from_secs(3600),
     timeout = "30s",
+    converged = is_labelled,
     rbac(extra_rule())
 )]
 pub(crate) async fn configs(config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
@@ -35,8 +36,12 @@ pub(crate) async fn configs(config: Arc<ConfigMap>, cx: Context<configs>) -> Res
 
 const WORKERS: usize = 4;
 
+fn is_labelled(config: &ConfigMap, cx: &Context<configs>) -> bool {
+    cx.owned::<Pod>().is_empty() && config.labels().contains_key("done")
+}
+
 fn extra_rule() -> PolicyRule {
-    PolicyRule { verbs: vec!["use".into()], ..PolicyRule::default() }
+    PolicyRule { non_resource_urls: Some(vec!["/metrics".into()]), verbs: vec!["get".into()], ..PolicyRule::default() }
 }
 fn by_label(_pod: &Pod, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
     Vec::new()

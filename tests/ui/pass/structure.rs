@@ -6,7 +6,9 @@ pub(crate) struct GreetingSpec {
     pub name: String,
 }
 
+// As it is written for kube: what is derived anyway needs no import.
 #[schema]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct GreetingStatus {
     pub text: String,
 }

@@ -13,7 +13,10 @@ use kctl::{
 use multicluster::{MemberCluster, OverridePolicy, PropagationPolicy, Work};
 use tokio::task::JoinSet;
 
-use crate::world::{FLEET, Fleet};
+use crate::{
+    kinds::{WORKLOAD, WORKLOADS, define, undefine, workloads},
+    world::{FLEET, Fleet},
+};
 
 async fn client(variable: &str) -> Option<Client> {
     let kubeconfig = Kubeconfig::read_from(std::env::var_os(variable)?).unwrap();
@@ -47,6 +50,21 @@ async fn flow_on_real_api_servers() {
     fleet.patch::<PropagationPolicy>("web", weights).await;
     fleet.until("half and half", async || fleet.ready("web").await == [Some(5), Some(5)]).await;
     fleet.until("the template still counts ten", async || fleet.told("web").await == Some(10)).await;
+
+    // A kind that is installed while the program runs.
+    fleet.apply(WORKLOADS).await;
+    for server in std::iter::once(&fleet.home).chain(&fleet.members) {
+        define(server).await;
+    }
+    fleet.apply(WORKLOAD).await;
+    let there = async |index: usize| workloads(&fleet.members[index]).get_opt("batch").await.unwrap().is_some();
+    fleet.until("the custom object is there", async || there(0).await && there(1).await).await;
+    workloads(&fleet.home).delete("batch", &DeleteParams::default()).await.unwrap();
+    fleet.until("the custom object is gone", async || !there(0).await && !there(1).await).await;
+    fleet.delete::<PropagationPolicy>("workloads").await;
+    for server in std::iter::once(&fleet.home).chain(&fleet.members) {
+        undefine(server).await;
+    }
 
     fleet.delete::<PropagationPolicy>("web").await;
     fleet.until("the deployments are gone", async || fleet.have::<Deployment>("web").await == [false; 2]).await;

@@ -78,7 +78,7 @@ async fn what_a_deployment_needs_goes_where_it_goes_and_leaves_when_nothing_need
     // A second Deployment on one member needs the same Secret.
     fleet
         .apply(
-            "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: worker }\nspec:\n  resourceSelectors: [{ kind: Deployment, name: worker }]\n  propagateDeps: true\n  placement: { clusters: [member1] }",
+            "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: worker }\nspec:\n  resourceSelectors: [{ apiVersion: apps/v1, kind: Deployment, name: worker }]\n  propagateDeps: true\n  placement: { clusters: [member1] }",
         )
         .await;
     fleet
@@ -144,8 +144,10 @@ async fn namespace_that_a_member_does_not_have_is_made_there() {
     let space = |client: &kctl::kube::Client| kctl::kube::Api::<ConfigMap>::namespaced(client.clone(), "shop");
     let prices = kctl::from_yaml("{ metadata: { name: prices }, data: { tea: '2' } }").unwrap();
     space(&fleet.home).create(&kctl::kube::api::PostParams::default(), &prices).await.unwrap();
-    let policy: PropagationPolicy =
-        kctl::from_yaml("{ metadata: { name: all }, spec: { resourceSelectors: [{ kind: ConfigMap }] } }").unwrap();
+    let policy: PropagationPolicy = kctl::from_yaml(
+        "{ metadata: { name: all }, spec: { resourceSelectors: [{ apiVersion: v1, kind: ConfigMap }] } }",
+    )
+    .unwrap();
     let policies = kctl::kube::Api::<PropagationPolicy>::namespaced(fleet.home.clone(), "shop");
     policies.create(&kctl::kube::api::PostParams::default(), &policy).await.unwrap();
     for member in &fleet.members {

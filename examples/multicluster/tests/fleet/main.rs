@@ -3,7 +3,9 @@
 mod away;
 mod cluster;
 mod flow;
+mod kinds;
 mod link;
 mod retain;
 mod role;
+mod simulated;
 mod world;

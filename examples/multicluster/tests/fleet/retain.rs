@@ -37,7 +37,7 @@ async fn addresses_of_services_and_nodes_of_pods_stay_when_the_template_changes(
     let fleet = Fleet::with_web().await;
     fleet.apply("apiVersion: v1\nkind: Pod\nmetadata: { name: job, labels: { team: a } }\nspec: { containers: [{ name: job, image: job }] }").await;
     fleet
-        .apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: job }\nspec: { resourceSelectors: [{ kind: Pod, labels: { team: a } }] }")
+        .apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: job }\nspec: { resourceSelectors: [{ apiVersion: v1, kind: Pod, labels: { team: a } }] }")
         .await;
     let nodes = async || {
         let pods = fleet.both::<Pod>("job").await;

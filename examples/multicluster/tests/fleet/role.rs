@@ -14,7 +14,7 @@ use multicluster::PropagationPolicy;
 use crate::world::{FLEET, apply};
 
 const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: { name: job, labels: { team: a } }\nspec: { containers: [{ name: job, image: job }], terminationGracePeriodSeconds: 1 }";
-const POLICY: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: job }\nspec: { resourceSelectors: [{ kind: Pod }] }";
+const POLICY: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: job }\nspec: { resourceSelectors: [{ apiVersion: v1, kind: Pod }] }";
 const ELSEWHERE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: { name: shop }";
 
 /// Every kind comes, changes and goes, on both members.
@@ -57,7 +57,9 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     apply(&home, ELSEWHERE).await;
     let prices = kctl::from_yaml("{ metadata: { name: prices } }")?;
     Api::<ConfigMap>::namespaced(home.clone(), "shop").create(&kctl::kube::api::PostParams::default(), &prices).await?;
-    let all = kctl::from_yaml("{ metadata: { name: all }, spec: { resourceSelectors: [{ kind: ConfigMap }] } }")?;
+    let all = kctl::from_yaml(
+        "{ metadata: { name: all }, spec: { resourceSelectors: [{ apiVersion: v1, kind: ConfigMap }] } }",
+    )?;
     let policies = Api::<PropagationPolicy>::namespaced(home.clone(), "shop");
     policies.create(&kctl::kube::api::PostParams::default(), &all).await?;
     trial.idle().await?;

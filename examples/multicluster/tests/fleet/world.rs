@@ -25,6 +25,9 @@ const STEP: Duration = Duration::from_millis(200);
 
 pub(crate) const FLEET: &str = include_str!("../../fleet.yaml");
 
+/// The members without anything else.
+pub(crate) const CLUSTERS: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: Cluster\nmetadata: { name: member1 }\nspec: {}\n---\napiVersion: fleet.example.com/v1alpha1\nkind: Cluster\nmetadata: { name: member2 }\nspec: {}";
+
 pub(crate) struct Fleet {
     pub(crate) home: Client,
     pub(crate) members: [Client; 2],

@@ -40,6 +40,13 @@ pub(super) fn node(object: &mut Value) {
         "osImage",
         "systemUUID",
     ];
+    let spec = part(object, "spec");
+    if let Some(range) = spec.get("podCIDR").filter(|range| **range != "").cloned()
+        && spec.pointer("/podCIDRs/0") != Some(&range)
+        && let Some(spec) = spec.as_object_mut()
+    {
+        spec.insert("podCIDRs".to_owned(), json!([range]));
+    }
     let status = part(object, "status");
     if let Some(capacity) = status.get("capacity").cloned() {
         add(status, "allocatable", capacity);
@@ -78,7 +85,11 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 pub(super) fn persistent_volume_claim(object: &mut Value) {
-    add(part(object, "spec"), "volumeMode", "Filesystem");
+    let spec = part(object, "spec");
+    add(spec, "volumeMode", "Filesystem");
+    for source in ["dataSource", "dataSourceRef"] {
+        spec.get_mut(source).into_iter().for_each(|source| add(source, "apiGroup", Value::Null));
+    }
     fill(part(object, "status"), "phase", "Pending");
 }
 
@@ -93,6 +104,10 @@ pub(super) fn persistent_volume(object: &mut Value) {
 pub(super) fn storage_class(object: &mut Value) {
     add(object, "reclaimPolicy", "Delete");
     add(object, "volumeBindingMode", "Immediate");
+}
+
+pub(super) fn csi_node(object: &mut Value) {
+    items(part(object, "spec"), "drivers").for_each(|driver| add(driver, "topologyKeys", Value::Null));
 }
 
 pub(super) fn csi_driver(object: &mut Value) {

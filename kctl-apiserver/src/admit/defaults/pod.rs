@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{add, fill, is_text, items, part};
+use super::{add, canonical, fill, is_text, items, part};
+use crate::{
+    admit::quantity,
+    ways::{at, at_mut},
+};
 
 /// Seconds that a pod stays on a node that is not ready: flags of the `DefaultTolerationSeconds` plugin.
 const TOLERATION_SECONDS: u64 = 300;
@@ -17,6 +21,7 @@ pub(super) fn pod(object: &mut Value) {
             ports.for_each(|port| fill(port, "hostPort", port["containerPort"].clone()));
         }
     }
+    requests_of_pod(spec);
     pod_spec(spec);
     add(spec, "enableServiceLinks", true);
     admit(spec);
@@ -32,6 +37,18 @@ pub(super) fn pod(object: &mut Value) {
             part(container, "state");
             part(container, "lastState");
         }
+    }
+}
+
+/// A pod with limits of its own asks for as much as its containers do, or else for all of it.
+fn requests_of_pod(spec: &mut Value) {
+    let limits = at(spec, ["resources", "limits"]).and_then(Value::as_object).cloned().unwrap_or_default();
+    for (name, limit) in limits {
+        let amounts = items(spec, "containers")
+            .filter_map(|container| quantity::amount(container["resources"]["requests"][&name].as_str()?));
+        let sum: i128 = amounts.sum();
+        let asked = if sum > 0 { canonical(&format!("{sum}m")).map_or(limit, Value::from) } else { limit };
+        add(part(part(spec, "resources"), "requests"), &name, asked);
     }
 }
 
@@ -70,11 +87,14 @@ fn pod_spec(spec: &mut Value) {
 
 /// Requests that are not there are those of the limits.
 fn copy_limits(container: &mut Value) {
-    let Some(limits) = container.pointer("/resources/limits").and_then(Value::as_object).cloned() else { return };
-    if !limits.is_empty() {
-        let requests = part(part(container, "resources"), "requests");
-        limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
+    let Some(limits) = at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
+    let is_asked = |name: &String| at(container, ["resources", "requests", name]).is_some_and(|asked| !asked.is_null());
+    if limits.keys().all(is_asked) {
+        return;
     }
+    let limits = limits.clone();
+    let requests = part(part(container, "resources"), "requests");
+    limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
 }
 
 fn container(container: &mut Value) {
@@ -85,15 +105,15 @@ fn container(container: &mut Value) {
     add(container, "resources", json!({}));
     items(container, "ports").for_each(|port| fill(port, "protocol", "TCP"));
     for env in items(container, "env") {
-        if let Some(field) = env.pointer_mut("/valueFrom/fieldRef") {
-            fill(field, "apiVersion", "v1");
+        if let Some(from) = env.get_mut("valueFrom") {
+            reference_to_itself(from);
         }
     }
     for key in ["livenessProbe", "readinessProbe", "startupProbe"] {
         container.get_mut(key).into_iter().for_each(probe);
     }
-    for pointer in ["/lifecycle/preStop", "/lifecycle/postStart"] {
-        container.pointer_mut(pointer).into_iter().for_each(http_get);
+    for hook in ["preStop", "postStart"] {
+        at_mut(container, ["lifecycle", hook]).into_iter().for_each(http_get);
     }
 }
 
@@ -106,6 +126,16 @@ fn is_latest(image: &str) -> bool {
         _ if image.is_empty() || image.contains(char::is_whitespace) => false,
         Some((_, tag)) => tag == "latest",
         None => digest.is_none(),
+    }
+}
+
+/// What a variable or a file says of its own pod.
+fn reference_to_itself(from: &mut Value) {
+    if let Some(field) = from.get_mut("fieldRef") {
+        fill(field, "apiVersion", "v1");
+    }
+    if let Some(amount) = from.get_mut("resourceFieldRef") {
+        add(amount, "divisor", "0");
     }
 }
 
@@ -146,6 +176,10 @@ pub(super) fn volume_source(volume: &mut Value) {
             }
         }
     }
+    if let Some(image) = volume.get_mut("image") {
+        let is_always = is_latest(image["reference"].as_str().unwrap_or_default());
+        fill(image, "pullPolicy", if is_always { "Always" } else { "IfNotPresent" });
+    }
     if let Some(disk) = volume.get_mut("azureDisk") {
         add(disk, "cachingMode", "ReadWrite");
         add(disk, "fsType", "ext4");
@@ -153,13 +187,16 @@ pub(super) fn volume_source(volume: &mut Value) {
         add(disk, "kind", "Shared");
     }
     volume.get_mut("downwardAPI").into_iter().for_each(downward_files);
+    if let Some(projected) = volume.get_mut("projected") {
+        add(projected, "sources", Value::Null);
+    }
     for source in volume.get_mut("projected").into_iter().flat_map(|projected| items(projected, "sources")) {
         source.get_mut("downwardAPI").into_iter().for_each(downward_files);
         if let Some(token) = source.get_mut("serviceAccountToken") {
             add(token, "expirationSeconds", 3600);
         }
     }
-    if let Some(claim) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+    if let Some(claim) = at_mut(volume, ["ephemeral", "volumeClaimTemplate"]) {
         part(claim, "metadata");
         add(part(claim, "spec"), "volumeMode", "Filesystem");
     }
@@ -167,13 +204,11 @@ pub(super) fn volume_source(volume: &mut Value) {
 
 fn downward_files(source: &mut Value) {
     for file in items(source, "items") {
-        if let Some(field) = file.get_mut("fieldRef") {
-            fill(field, "apiVersion", "v1");
-        }
+        reference_to_itself(file);
     }
 }
 
-/// What the plugins `DefaultTolerationSeconds` and `Priority` add.
+/// What the plugin `DefaultTolerationSeconds` adds.
 fn admit(spec: &mut Value) {
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let is_tolerated = items(spec, "tolerations").any(|toleration| {
@@ -190,24 +225,15 @@ fn admit(spec: &mut Value) {
                 .for_each(|all| all.push(toleration.clone()));
         }
     }
-    let priority = match spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default() {
-        "" => 0,
-        "system-cluster-critical" => 2_000_000_000,
-        "system-node-critical" => 2_000_001_000,
-        // The class is an object of its own, which is not known here: see `verbs::admission`.
-        _ => return,
-    };
-    add(spec, "priority", priority);
-    add(spec, "preemptionPolicy", "PreemptLowerPriority");
 }
 
-fn quality_of_service(spec: &mut Value) -> &'static str {
+pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
     let (mut is_best_effort, mut is_guaranteed) = (true, true);
     for list in ["containers", "initContainers"] {
         for container in items(spec, list) {
             for resource in ["cpu", "memory"] {
                 let amount = |kind: &str| {
-                    let amount = container.pointer(&format!("/resources/{kind}/{resource}"));
+                    let amount = at(container, ["resources", kind, resource]);
                     amount.filter(|amount| **amount != "0" && **amount != 0)
                 };
                 let (request, limit) = (amount("requests"), amount("limits"));

@@ -10,6 +10,8 @@ pub(super) fn service(object: &mut Value) {
     fill(spec, "sessionAffinity", "None");
     if is_text(spec, "sessionAffinity", "ClientIP") {
         add(part(part(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10_800);
+    } else if let Some(fields) = spec.as_object_mut() {
+        fields.remove("sessionAffinityConfig");
     }
     for port in items(spec, "ports") {
         fill(port, "protocol", "TCP");
@@ -69,6 +71,12 @@ pub(super) fn network_policy(object: &mut Value) {
     }
     let has_egress = items(spec, "egress").next().is_some();
     add(spec, "policyTypes", if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+}
+
+pub(super) fn ingress_class(object: &mut Value) {
+    if let Some(parameters) = object.pointer_mut("/spec/parameters") {
+        add(parameters, "scope", "Cluster");
+    }
 }
 
 pub(super) fn ingress(object: &mut Value) {

@@ -12,9 +12,9 @@ fn check(name: &str) {
     let answer = &ANSWERS[name];
     let text = |key: &str| answer[key].as_str().unwrap();
     let (mut object, stored) = (answer["sent"].clone(), &answer["stored"]);
-    default_object(text("apiVersion"), text("kind"), &mut object);
+    default_object(text("apiVersion"), text("kind"), &mut object, None);
     assert_eq!(&object, stored);
-    default_object(text("apiVersion"), text("kind"), &mut object);
+    default_object(text("apiVersion"), text("kind"), &mut object, None);
     assert_eq!(&object, stored, "the second time changes nothing");
 }
 
@@ -34,7 +34,7 @@ macro_rules! answers {
 }
 
 answers! {
-    a_pod_gets_policies_tolerations_and_a_priority,
+    a_pod_gets_policies_and_tolerations,
     pull_policy_goes_by_the_tag,
     probes_and_hooks_get_timings_and_paths,
     zero_timings_of_probes_count_as_left_out,
@@ -54,7 +54,6 @@ answers! {
     a_toleration_of_everything_is_enough,
     a_toleration_of_one_node_state_is_completed,
     a_toleration_without_effect_tolerates_every_effect,
-    system_classes_have_priorities,
     nulls_and_empty_lists_and_maps_go_away,
     a_service_gets_families_policies_and_target_ports,
     a_load_balancer_gets_traffic_policies_and_affinity,
@@ -124,15 +123,15 @@ fn bad_input_stays_without_a_panic() {
     for answer in kinds {
         let (api_version, kind) = (answer["apiVersion"].as_str().unwrap(), answer["kind"].as_str().unwrap());
         for object in [json!(null), json!([]), json!("x"), json!({"spec": 5, "metadata": {"name": 5, "labels": "x"}})] {
-            default_object(api_version, kind, &mut object.clone());
+            default_object(api_version, kind, &mut object.clone(), None);
         }
         let fields = answer["stored"].as_object().unwrap().keys();
         for wrong in [json!(1), json!("x"), json!([1, "x", null, {}, []]), json!({"a": 1})] {
             let mut object: Value = fields.clone().map(|name| (name.clone(), wrong.clone())).collect();
-            default_object(api_version, kind, &mut object);
+            default_object(api_version, kind, &mut object, None);
             let spec = answer["stored"]["spec"].as_object().into_iter().flatten();
             let spec: Value = spec.map(|(name, _)| (name.clone(), wrong.clone())).collect();
-            default_object(api_version, kind, &mut json!({ "spec": spec }));
+            default_object(api_version, kind, &mut json!({ "spec": spec }), None);
         }
     }
 }
@@ -140,13 +139,37 @@ fn bad_input_stays_without_a_panic() {
 #[test]
 fn other_kinds_stay_as_they_are() {
     let mut object = json!({"spec": {"a": null, "l": []}});
-    default_object("example.com/v1", "Pod", &mut object);
+    default_object("example.com/v1", "Pod", &mut object, None);
     assert_eq!(object, json!({"spec": {"a": null, "l": []}}));
 }
 
 #[test]
 fn finalizers_of_a_deleted_namespace_do_not_come_back() {
     let mut object = json!({"metadata": {"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}});
-    default_object("v1", "Namespace", &mut object);
+    default_object("v1", "Namespace", &mut object, None);
     assert_eq!(object["spec"], json!({}));
+}
+
+#[test]
+fn what_is_as_it_is_stored_keeps_its_defaults_and_the_rest_gets_them() {
+    let pods = json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "a" }] } });
+    for (api_version, kind, object, change) in [
+        ("v1", "Pod", json!({ "spec": { "containers": [{ "name": "a", "image": "i" }] } }), "/spec/containers/0/image"),
+        ("v1", "Pod", json!({ "spec": { "containers": [{ "name": "a", "image": "i" }] } }), "/metadata/labels"),
+        ("v1", "Namespace", json!({}), "/metadata/labels"),
+        ("v1", "ReplicationController", json!({ "spec": { "template": pods } }), "/metadata/labels"),
+        ("apps/v1", "DaemonSet", json!({ "spec": { "template": pods } }), "/metadata/annotations"),
+        ("apps/v1", "Deployment", json!({ "spec": { "template": pods } }), "/spec/replicas"),
+        ("v1", "Service", json!({ "spec": { "ports": [{ "port": 1 }, { "port": 2 }] } }), "/spec/ports/1/targetPort"),
+    ] {
+        let mut stored = object;
+        stored["metadata"] = json!({ "name": "x", "labels": { "c": "" }, "annotations": { "c": "d" } });
+        default_object(api_version, kind, &mut stored, None);
+        let mut changed = stored.clone();
+        *changed.pointer_mut(change).unwrap() = Value::Null;
+        let mut alone = changed.clone();
+        default_object(api_version, kind, &mut changed, Some(&stored));
+        default_object(api_version, kind, &mut alone, None);
+        assert_eq!(changed, alone, "{kind} {change}");
+    }
 }

@@ -41,7 +41,12 @@ pub(super) fn replication_controller(object: &mut Value) {
         add(spec, "selector", labels.clone());
         add(part(object, "metadata"), "labels", labels);
     }
-    replica_set(object);
+    let spec = part(object, "spec");
+    add(spec, "replicas", 1);
+    if spec.get("template").is_some() {
+        pod::template(spec, "template");
+    }
+    zeros(object, &["replicas"]);
 }
 
 pub(super) fn stateful_set(object: &mut Value) {
@@ -53,7 +58,10 @@ pub(super) fn stateful_set(object: &mut Value) {
     let strategy = part(spec, "updateStrategy");
     fill(strategy, "type", "RollingUpdate");
     if is_text(strategy, "type", "RollingUpdate") {
-        add(part(strategy, "rollingUpdate"), "partition", 0);
+        let update = part(strategy, "rollingUpdate");
+        add(update, "partition", 0);
+        // The feature is off by default: `MaxUnavailableStatefulSet`.
+        update.as_object_mut().and_then(|update| update.remove("maxUnavailable"));
     }
     let retention = part(spec, "persistentVolumeClaimRetentionPolicy");
     fill(retention, "whenDeleted", "Retain");
@@ -119,6 +127,11 @@ pub(super) fn cron_job(object: &mut Value) {
 pub(super) fn pod_disruption_budget(object: &mut Value) {
     part(object, "spec");
     zeros(object, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]);
+}
+
+pub(super) fn first_horizontal_pod_autoscaler(object: &mut Value) {
+    add(part(object, "spec"), "minReplicas", 1);
+    zeros(object, &["currentReplicas", "desiredReplicas"]);
 }
 
 pub(super) fn horizontal_pod_autoscaler(object: &mut Value) {

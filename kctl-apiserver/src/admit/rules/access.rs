@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, text};
+use crate::admit::names::NameRule;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -34,6 +35,25 @@ pub(super) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
     }
 }
 
+/// A role of the cluster may be put together from others.
+pub(super) fn cluster_role(object: &Value, errors: &mut Errors) {
+    role(object, false, errors);
+    if object["aggregationRule"].is_null() {
+        return;
+    }
+    let (at, selectors) = ("aggregationRule.clusterRoleSelectors", &object["aggregationRule"]["clusterRoleSelectors"]);
+    if entries(selectors).next().is_none() {
+        errors.required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil");
+    }
+    for (index, selector) in entries(selectors) {
+        let (at, before) = (format!("{at}[{index}]"), errors.len());
+        super::selector::selector(selector, &at, errors);
+        if errors.len() > before {
+            errors.invalid(&at, &Value::Null, "invalid label selector.");
+        }
+    }
+}
+
 pub(super) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
     let role = &object["roleRef"];
     if text(&role["apiGroup"]) != GROUP {
@@ -44,9 +64,7 @@ pub(super) fn binding(object: &Value, namespaced: bool, errors: &mut Errors) {
     if !kinds.contains(&kind) {
         errors.unsupported("roleRef.kind", &format!("{kind:?}"), kinds);
     }
-    if text(&role["name"]).is_empty() {
-        errors.required("roleRef.name", "");
-    }
+    errors.required_name("roleRef.name", &role["name"], NameRule::PathSegment);
     for (index, subject) in entries(&object["subjects"]) {
         one_subject(subject, &format!("subjects[{index}]"), namespaced, errors);
     }
@@ -59,6 +77,9 @@ fn one_subject(subject: &Value, at: &str, namespaced: bool, errors: &mut Errors)
     let group = text(&subject["apiGroup"]);
     match text(&subject["kind"]) {
         "ServiceAccount" => {
+            if !text(&subject["name"]).is_empty() {
+                errors.name(&format!("{at}.name"), &subject["name"], NameRule::Subdomain);
+            }
             if !group.is_empty() {
                 errors.unsupported(&format!("{at}.apiGroup"), &format!("{group:?}"), &[""]);
             }

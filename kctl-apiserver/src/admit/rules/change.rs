@@ -2,8 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, selector};
+use super::{Errors, endpoints, entries, job, node, selector, service, text};
 use crate::{kinds::Resource, status::Cause};
+
+/// Whether what may not change is told before what is wrong with the new state.
+pub(crate) fn come_first(resource: &Resource) -> bool {
+    const FIRST: &[(&str, &str)] =
+        &[("", "configmaps"), ("", "services"), ("apps", "daemonsets"), ("networking.k8s.io", "ingressclasses")];
+    FIRST.contains(&(resource.of.group.as_str(), resource.of.resource.as_str()))
+}
 
 /// What is wrong with a change of an object of a built-in kind.
 pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
@@ -15,11 +22,37 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
             keeps("type", &old["type"], &new["type"], &mut errors);
             config(old, new, &mut errors);
         }
-        ("", "services") => service(old, new, &mut errors),
-        ("", "persistentvolumeclaims") => claim(old, new, &mut errors),
+        ("", "services") => service::kept(old, new, &mut errors),
+        ("", "persistentvolumeclaims") => {
+            claim(old, new, &mut errors);
+            keeps("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], &mut errors);
+        }
+        ("", "persistentvolumes") => volume(old, new, &mut errors),
+        ("", "nodes") => {
+            // The real server judges taints twice.
+            node::node(new, &mut errors);
+            node::kept(old, new, &mut errors);
+        }
+        ("", "resourcequotas") if old["spec"]["scopes"] != new["spec"]["scopes"] => {
+            errors.invalid("spec.scopes", &new["spec"]["scopes"], "field is immutable");
+        }
+        ("networking.k8s.io", "ingressclasses") => {
+            let controller = |class: &Value| Value::from(text(&class["spec"]["controller"]));
+            keeps("spec.controller", &controller(old), &controller(new), &mut errors);
+        }
+        ("storage.k8s.io", "csidrivers") => {
+            for (shown, field) in
+                [("attachedRequired", "attachRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
+            {
+                keeps(&format!("spec.{shown}"), &old["spec"][field], &new["spec"][field], &mut errors);
+            }
+        }
         ("apps", "deployments" | "replicasets" | "daemonsets") => selector_stays(old, new, &mut errors),
         ("apps", "controllerrevisions") => keeps("data", &old["data"], &new["data"], &mut errors),
         ("discovery.k8s.io", "endpointslices") => {
+            if old["endpoints"] != new["endpoints"] {
+                endpoints::addresses_of_slice(new, &mut errors);
+            }
             keeps("addressType", &old["addressType"], &new["addressType"], &mut errors);
         }
         ("storage.k8s.io", "storageclasses") => {
@@ -29,6 +62,9 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
         }
         ("scheduling.k8s.io", "priorityclasses") if old["value"] != new["value"] => {
             errors.forbidden("value", "may not be changed in an update.");
+        }
+        ("scheduling.k8s.io", "priorityclasses") => {
+            keeps("preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"], &mut errors);
         }
         ("apps", "statefulsets") => stateful_set(old, new, &mut errors),
         ("batch", "jobs") => job(old, new, &mut errors),
@@ -52,7 +88,8 @@ fn keeps(field: &str, old: &Value, new: &Value, errors: &mut Errors) {
 fn selector_stays(old: &Value, new: &Value, errors: &mut Errors) {
     let (old, new) = (&old["spec"]["selector"], &new["spec"]["selector"]);
     if old != new {
-        errors.shown("spec.selector", &selector::shown(new), "field is immutable");
+        let shown = if new.is_null() { "null".into() } else { selector::shown(new) };
+        errors.shown("spec.selector", &shown, "field is immutable");
     }
 }
 
@@ -71,12 +108,13 @@ fn config(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-fn service(old: &Value, new: &Value, errors: &mut Errors) {
-    let external = |service: &Value| service["spec"]["type"] == "ExternalName";
-    let (known, given) = (&old["spec"]["clusterIPs"], &new["spec"]["clusterIPs"]);
-    if !external(old) && !external(new) && known.is_array() && known[0] != given[0] {
-        errors.invalid("spec.clusterIPs[0]", given, "may not change once set");
+fn volume(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, is) = (&old["spec"], &new["spec"]);
+    if super::volume::SOURCES.iter().chain(&["local"]).any(|source| was[*source] != is[*source]) {
+        let detail = "spec.persistentvolumesource is immutable after creation";
+        errors.forbidden("spec.persistentvolumesource", detail);
     }
+    keeps("volumeMode", &was["volumeMode"], &is["volumeMode"], errors);
 }
 
 fn claim(old: &Value, new: &Value, errors: &mut Errors) {
@@ -125,27 +163,75 @@ fn stateful_set(old: &Value, new: &Value, errors: &mut Errors) {
 
 fn job(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
-    keeps("spec.completions", &was["completions"], &is["completions"], errors);
+    // The real server judges the specification twice.
+    job::whole_spec(is, errors);
+    let at = "spec.completions";
+    if is["completionMode"] != "Indexed" {
+        keeps(at, &was["completions"], &is["completions"], errors);
+    } else if was["completions"] != is["completions"]
+        && !is["completions"].is_null()
+        && is["completions"] != is["parallelism"]
+    {
+        errors.invalid(at, &is["completions"], "can only be modified in tandem with spec.parallelism");
+    }
     if was["selector"] != is["selector"] {
         errors.shown("spec.selector", &selector::shown(&is["selector"]), "field is immutable");
     }
-    // A job that has not started may still be placed.
-    if was["template"] != is["template"] && !(was["suspend"] == true && old["status"]["startTime"].is_null()) {
-        errors.invalid("spec.template", &is["template"], "field is immutable");
-    }
+    template_of_job(old, new, errors);
     keeps("spec.completionMode", &was["completionMode"], &is["completionMode"], errors);
+    let policy = &is["podFailurePolicy"];
+    if was["podFailurePolicy"] != *policy {
+        errors.shown("spec.podFailurePolicy", &job::shown_policy(policy), "field is immutable");
+    }
+    for name in ["backoffLimitPerIndex", "managedBy", "successPolicy"] {
+        keeps(&format!("spec.{name}"), &was[name], &is[name], errors);
+    }
+}
+
+/// A job that has not started may still be placed, and given other resources.
+fn template_of_job(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, is) = (&old["spec"]["template"], &new["spec"]["template"]);
+    let is_suspended = old["spec"]["suspend"] == true;
+    if !is_suspended || !old["status"]["startTime"].is_null() {
+        return keeps("spec.template", was, is, errors);
+    }
+    let fixed = |template: &Value| {
+        let mut spec = template["spec"].clone();
+        for name in ["nodeSelector", "tolerations", "schedulingGates"] {
+            spec[name] = Value::Null;
+        }
+        spec["affinity"]["nodeAffinity"] = Value::Null;
+        for list in ["containers", "initContainers"] {
+            spec[list].as_array_mut().into_iter().flatten().for_each(|container| container["resources"] = Value::Null);
+        }
+        spec
+    };
+    if fixed(was) != fixed(is) {
+        errors.invalid("spec.template.spec", &is["spec"], "field is immutable");
+    }
 }
 
 fn pod(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
     for list in ["containers", "initContainers"] {
         if entries(&was[list]).count() != entries(&is[list]).count() {
-            let what = if list == "containers" { "containers" } else { "init containers" };
-            errors.forbidden(&format!("spec.{list}"), &format!("pod updates may not add or remove {what}"));
+            errors.forbidden(&format!("spec.{list}"), "pod updates may not add or remove containers");
             return;
+        }
+        for (index, container) in entries(&is[list]) {
+            let (at, image) = (format!("spec.{list}[{index}].image"), text(&container["image"]));
+            if image.is_empty() {
+                errors.required(&at, "");
+            }
+            if image.trim() != image {
+                errors.invalid(&at, &image.into(), "must not have leading or trailing whitespace");
+            }
         }
     }
     let (deadline, earlier) = (&is["activeDeadlineSeconds"], was["activeDeadlineSeconds"].as_i64());
+    if deadline.as_i64().is_some_and(|deadline| deadline < 0) {
+        return errors.in_range("spec.activeDeadlineSeconds", deadline, 0, i64::from(i32::MAX));
+    }
     if let Some(earlier) = earlier {
         match deadline.as_i64() {
             Some(later) if later > earlier => {
@@ -163,12 +249,41 @@ fn pod(old: &Value, new: &Value, errors: &mut Errors) {
             Some(_) => {}
         }
     }
-    if settled(was, was, is) != settled(is, was, is) {
+    let before = errors.len();
+    tolerations_stay(was, is, errors);
+    gates_go(was, is, errors);
+    // What was told of a field is not told of the whole, too.
+    if errors.len() == before && was != is && settled(was, was, is) != settled(is, was, is) {
         let detail = "pod updates may not change fields other than `spec.containers[*].image`,\
                       `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions \
                       to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it \
                       was previously negative)";
         errors.forbidden("spec", detail);
+    }
+}
+
+fn tolerations_stay(was: &Value, is: &Value, errors: &mut Errors) {
+    let without_seconds = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        toleration["tolerationSeconds"] = Value::Null;
+        toleration
+    };
+    let is_kept =
+        |old: &Value| entries(&is["tolerations"]).any(|(_, new)| without_seconds(new) == without_seconds(old));
+    if !entries(&was["tolerations"]).all(|(_, old)| is_kept(old)) {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        return errors.forbidden("spec.tolerations", detail);
+    }
+    super::affinity::tolerations(&is["tolerations"], "spec.tolerations", errors);
+}
+
+fn gates_go(was: &Value, is: &Value, errors: &mut Errors) {
+    for (index, gate) in entries(&is["schedulingGates"]) {
+        if !entries(&was["schedulingGates"]).any(|(_, old)| old["name"] == gate["name"]) {
+            let name = text(&gate["name"]);
+            let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.forbidden(&format!("spec.schedulingGates[{index}].name"), &detail);
+        }
     }
 }
 

@@ -2,51 +2,192 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, environment, pod, ports, probe, text, volume};
+use super::{
+    Errors, entries, environment, mounts, ports, probe, resources, resources::Asker, security, text, volume::Known,
+};
 use crate::admit::names::NameRule;
 
+/// How many rules the end of a container may be judged by.
+const RULES_MAX: usize = 20;
+/// Codes of an exit that a rule may name.
+const CODES_MAX: usize = 255;
+
+/// All containers of a pod, with their list and their place in it.
+pub(super) fn all(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
+    let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
+    lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
+}
+
 /// The containers of a pod, all kinds of them.
-pub(super) fn containers(spec: &Value, at: &str, volumes: &[&str], errors: &mut Errors) {
-    let on_host = spec["hostNetwork"] == true;
+pub(super) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
+    let mut names: Vec<&str> = Vec::new();
     let list_at = format!("{at}.containers");
     if entries(&spec["containers"]).next().is_none() {
         errors.required(&list_at, "");
     }
-    let mut names: Vec<&str> = Vec::new();
-    for list in ["containers", "initContainers"] {
-        for (index, one) in entries(&spec[list]) {
-            let at = format!("{at}.{list}[{index}]");
-            let name = text(&one["name"]);
-            container(one, &at, on_host, volumes, errors);
-            if names.contains(&name) && !name.is_empty() {
-                errors.duplicate(&format!("{at}.name"), &one["name"].to_string());
-            }
-            names.push(name);
+    for (index, one) in entries(&spec["containers"]) {
+        let at = format!("{list_at}[{index}]");
+        common(one, &at, spec, volumes, claims, errors);
+        named(one, &at, &mut names, errors);
+        probe::of_container(one, &at, spec, errors);
+        restarts(one, &at, errors);
+    }
+    let all: Vec<(usize, &Value)> = entries(&spec["containers"]).collect();
+    ports::host_ports(&all, &list_at, errors);
+    let list_at = format!("{at}.initContainers");
+    for (index, one) in entries(&spec["initContainers"]) {
+        let at = format!("{list_at}[{index}]");
+        common(one, &at, spec, volumes, claims, errors);
+        restarts(one, &at, errors);
+        named(one, &at, &mut names, errors);
+        ports::host_ports(&[(0, one)], &list_at, errors);
+        if one["restartPolicy"] == "Always" {
+            probe::of_container(one, &at, spec, errors);
+        } else {
+            ends_before(one, &at, errors);
+        }
+    }
+    let list_at = format!("{at}.ephemeralContainers");
+    for (index, one) in entries(&spec["ephemeralContainers"]) {
+        let at = format!("{list_at}[{index}]");
+        common(one, &at, spec, volumes, claims, errors);
+        named(one, &at, &mut names, errors);
+        ephemeral(one, &at, spec, errors);
+    }
+}
+
+/// What only makes sense for a container that the pod depends on.
+fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
+    const NEVER: &[&str] = &[
+        "ports",
+        "resources",
+        "resizePolicy",
+        "restartPolicy",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "lifecycle",
+    ];
+    let forbidden = "cannot be set for an Ephemeral Container";
+    let is_set = |value: &Value| match value {
+        Value::Null => false,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    };
+    for name in NEVER.iter().filter(|name| is_set(&container[**name])) {
+        errors.forbidden(&format!("{at}.{name}"), forbidden);
+    }
+    let target = text(&container["targetContainerName"]);
+    let is_there = ["containers", "initContainers"]
+        .iter()
+        .any(|list| entries(&spec[*list]).any(|(_, one)| text(&one["name"]) == target));
+    if !target.is_empty() && !is_there {
+        errors.not_found(&format!("{at}.targetContainerName"), &container["targetContainerName"]);
+    }
+    for (index, mount) in entries(&container["volumeMounts"]) {
+        for name in ["subPath", "subPathExpr"].into_iter().filter(|name| !text(&mount[*name]).is_empty()) {
+            errors.forbidden(&format!("{at}.volumeMounts[{index}].{name}"), forbidden);
         }
     }
 }
 
-fn container(container: &Value, at: &str, on_host: bool, volumes: &[&str], errors: &mut Errors) {
+/// What only makes sense for a container that goes on running.
+fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
+    for name in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+        if !container[name].is_null() {
+            let detail = "may not be set for init containers without restartPolicy=Always";
+            errors.forbidden(&format!("{at}.{name}"), detail);
+        }
+    }
+    for (index, policy) in entries(&container["resizePolicy"]) {
+        if policy["restartPolicy"] == "RestartContainer" {
+            let at = format!("{at}.resizePolicy[{index}].restartPolicy");
+            let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            errors.invalid(&at, &policy["restartPolicy"], detail);
+        }
+    }
+}
+
+fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
+    let name = text(&container["name"]);
+    if names.contains(&name) && !name.is_empty() {
+        errors.duplicate(&format!("{at}.name"), &container["name"].to_string());
+    }
+    names.push(name);
+}
+
+fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
     errors.required_name(&field("name"), &container["name"], NameRule::Label);
-    let image = text(&container["image"]);
-    if image.is_empty() {
+    if text(&container["image"]).is_empty() {
         errors.required(&field("image"), "");
-    } else if image.trim() != image {
-        errors.invalid(&field("image"), &container["image"], "must not have leading or trailing whitespace");
-    }
-    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        if container[name].is_object() {
-            probe::probe(&container[name], &field(name), name != "readinessProbe", errors);
-        }
     }
     let policies = ["File", "FallbackToLogsOnError"];
     errors.one_of(&field("terminationMessagePolicy"), &container["terminationMessagePolicy"], &policies);
-    ports::of_container(&container["ports"], &field("ports"), on_host, errors);
+    ports::of_container(&container["ports"], &field("ports"), errors);
     environment::variables(&container["env"], &field("env"), errors);
     environment::sources(&container["envFrom"], &field("envFrom"), errors);
-    volume::mounts(&container["volumeMounts"], &field("volumeMounts"), volumes, errors);
+    mounts::of_container(container, at, volumes, errors);
     let policies = ["Always", "IfNotPresent", "Never"];
     errors.one_of(&field("imagePullPolicy"), &container["imagePullPolicy"], &policies);
-    pod::resources(&container["resources"], &field("resources"), errors);
+    resources::resources(&container["resources"], &field("resources"), Asker::Container, claims, errors);
+    resizes(&container["resizePolicy"], &field("resizePolicy"), &spec["restartPolicy"], errors);
+    let host_users = spec["hostUsers"] != false;
+    security::of_container(&container["securityContext"], &field("securityContext"), host_users, errors);
+}
+
+/// Images have no blanks around them; that is told of pods alone, and at the end.
+pub(super) fn images(spec: &Value, at: &str, errors: &mut Errors) {
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for (index, container) in entries(&spec[list]) {
+            let image = text(&container["image"]);
+            if image.trim() != image {
+                let at = format!("{at}.{list}[{index}].image");
+                errors.invalid(&at, &container["image"], "must not have leading or trailing whitespace");
+            }
+        }
+    }
+}
+
+fn restarts(container: &Value, at: &str, errors: &mut Errors) {
+    let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
+    let (policy_at, rules_at) = (format!("{at}.restartPolicy"), format!("{at}.restartPolicyRules"));
+    let n_rules = entries(rules).count();
+    if policy.is_null() && n_rules > 0 {
+        errors.required(&policy_at, "must specify restartPolicy when restart rules are used");
+    }
+    errors.one_of(&policy_at, policy, &["Always", "Never", "OnFailure"]);
+    if n_rules > RULES_MAX {
+        errors.too_many(&rules_at, n_rules, RULES_MAX);
+    }
+    for (index, rule) in entries(rules) {
+        let (at, codes) = (format!("{rules_at}[{index}]"), &rule["exitCodes"]);
+        errors.always_one_of(&format!("{at}.action"), &rule["action"], &["Restart", "RestartAllContainers"]);
+        if codes.is_null() {
+            errors.required(&format!("{at}.exitCodes"), "must be specified");
+            continue;
+        }
+        errors.always_one_of(&format!("{at}.exitCodes.operator"), &codes["operator"], &["In", "NotIn"]);
+        let n_codes = entries(&codes["values"]).count();
+        if n_codes > CODES_MAX {
+            errors.too_many(&format!("{at}.exitCodes.values"), n_codes, CODES_MAX);
+        }
+    }
+}
+
+fn resizes(list: &Value, at: &str, of_pod: &Value, errors: &mut Errors) {
+    let mut known = Vec::new();
+    for (index, policy) in entries(list) {
+        let (name, restarts) = (&policy["resourceName"], &policy["restartPolicy"]);
+        if known.contains(&name) {
+            errors.duplicate(&format!("{at}[{index}]"), &name.to_string());
+        }
+        known.push(name);
+        errors.required_one_of(at, name, &["cpu", "memory"]);
+        errors.required_one_of(at, restarts, &["NotRequired", "RestartContainer"]);
+        if of_pod == "Never" && restarts != "NotRequired" {
+            errors.invalid(at, restarts, "must be 'NotRequired' when pod `restartPolicy` is 'Never'");
+        }
+    }
 }

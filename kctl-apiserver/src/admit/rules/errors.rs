@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     admit::names::{NameRule, check_label_value, check_qualified_name},
-    status::Cause,
+    cause::{Cause, with_detail},
 };
 
 /// Causes in the order in which they were found.
@@ -21,7 +21,7 @@ impl Errors {
     }
 
     fn add(&mut self, reason: &'static str, field: &str, message: String) {
-        self.0.push(Cause { reason, message, field: field.into() });
+        self.0.push(Cause::new(reason, field, message));
     }
 
     pub(super) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
@@ -30,19 +30,29 @@ impl Errors {
 
     /// An invalid value that Go writes otherwise than it came.
     pub(super) fn shown(&mut self, field: &str, value: &str, detail: &str) {
-        self.add("FieldValueInvalid", field, format!("Invalid value: {value}: {detail}"));
+        self.add("FieldValueInvalid", field, with_detail(&format!("Invalid value: {value}"), detail));
+    }
+
+    /// Something invalid whose value is not shown.
+    pub(super) fn invalid_as_such(&mut self, field: &str, detail: &str) {
+        self.add("FieldValueInvalid", field, format!("Invalid value: {detail}"));
     }
 
     pub(super) fn required(&mut self, field: &str, detail: &str) {
-        self.add("FieldValueRequired", field, with_detail("Required value", detail));
+        self.0.push(Cause::required(field, detail));
     }
 
     pub(super) fn forbidden(&mut self, field: &str, detail: &str) {
-        self.add("FieldValueForbidden", field, with_detail("Forbidden", detail));
+        self.0.push(Cause::forbidden(field, detail));
     }
 
     pub(super) fn duplicate(&mut self, field: &str, value: &str) {
         self.add("FieldValueDuplicate", field, format!("Duplicate value: {value}"));
+    }
+
+    /// A value that is missing, with a word about where it should be.
+    pub(super) fn not_found_in(&mut self, field: &str, value: &Value, detail: &str) {
+        self.add("FieldValueNotFound", field, format!("Not found: {value}: {detail}"));
     }
 
     pub(super) fn not_found(&mut self, field: &str, value: &Value) {
@@ -61,6 +71,23 @@ impl Errors {
 
     pub(super) fn too_long(&mut self, field: &str, most: usize) {
         self.add("FieldValueTooLong", field, format!("Too long: may not be more than {most} bytes"));
+    }
+
+    /// A text that has to be there, and to be one of a few.
+    pub(super) fn required_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
+        if super::text(value).is_empty() {
+            self.required(field, "");
+        } else {
+            self.one_of(field, value, supported);
+        }
+    }
+
+    /// A text that is one of a few, or else is shown, be it empty.
+    pub(super) fn always_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
+        let value = super::text(value);
+        if !supported.contains(&value) {
+            self.unsupported(field, &format!("{value:?}"), supported);
+        }
     }
 
     /// A text that has to be one of a few; nothing is said about one that is not there.
@@ -134,6 +161,26 @@ impl Errors {
         }
     }
 
+    /// A name with a domain before it.
+    pub(super) fn domain_prefixed(&mut self, field: &str, value: &Value) {
+        let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        match super::text(value).split_once('/') {
+            _ if super::text(value).is_empty() => self.required(field, ""),
+            Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+                self.name(field, &domain.into(), NameRule::Subdomain);
+                let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
+                if !path.bytes().all(allowed) {
+                    self.invalid(
+                        field,
+                        &path.into(),
+                        "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
+                    );
+                }
+            }
+            _ => self.invalid(field, value, detail),
+        }
+    }
+
     /// A share that is at most all.
     pub(super) fn at_most_all(&mut self, field: &str, value: &Value) {
         let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
@@ -141,8 +188,4 @@ impl Errors {
             self.invalid(field, value, "must not be greater than 100%");
         }
     }
-}
-
-fn with_detail(what: &str, detail: &str) -> String {
-    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
 }

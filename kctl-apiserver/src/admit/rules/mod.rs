@@ -4,30 +4,49 @@
 //! kube-apiserver 1.36 answers.
 
 mod access;
+mod address;
 mod admission;
+mod affinity;
+mod autoscaler;
 mod certificates;
 mod change;
 mod config;
 mod container;
+mod dns;
+mod downward;
+mod endpoints;
 mod environment;
 mod errors;
 mod events;
+mod ingress;
+mod job;
+mod job_status;
+mod mounts;
 mod network;
+mod node;
+mod paths;
 mod pod;
 mod policies;
 mod policy;
 mod ports;
 mod probe;
+mod quota;
+mod resize;
+mod resources;
+mod schedule;
+mod security;
 mod selector;
 mod service;
+mod status;
 mod storage;
 mod volume;
 mod workload;
 
 use serde_json::Value;
 
-pub(crate) use self::change::forbidden_changes;
+pub(crate) use self::change::{come_first, forbidden_changes};
 use self::errors::Errors;
+pub(crate) use self::service::is_checked as is_checked_on_nodes;
 use crate::{kinds::Resource, status::Cause};
 
 /// What is wrong with a new or changed object of a built-in kind, besides its metadata.
@@ -44,28 +63,31 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("events.k8s.io", "events") => events::new_event,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::request,
         ("", "persistentvolumeclaims") => storage::claim,
-        ("", "resourcequotas") => storage::quota,
+        ("", "resourcequotas") => quota::quota,
         ("", "persistentvolumes") => storage::volume,
-        ("", "endpoints") => network::endpoints,
+        ("", "endpoints") => endpoints::endpoints,
         ("apps", "controllerrevisions") => workload::revision,
-        ("networking.k8s.io", "ingressclasses") => network::ingress_class,
-        ("", "namespaces") => config::namespace,
+        ("networking.k8s.io", "ingressclasses") => ingress::class,
+        ("", "namespaces") => node::namespace,
         ("apps", "deployments") => workload::deployment,
         ("apps", "replicasets") => workload::replica_set,
         ("apps", "statefulsets") => workload::stateful_set,
         ("apps", "daemonsets") => workload::daemon_set,
-        ("batch", "jobs") => workload::job,
-        ("batch", "cronjobs") => workload::cron_job,
-        ("autoscaling", "horizontalpodautoscalers") => policy::autoscaler,
+        ("batch", "jobs") => job::job,
+        ("batch", "cronjobs") => job::cron_job,
+        ("autoscaling", "horizontalpodautoscalers") => autoscaler::autoscaler,
         ("policy", "poddisruptionbudgets") => policy::disruption_budget,
-        ("networking.k8s.io", "ingresses") => network::ingress,
+        ("networking.k8s.io", "ingresses") => ingress::ingress,
         ("networking.k8s.io", "networkpolicies") => network::policy,
-        ("discovery.k8s.io", "endpointslices") => network::endpoint_slice,
+        ("discovery.k8s.io", "endpointslices") => endpoints::slice,
         ("coordination.k8s.io", "leases") => config::lease,
         ("scheduling.k8s.io", "priorityclasses") => policy::priority_class,
         ("storage.k8s.io", "storageclasses") => storage::class,
+        ("storage.k8s.io", "csidrivers") => storage::csi_driver,
+        ("", "limitranges") => quota::limits,
+        ("", "nodes") => node::node,
         ("rbac.authorization.k8s.io", "roles") => |object, errors| access::role(object, true, errors),
-        ("rbac.authorization.k8s.io", "clusterroles") => |object, errors| access::role(object, false, errors),
+        ("rbac.authorization.k8s.io", "clusterroles") => access::cluster_role,
         ("rbac.authorization.k8s.io", "rolebindings") => |object, errors| access::binding(object, true, errors),
         ("rbac.authorization.k8s.io", "clusterrolebindings") => |object, errors| access::binding(object, false, errors),
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => admission::validating_webhooks,
@@ -77,6 +99,68 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         _ => return Vec::new(),
     };
     rules(object, &mut errors);
+    errors.into_causes()
+}
+
+/// What is wrong with a path that begins with a domain.
+pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    errors.domain_prefixed(field, &path.into());
+    errors.into_causes()
+}
+
+/// Whether the rules of a kind look at nothing but the specification and the name: one that stays was judged when it was
+/// stored.
+pub(crate) fn are_about_spec_alone(resource: &Resource) -> bool {
+    const KINDS: &[(&str, &str)] = &[
+        ("", "pods"),
+        ("", "replicationcontrollers"),
+        ("apps", "daemonsets"),
+        ("apps", "deployments"),
+        ("apps", "replicasets"),
+        ("apps", "statefulsets"),
+        ("batch", "cronjobs"),
+    ];
+    KINDS.contains(&(resource.of.group.as_str(), resource.of.resource.as_str()))
+}
+
+/// What is wrong with the addresses of a service.
+pub(crate) fn addresses_of_service(object: &Value) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    service::addresses(&object["spec"], &mut errors);
+    errors.into_causes()
+}
+
+/// What the subresource of a pod may not change.
+pub(crate) fn forbidden_in_pod(subresource: &str, old: &Value, new: &Value) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    let rules = if subresource == "resize" { resize::resize } else { resize::ephemeral };
+    rules(old, new, &mut errors);
+    errors.into_causes()
+}
+
+/// What is wrong with a new object alone.
+pub(crate) fn new_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+        ("", "pods") => pod::new_pod(object, &mut errors),
+        ("apps", "statefulsets") => workload::new_stateful_set(object, &mut errors),
+        ("batch", "jobs") => job::new_job(object, &mut errors),
+        ("discovery.k8s.io", "endpointslices") => endpoints::addresses_of_slice(object, &mut errors),
+        ("networking.k8s.io", "ingresses") => ingress::new_ingress(object, &mut errors),
+        ("", "nodes") => node::new_node(object, &mut errors),
+        _ => {}
+    }
+    errors.into_causes()
+}
+
+/// What is wrong with a status that was written.
+pub(crate) fn status_causes(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("batch", "jobs") {
+        job_status::status(old, new, &mut errors);
+    }
+    status::status((resource.of.group.as_str(), resource.of.resource.as_str()), old, new, &mut errors);
     errors.into_causes()
 }
 

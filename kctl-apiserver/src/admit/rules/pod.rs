@@ -1,12 +1,26 @@
 //! Rules of pods and of the templates of pods.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Errors, container, entries, pairs, text, volume};
+use super::{Errors, affinity, container, dns, entries, environment, ports, resources, security, text, volume};
 use crate::admit::names::NameRule;
 
 pub(super) fn pod(object: &Value, errors: &mut Errors) {
-    spec(&object["spec"], "spec", errors);
+    let pod = &object["spec"];
+    spec(pod, text(&object["metadata"]["name"]), "spec", true, errors);
+    volume::tokens(pod, "spec", errors);
+    container::images(pod, "spec", errors);
+}
+
+/// What may not be there yet in a new pod.
+pub(super) fn new_pod(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    if entries(&spec["ephemeralContainers"]).next().is_some() {
+        errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
+    }
+    if !text(&spec["nodeName"]).is_empty() && entries(&spec["schedulingGates"]).next().is_some() {
+        errors.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared");
+    }
 }
 
 /// A template at a place, such as `spec.template`.
@@ -14,20 +28,52 @@ pub(super) fn template(template: &Value, at: &str, errors: &mut Errors) {
     let meta = &template["metadata"];
     errors.labels(&format!("{at}.labels"), &meta["labels"]);
     errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
-    spec(&template["spec"], &format!("{at}.spec"), errors);
+    spec(&template["spec"], "", &format!("{at}.spec"), false, errors);
+    if entries(&template["spec"]["ephemeralContainers"]).next().is_some() {
+        let detail = "ephemeral containers not allowed in pod template";
+        errors.forbidden(&format!("{at}.spec.ephemeralContainers"), detail);
+    }
 }
 
-fn spec(spec: &Value, at: &str, errors: &mut Errors) {
+fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
     let field = |name: &str| format!("{at}.{name}");
-    let volumes = volume::volumes(&spec["volumes"], &field("volumes"), errors);
-    container::containers(spec, at, &volumes, errors);
+    let volumes = volume::volumes(&spec["volumes"], name, &field("volumes"), errors);
+    let claims = claims(&spec["resourceClaims"], &field("resourceClaims"), errors);
+    container::containers(spec, at, &volumes, &claims, errors);
+    resources::of_pod(spec, at, &claims, errors);
+    ports::on_host(spec, at, is_pod, errors);
     errors.one_of(&field("restartPolicy"), &spec["restartPolicy"], &["Always", "OnFailure", "Never"]);
-    dns(spec, at, errors);
+    dns::policy(spec, at, errors);
     errors.labels(&field("nodeSelector"), &spec["nodeSelector"]);
-    let names = [("serviceAccountName", NameRule::Subdomain), ("nodeName", NameRule::Subdomain)];
-    for (name, rule) in names {
+    security::of_pod(spec, at, errors);
+    affinity::affinity(&spec["affinity"], &field("affinity"), errors);
+    dns::config(spec, &field("dnsConfig"), errors);
+    gates(spec, at, errors);
+    affinity::spread(&spec["topologySpreadConstraints"], &field("topologySpreadConstraints"), errors);
+    host_users(spec, at, errors);
+    dns::host_name(spec, at, errors);
+    names_and_times(spec, at, errors);
+    affinity::tolerations(&spec["tolerations"], &field("tolerations"), errors);
+    dns::aliases(&spec["hostAliases"], &field("hostAliases"), errors);
+    for name in ["priorityClassName", "runtimeClassName"] {
         if !text(&spec[name]).is_empty() {
-            errors.name(&field(name), &spec[name], rule);
+            errors.name(&field(name), &spec[name], NameRule::Subdomain);
+        }
+    }
+    errors.one_of(&field("preemptionPolicy"), &spec["preemptionPolicy"], &["PreemptLowerPriority", "Never"]);
+    let overhead = json!({ "limits": spec["overhead"] });
+    if spec["overhead"].is_object() {
+        resources::resources(&overhead, &field("overhead"), resources::Asker::Container, &[], errors);
+    }
+    security::of_system(spec, at, errors);
+    environment::files(spec, at, errors);
+}
+
+fn names_and_times(spec: &Value, at: &str, errors: &mut Errors) {
+    let field = |name: &str| format!("{at}.{name}");
+    for name in ["serviceAccountName", "nodeName"] {
+        if !text(&spec[name]).is_empty() {
+            errors.name(&field(name), &spec[name], NameRule::Subdomain);
         }
     }
     if spec["activeDeadlineSeconds"].is_number() {
@@ -39,125 +85,69 @@ fn spec(spec: &Value, at: &str, errors: &mut Errors) {
             errors.name(&field(name), &spec[name], NameRule::Label);
         }
     }
-    for (index, toleration) in entries(&spec["tolerations"]) {
-        tolerates(toleration, &format!("{at}.tolerations[{index}]"), errors);
+}
+
+/// The claims of a pod on devices; handed on are their names.
+fn claims<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
+    const SOURCES: &[&str] = &["resourceClaimName", "resourceClaimTemplateName"];
+    let mut names = Vec::new();
+    for (index, claim) in entries(list) {
+        let (at, name) = (format!("{at}[{index}]"), text(&claim["name"]));
+        if names.contains(&name) && !name.is_empty() {
+            errors.duplicate(&format!("{at}.name"), &claim["name"].to_string());
+        } else {
+            errors.required_name(&format!("{at}.name"), &claim["name"], NameRule::Label);
+            names.push(name);
+        }
+        let shown = format!(
+            "{{\"Name\":{},\"ResourceClaimName\":{},\"ResourceClaimTemplateName\":{}}}",
+            claim["name"], claim[SOURCES[0]], claim[SOURCES[1]]
+        );
+        match SOURCES.iter().filter(|source| !claim[**source].is_null()).count() {
+            0 => errors.shown(&at, &shown, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+            1 => {}
+            _ => {
+                let detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
+                errors.shown(&at, &shown, detail);
+            }
+        }
+        for source in SOURCES.iter().filter(|source| !claim[**source].is_null()) {
+            errors.name(&format!("{at}.{source}"), &claim[*source], NameRule::Subdomain);
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+fn gates(spec: &Value, at: &str, errors: &mut Errors) {
+    for (index, gate) in entries(&spec["readinessGates"]) {
+        let at = format!("{at}.readinessGates[{index}].conditionType");
+        errors.qualified_name(&at, text(&gate["conditionType"]));
+    }
+    let mut known = Vec::new();
+    for (index, gate) in entries(&spec["schedulingGates"]) {
+        let (at, name) = (format!("{at}.schedulingGates[{index}]"), text(&gate["name"]));
+        errors.qualified_name(&at, name);
+        if known.contains(&name) {
+            errors.duplicate(&at, &gate["name"].to_string());
+        }
+        known.push(name);
     }
 }
 
-fn dns(spec: &Value, at: &str, errors: &mut Errors) {
-    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-    errors.one_of(&format!("{at}.dnsPolicy"), &spec["dnsPolicy"], &policies);
-    if spec["dnsPolicy"] == "None" {
-        let config = &spec["dnsConfig"];
-        if config.is_null() {
-            errors.required(&format!("{at}.dnsConfig"), "must provide `dnsConfig` when `dnsPolicy` is None");
-        } else if entries(&config["nameservers"]).next().is_none() {
-            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            errors.required(&format!("{at}.dnsConfig.nameservers"), detail);
-        }
-    }
-}
-
-fn tolerates(toleration: &Value, at: &str, errors: &mut Errors) {
-    let (key, operator) = (text(&toleration["key"]), text(&toleration["operator"]));
-    let operator_at = format!("{at}.operator");
-    if !key.is_empty() {
-        errors.qualified_name(&format!("{at}.key"), key);
-    }
-    if key.is_empty() && operator != "Exists" {
-        let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        errors.invalid(&operator_at, &operator.into(), detail);
-    }
-    let effect = text(&toleration["effect"]);
-    if toleration["tolerationSeconds"].is_number() && effect != "NoExecute" {
-        let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        errors.invalid(&format!("{at}.effect"), &effect.into(), detail);
-    }
-    match operator {
-        "Exists" if !text(&toleration["value"]).is_empty() => {
-            errors.invalid(&operator_at, &toleration["value"], "value must be empty when `operator` is 'Exists'");
-        }
-        "Exists" => {}
-        "" | "Equal" => {
-            for message in crate::admit::names::check_label_value(text(&toleration["value"])) {
-                errors.invalid(&operator_at, &toleration["value"], &message);
-            }
-        }
-        _ => errors.unsupported(&operator_at, &toleration["operator"].to_string(), &["Equal", "Exists"]),
-    }
-    if !effect.is_empty() {
-        let supported = ["NoExecute", "NoSchedule", "PreferNoSchedule"];
-        errors.one_of(&format!("{at}.effect"), &toleration["effect"], &supported);
-    }
-}
-
-/// Amounts of resources of a container: their names, that they are not negative and that requests are within limits.
-pub(super) fn resources(resources: &Value, at: &str, errors: &mut Errors) {
-    let (limits, requests) = (&resources["limits"], &resources["requests"]);
-    for (part, amounts) in [("limits", limits), ("requests", requests)] {
-        for (name, amount) in pairs(amounts) {
-            let at = format!("{at}.{part}[{name}]");
-            resource_name(name, &at, errors);
-            if text(amount).starts_with('-') {
-                errors.invalid(&at, amount, "must be greater than or equal to 0");
-            }
-        }
-    }
-    for (name, amount) in pairs(requests) {
-        let is_overcommitted = !name.contains('/') && !name.starts_with("hugepages-");
-        let at_requests = format!("{at}.requests");
-        match limits.get(name) {
-            Some(limit) if is_overcommitted && exceeds(amount, limit) => {
-                let detail = format!("must be less than or equal to {name} limit of {}", text(limit));
-                errors.invalid(&at_requests, amount, &detail);
-            }
-            Some(limit) if !is_overcommitted && amount != limit => {
-                errors.invalid(&at_requests, amount, &format!("must be equal to {name} limit of {}", text(limit)));
-            }
-            None if !is_overcommitted => {
-                errors.required(&format!("{at}.limits"), "Limit must be set for non overcommitable resources");
-            }
-            _ => {}
-        }
-    }
-}
-
-fn resource_name(name: &str, at: &str, errors: &mut Errors) {
-    errors.qualified_name(at, name);
-    let is_standard = ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with("hugepages-");
-    if name.contains('/') || is_standard {
+/// A pod with users of its own has little of its host.
+fn host_users(spec: &Value, at: &str, errors: &mut Errors) {
+    if spec["hostUsers"] != false {
         return;
     }
-    errors.invalid(at, &name.into(), "must be a standard resource type or fully qualified");
-    errors.invalid(at, &name.into(), "must be a standard resource for containers");
-}
-
-/// Whether one amount is more than another.
-fn exceeds(one: &Value, other: &Value) -> bool {
-    let amounts = [one, other].map(|amount| amount_of(text(amount)));
-    matches!(amounts, [Some(one), Some(other)] if one > other)
-}
-
-/// An amount as a number; near enough to compare amounts that people write.
-fn amount_of(text: &str) -> Option<f64> {
-    const UNITS: &[(&str, f64)] = &[
-        ("Ki", 1024.0),
-        ("Mi", 1_048_576.0),
-        ("Gi", 1_073_741_824.0),
-        ("Ti", 1_099_511_627_776.0),
-        ("Pi", 1_125_899_906_842_624.0),
-        ("Ei", 1_152_921_504_606_846_976.0),
-        ("n", 1e-9),
-        ("u", 1e-6),
-        ("m", 1e-3),
-        ("k", 1e3),
-        ("M", 1e6),
-        ("G", 1e9),
-        ("T", 1e12),
-        ("P", 1e15),
-        ("E", 1e18),
-    ];
-    let unit = UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
-    let (digits, factor) = unit.unwrap_or((text, 1.0));
-    Some(digits.parse::<f64>().ok()? * factor)
+    for (field, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+        if spec[field] == true {
+            errors.forbidden(&format!("{at}.{shown}"), "when `hostUsers` is false");
+        }
+    }
+    for (list, index, container) in container::all(spec) {
+        if entries(&container["volumeDevices"]).next().is_some() {
+            errors.forbidden(&format!("{at}.{list}[{index}].volumeDevices"), "when `hostUsers` is false");
+        }
+    }
 }

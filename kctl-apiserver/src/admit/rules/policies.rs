@@ -132,7 +132,9 @@ fn validation(validation: &Value, at: &str, variables: &[&str], errors: &mut Err
     }
     let (computed, computed_at) = given("messageExpression");
     if !computed.trim().is_empty() {
-        compiles(computed, &computed_at, variables, &["string"], errors);
+        // Messages are not about what the user may do.
+        let variables: Vec<&str> = variables.iter().copied().filter(|name| *name != "authorizer").collect();
+        compiles(computed, &computed_at, &variables, &["string"], errors);
     } else if !computed.is_empty() {
         errors.invalid(&computed_at, &computed.into(), "must be non-empty if specified");
     }
@@ -228,26 +230,37 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let mut variables = common(spec, errors);
     variables.extend(["JSONPatch", "Object", "jsonpatch"]);
+    for (_, rule) in entries(&spec["matchConstraints"]["resourceRules"]) {
+        for (_, operation) in entries(&rule["operations"]) {
+            let at = "spec.matchConstraints.resourceRules.operations";
+            errors.one_of(at, operation, &["*", "CONNECT", "CREATE", "UPDATE"]);
+        }
+    }
     if spec["mutations"].as_array().is_none_or(Vec::is_empty) {
         errors.required("spec.mutations", "mutations must contain at least one item");
     }
     for (index, mutation) in entries(&spec["mutations"]) {
         let at = format!("spec.mutations[{index}]");
-        let field = match text(&mutation["patchType"]) {
-            "ApplyConfiguration" => "applyConfiguration",
-            "JSONPatch" => "jsonPatch",
+        let kind = text(&mutation["patchType"]);
+        let (field, other, wanted) = match kind {
+            "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", "Object"),
+            "JSONPatch" => ("jsonPatch", "applyConfiguration", "list(JSONPatch)"),
             other => {
                 let supported = ["ApplyConfiguration", "JSONPatch"];
                 errors.unsupported(&format!("{at}.patchType"), &Value::from(other).to_string(), &supported);
                 continue;
             }
         };
-        if !mutation[field].is_object() {
-            errors.required(&format!("{at}.{field}"), "");
-            continue;
+        if mutation[field].is_object() {
+            let expression = text(&mutation[field]["expression"]);
+            expression_rule(expression, &format!("{at}.{field}.expression"), &variables, &[wanted], errors);
+        } else {
+            errors.required(&format!("{at}.{field}"), &format!("must be specified when patchType is {kind}"));
         }
-        let expression = text(&mutation[field]["expression"]);
-        expression_rule(expression, &format!("{at}.{field}.expression"), &variables, &[], errors);
+        if mutation[other].is_object() {
+            let detail = format!("must not be specified when patchType is {kind}");
+            errors.invalid(&format!("{at}.{other}"), &format!("{{{other}}}").into(), &detail);
+        }
     }
     errors.one_of("spec.reinvocationPolicy", &spec["reinvocationPolicy"], &["IfNeeded", "Never"]);
 }

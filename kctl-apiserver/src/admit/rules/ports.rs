@@ -9,7 +9,7 @@ pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const NAME_LEN_MAX: usize = 15;
 
 /// The ports of a container.
-pub(super) fn of_container(ports: &Value, at: &str, on_host: bool, errors: &mut Errors) {
+pub(super) fn of_container(ports: &Value, at: &str, errors: &mut Errors) {
     let mut names = Vec::new();
     for (index, port) in entries(ports) {
         let at = format!("{at}[{index}]");
@@ -22,21 +22,56 @@ pub(super) fn of_container(ports: &Value, at: &str, on_host: bool, errors: &mut 
             for message in &wrong {
                 errors.invalid(&format!("{at}.name"), &port["name"], message);
             }
-            names.push(name);
+            if wrong.is_empty() {
+                names.push(name);
+            }
         }
-        let (number, host) = (port["containerPort"].as_i64().unwrap_or(0), port["hostPort"].as_i64().unwrap_or(0));
-        if number == 0 {
+        if number(port, "containerPort") == 0 {
             errors.required(&format!("{at}.containerPort"), "");
         } else {
             errors.in_range(&format!("{at}.containerPort"), &port["containerPort"], 1, 65_535);
         }
-        if host != 0 {
+        if number(port, "hostPort") != 0 {
             errors.in_range(&format!("{at}.hostPort"), &port["hostPort"], 1, 65_535);
         }
         errors.one_of(&format!("{at}.protocol"), &port["protocol"], PROTOCOLS);
-        if on_host && host != 0 && host != number {
-            let detail = "must match `containerPort` when `hostNetwork` is true";
-            errors.invalid(&format!("{at}.hostPort"), &port["hostPort"], detail);
+    }
+}
+
+fn number(port: &Value, field: &str) -> i64 {
+    port[field].as_i64().unwrap_or(0)
+}
+
+/// A port of the host is that of one container.
+pub(super) fn host_ports(containers: &[(usize, &Value)], at: &str, errors: &mut Errors) {
+    let mut taken = Vec::new();
+    for (index, container) in containers {
+        for (nth, port) in entries(&container["ports"]) {
+            let host = number(port, "hostPort");
+            if host == 0 {
+                continue;
+            }
+            let key = format!("{}/{}/{host}", text(&port["protocol"]), text(&port["hostIP"]));
+            if taken.contains(&key) {
+                errors.duplicate(&format!("{at}[{index}].ports[{nth}].hostPort"), &format!("{key:?}"));
+            }
+            taken.push(key);
+        }
+    }
+}
+
+/// Pods on the network of their host have their ports there.
+pub(super) fn on_host(spec: &Value, at: &str, is_pod: bool, errors: &mut Errors) {
+    if spec["hostNetwork"] != true {
+        return;
+    }
+    for (index, container) in entries(&spec["containers"]) {
+        for (nth, port) in entries(&container["ports"]) {
+            let (host, own) = (number(port, "hostPort"), number(port, "containerPort"));
+            if (is_pod || host != 0) && host != own {
+                let at = format!("{at}.containers[{index}].ports[{nth}].hostPort");
+                errors.invalid(&at, &host.into(), "must match `containerPort` when `hostNetwork` is true");
+            }
         }
     }
 }

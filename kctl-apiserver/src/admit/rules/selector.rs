@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Errors, entries, text};
-use crate::selector::selects;
+use crate::{admit::names::check_label_value, selector::selects};
 
 pub(super) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);
@@ -24,32 +24,35 @@ pub(super) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
             _ => errors.invalid(&format!("{at}.operator"), &requirement["operator"], "not a valid selector operator"),
         }
         errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
+        for (nth, value) in entries(&requirement["values"]) {
+            for message in check_label_value(text(value)) {
+                errors.invalid(&format!("{at}.values[{nth}]"), value, &message);
+            }
+        }
     }
 }
 
-/// The selector of a workload: it is there, selects something, and selects the labels of the template.
-pub(super) fn of_workload(spec: &Value, kind: &str, needed: bool, errors: &mut Errors) {
-    let (selector_at, given) = ("spec.selector", &spec["selector"]);
-    let before = errors.len();
+/// The selector of a workload, and whether it can be asked; `kind` is what it is called when it is empty.
+pub(super) fn of_workload(given: &Value, kind: &str, errors: &mut Errors) -> bool {
+    let (at, before) = ("spec.selector", errors.len());
     if given.is_null() {
-        if needed {
-            errors.required(selector_at, "");
-        }
-    } else {
-        selector(given, selector_at, errors);
-        if is_empty(given) {
-            errors.shown(selector_at, "{}", &format!("empty selector is invalid for {kind}"));
-        }
+        errors.required(at, "");
+        return true;
     }
-    let is_usable = given.is_null() || errors.len() == before;
-    let labels = &spec["template"]["metadata"]["labels"];
-    if !is_usable {
-        if !is_empty(given) {
-            errors.shown(selector_at, &shown(given), "invalid label selector");
-        }
-    } else if given.is_null() || !selects(given, labels) {
-        let at = "spec.template.metadata.labels";
-        errors.invalid(at, labels, "`selector` does not match template `labels`");
+    selector(given, at, errors);
+    let is_usable = errors.len() == before;
+    if is_empty(given) {
+        errors.shown(at, "{}", &format!("empty selector is invalid for {kind}"));
+    }
+    is_usable
+}
+
+/// Whether a selector of pods selects those of a template; none selects nothing.
+pub(super) fn fits_template(given: &Value, template: &Value, at: &str, errors: &mut Errors) {
+    let labels = &template["metadata"]["labels"];
+    if given.is_null() || !selects(given, labels) {
+        let at = format!("{at}.metadata.labels");
+        errors.invalid(&at, labels, "`selector` does not match template `labels`");
     }
 }
 

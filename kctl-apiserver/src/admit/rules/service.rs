@@ -1,44 +1,132 @@
-//! Rules of services.
+//! Rules of services, new and changed.
 
-use serde_json::Value;
+use std::net::IpAddr;
 
-use super::{Errors, entries, ports, text};
+use serde_json::{Value, json};
+
+use super::{Errors, address, entries, ports, text};
+use crate::admit::names::NameRule;
+
+/// Seconds for which a client stays with a pod: a day.
+const AFFINITY_SECONDS_MAX: i64 = 86_400;
+/// Addresses of a service: one of each family.
+const ADDRESSES_MAX: usize = 2;
+const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
 pub(super) fn service(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let kind = text(&spec["type"]);
-    let is_headless = spec["clusterIP"] == "None";
     let list: Vec<(usize, &Value)> = entries(&spec["ports"]).collect();
-    if list.is_empty() && !is_headless && kind != "ExternalName" {
+    if list.is_empty() && !is_headless(spec) && kind != "ExternalName" {
         errors.required("spec.ports", "");
     }
-    if kind == "ExternalName" && text(&spec["externalName"]).is_empty() {
-        errors.required("spec.externalName", "");
+    if is_headless(spec) && ["LoadBalancer", "NodePort"].contains(&kind) {
+        let detail = format!("may not be set to 'None' for {kind} services");
+        errors.invalid("spec.clusterIPs[0]", &"None".into(), &detail);
+    }
+    if kind == "ExternalName" {
+        external(spec, errors);
     }
     let mut names = Vec::new();
     for (index, port) in &list {
         one_port(port, &format!("spec.ports[{index}]"), list.len() > 1, &mut names, errors);
     }
-    let mut known = Vec::new();
-    for (index, port) in &list {
-        let key = (port["protocol"].clone(), port["port"].clone());
-        if known.contains(&key) {
-            let (protocol, number) = &key;
-            let shown = format!(
-                "{{\"Name\":\"\",\"Protocol\":{protocol},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}"
-            );
-            errors.duplicate(&format!("spec.ports[{index}]"), &shown);
-        }
-        known.push(key);
-    }
     errors.labels("spec.selector", &spec["selector"]);
-    errors.one_of("spec.sessionAffinity", &spec["sessionAffinity"], &["ClientIP", "None"]);
+    affinity(spec, errors);
+    addresses(spec, errors);
+    for (index, ip) in entries(&spec["externalIPs"]) {
+        let (at, before) = (format!("spec.externalIPs[{index}]"), errors.len());
+        address::legacy(ip, &at, errors);
+        if errors.len() == before {
+            address::endpoint(ip, &at, errors);
+        }
+    }
     errors.one_of("spec.type", &spec["type"], &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
-    for (index, address) in entries(&spec["clusterIPs"]) {
-        let address_text = text(address);
-        if address_text != "None" && address_text.parse::<std::net::IpAddr>().is_err() {
-            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            errors.invalid(&format!("spec.clusterIPs[{index}]"), address, detail);
+    repeated_ports(spec, &list, errors);
+    balancer(spec, errors);
+    traffic(spec, errors);
+}
+
+pub(super) fn is_headless(spec: &Value) -> bool {
+    spec["clusterIPs"] == json!(["None"])
+}
+
+fn external(spec: &Value, errors: &mut Errors) {
+    for name in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        let is_told = name == "clusterIPs" && !text(&spec["clusterIP"]).is_empty();
+        if is_told || !spec[name].is_null() {
+            errors.forbidden(&format!("spec.{name}"), "may not be set for ExternalName services");
+        }
+    }
+    let given = text(&spec["externalName"]);
+    let name = given.strip_suffix('.').unwrap_or(given);
+    errors.required_name("spec.externalName", &name.into(), NameRule::Subdomain);
+}
+
+fn affinity(spec: &Value, errors: &mut Errors) {
+    let (kind, seconds) = (&spec["sessionAffinity"], &spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]);
+    errors.one_of("spec.sessionAffinity", kind, &["ClientIP", "None"]);
+    let is_wrong = |seconds: i64| !(1..=AFFINITY_SECONDS_MAX).contains(&seconds);
+    if kind == "ClientIP" && seconds.as_i64().is_some_and(is_wrong) {
+        let detail = format!("must be greater than 0 and less than {AFFINITY_SECONDS_MAX}");
+        errors.invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, &detail);
+    }
+}
+
+/// Addresses and their families (`ValidateServiceClusterIPsRelatedFields`).
+pub(super) fn addresses(spec: &Value, errors: &mut Errors) {
+    if spec["type"] == "ExternalName" {
+        return;
+    }
+    let (one, all, at) = (text(&spec["clusterIP"]), &spec["clusterIPs"], "spec.clusterIPs");
+    let n_all = entries(all).count();
+    match (one.is_empty(), n_all == 0) {
+        (false, true) => errors.required(at, ""),
+        (false, false) if all[0] != one => errors.invalid(at, all, "first value must match `clusterIP`"),
+        (true, false) => errors.invalid(at, all, "must be empty when `clusterIP` is not specified"),
+        _ => {}
+    }
+    let mut seen = Vec::new();
+    for (index, family) in entries(&spec["ipFamilies"]) {
+        let at = format!("spec.ipFamilies[{index}]");
+        errors.one_of(&at, family, &["IPv4", "IPv6"]);
+        if seen.contains(&family) {
+            errors.duplicate(&at, &family.to_string());
+        }
+        seen.push(family);
+    }
+    let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+    errors.one_of("spec.ipFamilyPolicy", &spec["ipFamilyPolicy"], &policies);
+    let before = errors.len();
+    for (index, ip) in entries(all) {
+        if index == 0 && ip == "None" {
+            if n_all > 1 {
+                errors.invalid(at, all, "'None' must be the first and only value");
+            }
+            continue;
+        }
+        address::legacy(ip, &format!("{at}[{index}]"), errors);
+    }
+    let are_wrong = errors.len() > before;
+    if n_all > ADDRESSES_MAX {
+        errors.invalid(at, all, &format!("may only hold up to {ADDRESSES_MAX} values"));
+    }
+    if !are_wrong && !is_headless(spec) {
+        families(spec, errors);
+    }
+}
+
+fn families(spec: &Value, errors: &mut Errors) {
+    let all: Vec<IpAddr> = entries(&spec["clusterIPs"]).filter_map(|(_, ip)| address::parse(text(ip))).collect();
+    if all.len() > 1 && all.iter().all(|ip| ip.is_ipv4() == all[0].is_ipv4()) {
+        let detail = "may specify no more than one IP for each IP family";
+        errors.invalid("spec.clusterIPs", &spec["clusterIPs"], detail);
+    }
+    for (index, (ip, (_, family))) in all.iter().zip(entries(&spec["ipFamilies"])).enumerate() {
+        let is_other = (family == "IPv4" && ip.is_ipv6()) || (family == "IPv6" && ip.is_ipv4());
+        if is_other {
+            let detail = format!("expected an {} value as indicated by `ipFamilies[{index}]`", text(family));
+            errors.invalid(&format!("spec.clusterIPs[{index}]"), &spec["clusterIPs"][index], &detail);
         }
     }
 }
@@ -50,7 +138,7 @@ fn one_port<'a>(port: &'a Value, at: &str, several: bool, names: &mut Vec<&'a st
             errors.required(&format!("{at}.name"), "");
         }
     } else {
-        errors.name(&format!("{at}.name"), &port["name"], crate::admit::names::NameRule::Label);
+        errors.name(&format!("{at}.name"), &port["name"], NameRule::Label);
         if names.contains(&name) {
             errors.duplicate(&format!("{at}.name"), &port["name"].to_string());
         }
@@ -61,4 +149,145 @@ fn one_port<'a>(port: &'a Value, at: &str, several: bool, names: &mut Vec<&'a st
     errors.one_of(&format!("{at}.protocol"), &port["protocol"], ports::PROTOCOLS);
     let target = if port["targetPort"].is_null() { &Value::from(number) } else { &port["targetPort"] };
     ports::number_or_name(target, &format!("{at}.targetPort"), errors);
+    if port["appProtocol"].is_string() {
+        errors.qualified_name(&format!("{at}.appProtocol"), text(&port["appProtocol"]));
+    }
+}
+
+fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
+    let on_node = |port: &Value| port["nodePort"].as_i64().unwrap_or(0);
+    if spec["type"] == "ClusterIP" {
+        for (index, _) in list.iter().filter(|(_, port)| on_node(port) != 0) {
+            let at = format!("spec.ports[{index}].nodePort");
+            errors.forbidden(&at, "may not be used when `type` is 'ClusterIP'");
+        }
+    }
+    let mut known = Vec::new();
+    for (index, port) in list.iter().filter(|(_, port)| on_node(port) != 0) {
+        let key = (port["protocol"].clone(), on_node(port));
+        if known.contains(&key) {
+            errors.duplicate(&format!("spec.ports[{index}].nodePort"), &key.1.to_string());
+        }
+        known.push(key);
+    }
+    let mut known = Vec::new();
+    for (index, port) in list {
+        let key = (port["protocol"].clone(), port["port"].clone());
+        if known.contains(&key) {
+            let (protocol, number) = &key;
+            let shown = format!(
+                "{{\"Name\":\"\",\"Protocol\":{protocol},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}"
+            );
+            errors.duplicate(&format!("spec.ports[{index}]"), &shown);
+        }
+        known.push(key);
+    }
+}
+
+fn balancer(spec: &Value, errors: &mut Errors) {
+    let is_balancer = spec["type"] == "LoadBalancer";
+    let ranges_at = "spec.LoadBalancerSourceRanges";
+    if entries(&spec["loadBalancerSourceRanges"]).next().is_some() && !is_balancer {
+        errors.forbidden(ranges_at, BALANCED);
+    }
+    for (index, range) in entries(&spec["loadBalancerSourceRanges"]) {
+        address::legacy_range(&text(range).trim().into(), &format!("{ranges_at}[{index}]"), errors);
+    }
+    if !spec["allocateLoadBalancerNodePorts"].is_null() && !is_balancer {
+        errors.forbidden("spec.allocateLoadBalancerNodePorts", BALANCED);
+    }
+    class_of_balancer(spec, errors);
+}
+
+fn class_of_balancer(spec: &Value, errors: &mut Errors) {
+    let (class, at) = (&spec["loadBalancerClass"], "spec.loadBalancerClass");
+    match (class.is_null(), spec["type"] == "LoadBalancer") {
+        (true, _) => {}
+        (false, true) => errors.qualified_name(at, text(class)),
+        (false, false) => errors.forbidden(at, BALANCED),
+    }
+}
+
+fn traffic(spec: &Value, errors: &mut Errors) {
+    let (outside, at) = (&spec["externalTrafficPolicy"], "spec.externalTrafficPolicy");
+    if is_reached_from_outside(spec) {
+        errors.required_one_of(at, outside, &["Cluster", "Local"]);
+    } else if !outside.is_null() {
+        errors.invalid(at, outside, "may only be set for externally-accessible services");
+    }
+    let (port, at) = (&spec["healthCheckNodePort"], "spec.healthCheckNodePort");
+    if is_checked(spec) {
+        errors.in_range(at, port, 1, 65_535);
+    } else if port.as_i64().is_some_and(|port| port != 0) {
+        let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+        errors.invalid(at, port, detail);
+    }
+    errors.one_of("spec.internalTrafficPolicy", &spec["internalTrafficPolicy"], &["Cluster", "Local"]);
+    let near = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    errors.one_of("spec.trafficDistribution", &spec["trafficDistribution"], &near);
+}
+
+fn is_reached_from_outside(spec: &Value) -> bool {
+    let by_address = spec["type"] == "ClusterIP" && entries(&spec["externalIPs"]).next().is_some();
+    ["LoadBalancer", "NodePort"].contains(&text(&spec["type"])) || by_address
+}
+
+/// Whether a balancer asks nodes if they have pods of a service.
+pub(crate) fn is_checked(spec: &Value) -> bool {
+    spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
+}
+
+/// What a changed service keeps; the causes come before those of its state.
+pub(super) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, is) = (&old["spec"], &new["spec"]);
+    let external = |spec: &Value| spec["type"] == "ExternalName";
+    if !external(was) && !external(is) {
+        addresses_stay(was, is, errors);
+        if !is_headless(was) && !is_headless(is) {
+            families_stay(was, is, errors);
+        }
+    }
+    if was["type"] == "LoadBalancer"
+        && is["type"] == "LoadBalancer"
+        && was["loadBalancerClass"] != is["loadBalancerClass"]
+    {
+        errors.invalid("spec.loadBalancerClass", &is["loadBalancerClass"], "may not change once set");
+    }
+    class_of_balancer(is, errors);
+    if is_checked(was) && is_checked(is) && was["healthCheckNodePort"] != is["healthCheckNodePort"] {
+        errors.forbidden("spec.healthCheckNodePort", "field is immutable");
+    }
+}
+
+fn addresses_stay(was: &Value, is: &Value, errors: &mut Errors) {
+    let (known, given) = (&was["clusterIPs"], &is["clusterIPs"]);
+    let (n_known, n_given) = (entries(known).count(), entries(given).count());
+    let at = |index: usize| format!("spec.clusterIPs[{index}]");
+    if is_headless(was) && is_headless(is) {
+        return;
+    }
+    if n_known > n_given && n_given == 0 {
+        errors.invalid(&at(0), given, "primary clusterIP can not be unset");
+    }
+    let n_compared = if n_known == n_given { n_known } else { n_known.min(n_given).min(1) };
+    for index in (0..n_compared).filter(|index| known[*index] != given[*index]) {
+        errors.invalid(&at(index), given, "may not change once set");
+    }
+    if n_known > n_given && n_given == 1 && is["ipFamilyPolicy"] != "SingleStack" {
+        let detail = "must be set to 'SingleStack' when releasing the secondary clusterIP";
+        errors.invalid("spec.ipFamilyPolicy", &is["ipFamilyPolicy"], detail);
+    }
+}
+
+fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
+    let (known, given) = (&was["ipFamilies"], &is["ipFamilies"]);
+    let (n_known, n_given) = (entries(known).count(), entries(given).count());
+    let n_compared = if n_known == n_given { n_known } else { n_known.min(n_given).min(1) };
+    for _ in (0..n_compared).filter(|index| known[*index] != given[*index]) {
+        errors.invalid("spec.ipFamilies[0]", given, "may not change once set");
+    }
+    if n_known > n_given && n_given == 1 && is["ipFamilyPolicy"] != "SingleStack" {
+        let detail = "must be set to 'SingleStack' when releasing the secondary ipFamily";
+        errors.invalid("spec.ipFamilyPolicy", &is["ipFamilyPolicy"], detail);
+    }
 }

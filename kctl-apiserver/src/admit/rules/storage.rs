@@ -1,31 +1,74 @@
-//! Rules of claims, storage classes and quotas.
+//! Rules of claims, volumes, classes of storage and drivers.
 
 use serde_json::Value;
 
-use super::{Errors, entries, pairs, text};
+use super::{Errors, affinity, entries, pairs, resources, text};
 use crate::admit::names::NameRule;
 
 pub(super) fn claim(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
+    claim_spec(&object["spec"], "spec", errors);
+}
+
+/// What a claim asks for, also in templates of claims.
+pub(super) fn claim_spec(spec: &Value, at: &str, errors: &mut Errors) {
+    let modes_at = format!("{at}.accessModes");
     if entries(&spec["accessModes"]).next().is_none() {
-        errors.required("spec.accessModes", "at least 1 access mode is required");
+        errors.required(&modes_at, "at least 1 access mode is required");
     }
-    let modes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    for (_, mode) in entries(&spec["accessModes"]) {
-        errors.one_of("spec.accessModes", mode, &modes);
-    }
-    let storage = &spec["resources"]["requests"]["storage"];
-    match text(storage) {
-        "" => errors.required("spec.resources[storage]", ""),
-        amount if amount == "0" || amount.starts_with('-') => {
-            errors.invalid("spec.resources[storage]", storage, "must be greater than zero");
-        }
-        _ => {}
+    super::selector::selector(&spec["selector"], &format!("{at}.selector"), errors);
+    access_modes(&spec["accessModes"], &modes_at, errors);
+    let (storage, storage_at) = (&spec["resources"]["requests"]["storage"], format!("{at}.resources[storage]"));
+    match resources::size(storage) {
+        None => errors.required(&storage_at, ""),
+        Some(size) if size <= 0 => errors.invalid(&storage_at, storage, "must be greater than zero"),
+        Some(_) => {}
     }
     if !text(&spec["storageClassName"]).is_empty() {
-        errors.name("spec.storageClassName", &spec["storageClassName"], NameRule::Subdomain);
+        errors.name(&format!("{at}.storageClassName"), &spec["storageClassName"], NameRule::Subdomain);
     }
-    errors.one_of("spec.volumeMode", &spec["volumeMode"], &["Block", "Filesystem"]);
+    errors.one_of(&format!("{at}.volumeMode"), &spec["volumeMode"], &["Block", "Filesystem"]);
+    data_sources(spec, at, errors);
+    if !text(&spec["volumeAttributesClassName"]).is_empty() {
+        let at = format!("{at}.volumeAttributesClassName");
+        errors.name(&at, &spec["volumeAttributesClassName"], NameRule::Subdomain);
+    }
+}
+
+pub(super) fn access_modes(list: &Value, at: &str, errors: &mut Errors) {
+    const ALONE: &str = "ReadWriteOncePod";
+    let modes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", ALONE];
+    for (_, mode) in entries(list) {
+        errors.one_of(at, mode, &modes);
+    }
+    let is_alone = entries(list).any(|(_, mode)| mode == ALONE);
+    if is_alone && entries(list).any(|(_, mode)| mode != ALONE) {
+        errors.forbidden(at, "may not use ReadWriteOncePod with other access modes");
+    }
+}
+
+/// Where the content of a volume comes from. What is told by one of the two fields is in the other one, too.
+fn data_sources(spec: &Value, at: &str, errors: &mut Errors) {
+    let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
+    for (from, name) in [(source, "dataSource"), (reference, "dataSourceRef")] {
+        if from.is_null() {
+            continue;
+        }
+        let at = format!("{at}.{name}");
+        for field in ["name", "kind"].into_iter().filter(|field| text(&from[*field]).is_empty()) {
+            errors.required(&format!("{at}.{field}"), "");
+        }
+        let group = text(&from["apiGroup"]);
+        if group.is_empty() && text(&from["kind"]) != "PersistentVolumeClaim" {
+            let kind = text(&from["kind"]).into();
+            errors.invalid(&at, &kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
+        } else if !group.is_empty() {
+            errors.name(&format!("{at}.apiGroup"), &from["apiGroup"], NameRule::Subdomain);
+        }
+    }
+    let fields = ["apiGroup", "kind", "name"];
+    if !source.is_null() && !reference.is_null() && fields.iter().any(|field| source[*field] != reference[*field]) {
+        errors.shown(at, "{}", "must match dataSourceRef");
+    }
 }
 
 pub(super) fn volume(object: &Value, errors: &mut Errors) {
@@ -33,28 +76,134 @@ pub(super) fn volume(object: &Value, errors: &mut Errors) {
     if entries(&spec["accessModes"]).next().is_none() {
         errors.required("spec.accessModes", "");
     }
-    let capacity = &spec["capacity"];
+    access_modes(&spec["accessModes"], "spec.accessModes", errors);
+    capacity(&spec["capacity"], errors);
+    let (reclaims, at) = (&spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy");
+    errors.one_of(at, reclaims, &["Delete", "Recycle", "Retain"]);
+    affinity_of_volume(&spec["nodeAffinity"], errors);
+    sources(spec, errors);
+    if spec["hostPath"]["path"] == "/" && reclaims == "Recycle" {
+        errors.forbidden(at, "may not be 'recycle' for a hostPath mount of '/'");
+    }
+    if !text(&spec["storageClassName"]).is_empty() {
+        errors.name("spec.storageClassName", &spec["storageClassName"], NameRule::Subdomain);
+    }
+    errors.one_of("spec.volumeMode", &spec["volumeMode"], &["Block", "Filesystem"]);
+}
+
+fn capacity(capacity: &Value, errors: &mut Errors) {
+    let at = "spec.capacity";
     if pairs(capacity).next().is_none() {
-        errors.required("spec.capacity", "");
+        errors.required(at, "");
     }
     if capacity["storage"].is_null() || pairs(capacity).count() > 1 {
-        errors.unsupported("spec.capacity", &capacity.to_string(), &["storage"]);
+        errors.unsupported(at, &capacity.to_string(), &["storage"]);
     }
-    if !super::volume::SOURCES.iter().chain(&["local"]).any(|source| spec[*source].is_object()) {
-        errors.required("spec", "must specify a volume type");
+    for (name, amount) in pairs(capacity) {
+        let at = format!("{at}[{name}]");
+        if resources::size(amount).is_some_and(|size| size < 0) {
+            errors.shown(&at, text(amount), "must be a valid resource quantity");
+        }
+        if resources::size(amount).is_some_and(|size| size <= 0) {
+            errors.invalid(&at, amount, "must be greater than zero");
+        }
+    }
+}
+
+fn affinity_of_volume(affinity: &Value, errors: &mut Errors) {
+    if affinity.is_null() {
+        return;
+    }
+    if affinity["required"].is_null() {
+        return errors.required("spec.nodeAffinity.required", "must specify required node constraints");
+    }
+    affinity::node_selector(&affinity["required"], "spec.nodeAffinity.required", errors);
+}
+
+/// The sources of a volume that are not those of pods.
+const OWN_SOURCES: &[&str] = &["local"];
+
+fn sources(spec: &Value, errors: &mut Errors) {
+    let mut given = super::volume::SOURCES.iter().chain(OWN_SOURCES).filter(|source| spec[**source].is_object());
+    let Some(first) = given.next() else { return errors.required("spec", "must specify a volume type") };
+    let (source, at) = (&spec[*first], format!("spec.{first}"));
+    match *first {
+        "local" => {
+            if text(&source["path"]).is_empty() {
+                errors.required(&format!("{at}.path"), "");
+            } else {
+                super::paths::without_backsteps(&source["path"], &format!("{at}.path"), errors);
+            }
+            if spec["nodeAffinity"].is_null() {
+                errors.required("spec.nodeAffinity", "Local volume requires node affinity");
+            }
+        }
+        "csi" => {
+            super::volume::driver(&source["driver"], &format!("{at}.driver"), errors);
+            if text(&source["volumeHandle"]).is_empty() {
+                errors.required(&format!("{at}.volumeHandle"), "");
+            }
+        }
+        kind => super::volume::one_source(kind, source, &at, errors),
+    }
+    for other in given {
+        errors.forbidden(&format!("spec.{other}"), "may not specify more than 1 volume type");
     }
 }
 
 pub(super) fn class(object: &Value, errors: &mut Errors) {
-    if text(&object["provisioner"]).is_empty() {
+    let provisioner = text(&object["provisioner"]);
+    if provisioner.is_empty() {
         errors.required("provisioner", "");
+    } else {
+        errors.qualified_name("provisioner", &provisioner.to_lowercase());
+    }
+    for (name, _) in pairs(&object["parameters"]).filter(|(name, _)| name.is_empty()) {
+        errors.invalid("parameters", &name.into(), "field can not be empty.");
+    }
+    errors.one_of("reclaimPolicy", &object["reclaimPolicy"], &["Delete", "Retain"]);
+    let modes = ["Immediate", "WaitForFirstConsumer"];
+    errors.one_of("volumeBindingMode", &object["volumeBindingMode"], &modes);
+    for (index, term) in entries(&object["allowedTopologies"]) {
+        let (at, mut keys) = (format!("allowedTopologies[{index}].matchLabelExpressions"), Vec::new());
+        for (nth, requirement) in entries(&term["matchLabelExpressions"]) {
+            let (at, key) = (format!("{at}[{nth}]"), &requirement["key"]);
+            let values: Vec<&Value> = entries(&requirement["values"]).map(|(_, value)| value).collect();
+            if values.is_empty() {
+                errors.required(&format!("{at}.values"), "");
+            }
+            for (nth, value) in values.iter().enumerate().filter(|(nth, value)| values[..*nth].contains(value)) {
+                errors.duplicate(&format!("{at}.values[{nth}]"), &value.to_string());
+            }
+            errors.qualified_name(&format!("{at}.key"), text(key));
+            if keys.contains(&key) {
+                errors.duplicate(&format!("{at}.key"), &key.to_string());
+            }
+            keys.push(key);
+        }
     }
 }
 
-pub(super) fn quota(object: &Value, errors: &mut Errors) {
-    for (name, amount) in pairs(&object["spec"]["hard"]) {
-        if text(amount).starts_with('-') {
-            errors.invalid(&format!("spec.hard[{name}]"), amount, "must be greater than or equal to 0");
+pub(super) fn csi_driver(object: &Value, errors: &mut Errors) {
+    /// Seconds for which the token of a pod lives at least.
+    const TOKEN_SECONDS_MIN: i64 = 600;
+    let spec = &object["spec"];
+    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
+    errors.one_of("spec.fsGroupPolicy", &spec["fsGroupPolicy"], &policies);
+    let mut audiences = Vec::new();
+    for (index, request) in entries(&spec["tokenRequests"]) {
+        let at = format!("spec.tokenRequests[{index}]");
+        let (audience, seconds) = (text(&request["audience"]), &request["expirationSeconds"]);
+        if audiences.contains(&audience) {
+            errors.duplicate(&format!("{at}.audience"), &format!("{audience:?}"));
         }
+        audiences.push(audience);
+        if seconds.as_i64().is_some_and(|seconds| seconds < TOKEN_SECONDS_MIN) {
+            let detail = "may not specify a duration less than 10 minutes";
+            errors.invalid(&format!("{at}.expirationSeconds"), seconds, detail);
+        }
+    }
+    for (_, mode) in entries(&spec["volumeLifecycleModes"]) {
+        errors.one_of("spec.volumeLifecycleModes", mode, &["Persistent", "Ephemeral"]);
     }
 }

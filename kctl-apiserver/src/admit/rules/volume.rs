@@ -1,8 +1,8 @@
-//! Rules of volumes and of where containers mount them.
+//! Rules of the volumes of pods.
 
 use serde_json::Value;
 
-use super::{Errors, entries, text};
+use super::{Errors, downward, entries, paths, storage, text};
 use crate::admit::names::NameRule;
 
 /// The sources in the order in which the real server looks for them.
@@ -19,78 +19,262 @@ pub(super) const SOURCES: &[&str] = &[
     "flocker",
     "persistentVolumeClaim",
     "rbd",
-    "cephfs",
     "cinder",
-    "fc",
-    "azureFile",
-    "configMap",
+    "cephfs",
     "quobyte",
-    "azureDisk",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
     "vsphereVolume",
     "photonPersistentDisk",
     "portworxVolume",
-    "scaleIO",
+    "azureDisk",
     "storageos",
     "projected",
+    "scaleIO",
     "csi",
-    "downwardAPI",
     "ephemeral",
     "image",
 ];
 
-/// The names of the volumes of a pod.
-pub(super) fn volumes<'a>(list: &'a Value, at: &str, errors: &mut Errors) -> Vec<&'a str> {
-    let mut names = Vec::new();
+/// Texts that a source has to have, where no other rule is about it.
+const NEEDED: &[(&str, &[&str])] = &[
+    ("gitRepo", &["repository"]),
+    ("gcePersistentDisk", &["pdName"]),
+    ("awsElasticBlockStore", &["volumeID"]),
+    ("secret", &["secretName"]),
+    ("nfs", &["server", "path"]),
+    ("iscsi", &["targetPortal", "iqn"]),
+    ("glusterfs", &["endpoints", "path"]),
+    ("persistentVolumeClaim", &["claimName"]),
+    ("configMap", &["name"]),
+    ("rbd", &["image"]),
+    ("cinder", &["volumeID"]),
+    ("flexVolume", &["driver"]),
+    ("azureFile", &["secretName", "shareName"]),
+    ("vsphereVolume", &["volumePath"]),
+    ("photonPersistentDisk", &["pdID"]),
+    ("portworxVolume", &["volumeID"]),
+    ("image", &["reference"]),
+];
+
+const HOST_PATHS: &[&str] =
+    &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+/// Bytes of the name of a driver.
+const DRIVER_LEN_MAX: usize = 63;
+
+/// A volume that containers may use.
+pub(super) struct Known<'a> {
+    pub(super) name: &'a str,
+    /// Whether it is a claim, and so can be a device.
+    pub(super) is_claim: bool,
+}
+
+/// The volumes of a pod that are right. `pod` is its name, where it has one.
+pub(super) fn volumes<'a>(list: &'a Value, pod: &str, at: &str, errors: &mut Errors) -> Vec<Known<'a>> {
+    let mut known: Vec<Known<'a>> = Vec::new();
     for (index, volume) in entries(list) {
         let at = format!("{at}[{index}]");
         let (name, before) = (text(&volume["name"]), errors.len());
-        source(volume, &at, errors);
+        source(volume, pod, &at, errors);
         errors.required_name(&format!("{at}.name"), &volume["name"], NameRule::Label);
-        if names.contains(&name) && !name.is_empty() {
+        if known.iter().any(|known| known.name == name) {
             errors.duplicate(&format!("{at}.name"), &volume["name"].to_string());
         }
         if errors.len() == before {
-            names.push(name);
+            let is_claim = volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object();
+            known.push(Known { name, is_claim });
+        }
+        let claim = text(&volume["persistentVolumeClaim"]["claimName"]);
+        let is_own = |other: &Value| {
+            other["ephemeral"].is_object() && !pod.is_empty() && claim == format!("{pod}-{}", text(&other["name"]))
+        };
+        if !claim.is_empty() && entries(list).any(|(_, other)| is_own(other)) {
+            let detail = "must not reference a PVC that gets created for an ephemeral volume";
+            errors.invalid(&format!("{at}.persistentVolumeClaim.claimName"), &claim.into(), detail);
         }
     }
-    names
+    known
 }
 
-fn source(volume: &Value, at: &str, errors: &mut Errors) {
+fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
     let mut given = SOURCES.iter().filter(|source| volume[**source].is_object());
     let Some(first) = given.next() else {
         return errors.required(at, "must specify a volume type");
     };
-    let name = match *first {
-        "configMap" => Some("name"),
-        "secret" => Some("secretName"),
-        "persistentVolumeClaim" => Some("claimName"),
-        "hostPath" => Some("path"),
-        _ => None,
-    };
-    if let Some(name) = name.filter(|name| text(&volume[*first][*name]).is_empty()) {
-        errors.required(&format!("{at}.{first}.{name}"), "");
+    one_source(first, &volume[*first], &format!("{at}.{first}"), errors);
+    if *first == "ephemeral" && !pod.is_empty() && !text(&volume["name"]).is_empty() {
+        let claim = format!("{pod}-{}", text(&volume["name"]));
+        for message in NameRule::Subdomain.check(&claim) {
+            errors.invalid(&format!("{at}.name"), &volume["name"], &format!("PVC name {claim:?}: {message}"));
+        }
     }
     for other in given {
         errors.forbidden(&format!("{at}.{other}"), "may not specify more than 1 volume type");
     }
 }
 
-pub(super) fn mounts(list: &Value, at: &str, volumes: &[&str], errors: &mut Errors) {
-    let mut paths = Vec::new();
-    for (index, mount) in entries(list) {
-        let at = format!("{at}[{index}]");
-        let (name, path) = (text(&mount["name"]), text(&mount["mountPath"]));
-        if name.is_empty() {
-            errors.required(&format!("{at}.name"), "");
-        } else if !volumes.contains(&name) {
-            errors.not_found(&format!("{at}.name"), &mount["name"]);
-        }
-        if path.is_empty() {
-            errors.required(&format!("{at}.mountPath"), "");
-        } else if paths.contains(&path) {
-            errors.invalid(&format!("{at}.mountPath"), &mount["mountPath"], "must be unique");
-        }
-        paths.push(path);
+pub(super) fn one_source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
+    let needed = NEEDED.iter().find(|(of, _)| *of == kind).map_or(&[] as &[&str], |(_, fields)| fields);
+    for field in needed.iter().filter(|field| text(&source[**field]).is_empty()) {
+        errors.required(&format!("{at}.{field}"), "");
     }
+    let path_at = format!("{at}.path");
+    match kind {
+        "emptyDir" if text(&source["sizeLimit"]).starts_with('-') => {
+            errors.forbidden(&format!("{at}.sizeLimit"), "SizeLimit field must be a valid resource quantity");
+        }
+        "hostPath" if text(&source["path"]).is_empty() => errors.required(&path_at, ""),
+        "hostPath" => {
+            paths::without_backsteps(&source["path"], &path_at, errors);
+            errors.one_of(&format!("{at}.type"), &source["type"], HOST_PATHS);
+        }
+        "gitRepo" => paths::descending(&source["directory"], &format!("{at}.directory"), errors),
+        "nfs" if !text(&source["path"]).starts_with('/') => {
+            errors.invalid(&path_at, &text(&source["path"]).into(), "must be an absolute path");
+        }
+        "secret" | "configMap" => {
+            paths::mode(&source["defaultMode"], &format!("{at}.defaultMode"), errors);
+            items(&source["items"], &format!("{at}.items"), errors);
+        }
+        "downwardAPI" => {
+            paths::mode(&source["defaultMode"], &format!("{at}.defaultMode"), errors);
+            entries(&source["items"]).for_each(|(_, one)| file(one, at, errors));
+        }
+        "projected" => projected(source, at, errors),
+        "csi" => driver(&source["driver"], &format!("{at}.driver"), errors),
+        "ephemeral" => claim_of_pod(&source["volumeClaimTemplate"], &format!("{at}.volumeClaimTemplate"), errors),
+        "image" => {
+            let policies = ["Always", "IfNotPresent", "Never"];
+            errors.one_of(&format!("{at}.pullPolicy"), &source["pullPolicy"], &policies);
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn driver(name: &Value, at: &str, errors: &mut Errors) {
+    let driver = text(name);
+    if driver.is_empty() {
+        return errors.required(at, "");
+    }
+    if driver.len() > DRIVER_LEN_MAX {
+        errors.too_long(at, DRIVER_LEN_MAX);
+    }
+    for message in NameRule::Subdomain.check(&driver.to_lowercase()) {
+        errors.invalid(at, name, &message);
+    }
+}
+
+/// Keys that become files.
+fn items(list: &Value, at: &str, errors: &mut Errors) {
+    for (index, item) in entries(list) {
+        let at = format!("{at}[{index}]");
+        for field in ["key", "path"].into_iter().filter(|field| text(&item[*field]).is_empty()) {
+            errors.required(&format!("{at}.{field}"), "");
+        }
+        paths::not_reserved(&item["path"], &format!("{at}.path"), errors);
+        paths::mode(&item["mode"], &format!("{at}.mode"), errors);
+    }
+}
+
+/// A file that tells of the pod.
+fn file(file: &Value, at: &str, errors: &mut Errors) {
+    if text(&file["path"]).is_empty() {
+        errors.required(&format!("{at}.path"), "");
+    }
+    paths::not_reserved(&file["path"], &format!("{at}.path"), errors);
+    let (field, amount) = (&file["fieldRef"], &file["resourceFieldRef"]);
+    if field.is_object() {
+        downward::field(field, &format!("{at}.fieldRef"), downward::OF_FILES, errors);
+        if amount.is_object() {
+            errors.invalid(at, &"resource".into(), "fieldRef and resourceFieldRef can not be specified simultaneously");
+        }
+    } else if amount.is_object() {
+        downward::amount(amount, &format!("{at}.resourceFieldRef"), true, errors);
+    } else {
+        errors.required(at, "one of fieldRef and resourceFieldRef is required");
+    }
+    paths::mode(&file["mode"], &format!("{at}.mode"), errors);
+}
+
+fn projected(volume: &Value, at: &str, errors: &mut Errors) {
+    const KINDS: &[&str] =
+        &["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
+    paths::mode(&volume["defaultMode"], &format!("{at}.defaultMode"), errors);
+    let mut taken: Vec<String> = Vec::new();
+    let mut take = |path: &Value, shown: &Value, errors: &mut Errors| {
+        let path = text(path).to_owned();
+        if taken.contains(&path) {
+            errors.invalid(at, shown, "conflicting duplicate paths");
+        } else if !path.is_empty() {
+            taken.push(path);
+        }
+    };
+    for (index, source) in entries(&volume["sources"]) {
+        let source_at = format!("{at}.sources[{index}]");
+        for kind in ["secret", "configMap"].into_iter().filter(|kind| source[*kind].is_object()) {
+            let (one, at) = (&source[kind], format!("{source_at}.{kind}"));
+            if text(&one["name"]).is_empty() {
+                errors.required(&format!("{at}.name"), "");
+            }
+            items(&one["items"], &format!("{at}.items"), errors);
+            entries(&one["items"]).for_each(|(_, item)| take(&item["path"], &one["name"], errors));
+        }
+        for (_, one) in entries(&source["downwardAPI"]["items"]) {
+            file(one, &format!("{source_at}.downwardAPI"), errors);
+            take(&one["path"], &one["path"], errors);
+        }
+        token(&source["serviceAccountToken"], at, &format!("{source_at}.serviceAccountToken"), errors);
+        if KINDS.iter().filter(|kind| source[**kind].is_object()).count() > 1 {
+            errors.forbidden(&source_at, "may not specify more than 1 volume type per source");
+        }
+    }
+}
+
+/// The token of an account. Its path is told at the volume, as the real server does it.
+fn token(token: &Value, volume_at: &str, at: &str, errors: &mut Errors) {
+    const LEAST: i64 = 600;
+    const MOST: i64 = 1 << 32;
+    if token.is_null() {
+        return;
+    }
+    let (seconds, seconds_at) = (&token["expirationSeconds"], format!("{at}.expirationSeconds"));
+    if seconds.as_i64().is_some_and(|seconds| seconds < LEAST) {
+        errors.invalid(&seconds_at, seconds, "may not specify a duration less than 10 minutes");
+    }
+    if seconds.as_i64().is_some_and(|seconds| seconds > MOST) {
+        errors.invalid(&seconds_at, seconds, "may not specify a duration larger than 2^32 seconds");
+    }
+    if text(&token["path"]).is_empty() {
+        errors.required(&format!("{volume_at}.path"), "");
+    } else {
+        paths::not_reserved(&token["path"], &format!("{volume_at}.path"), errors);
+    }
+}
+
+/// Tokens in volumes are those of the account that a pod names.
+pub(super) fn tokens(spec: &Value, at: &str, errors: &mut Errors) {
+    if !text(&spec["serviceAccountName"]).is_empty() {
+        return;
+    }
+    for (index, volume) in entries(&spec["volumes"]) {
+        for (nth, source) in entries(&volume["projected"]["sources"]) {
+            if source["serviceAccountToken"].is_object() {
+                let at = format!("{at}.volumes[{index}].projected.sources[{nth}].serviceAccountToken");
+                errors.forbidden(&at, "must not be specified when serviceAccountName is not set");
+            }
+        }
+    }
+}
+
+fn claim_of_pod(claim: &Value, at: &str, errors: &mut Errors) {
+    if claim.is_null() {
+        return errors.required(at, "");
+    }
+    let meta = &claim["metadata"];
+    errors.annotations(&format!("{at}.metadata.annotations"), &meta["annotations"]);
+    errors.labels(&format!("{at}.metadata.labels"), &meta["labels"]);
+    storage::claim_spec(&claim["spec"], &format!("{at}.spec"), errors);
 }

@@ -1,20 +1,20 @@
-//! Rules of the kinds that make pods.
+//! Rules of the kinds that keep pods running.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Errors, pod, selector, text};
+use super::{Errors, entries, pod, selector, storage, text};
+use crate::admit::names::NameRule;
 
 pub(super) fn deployment(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     errors.not_negative("spec.replicas", &spec["replicas"]);
-    selector::of_workload(spec, "deployment", true, errors);
-    template(spec, errors);
+    template_of_set(spec, errors);
     strategy(&spec["strategy"], errors);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     errors.not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"]);
     let (deadline, ready) = (&spec["progressDeadlineSeconds"], spec["minReadySeconds"].as_i64().unwrap_or(0));
     errors.not_negative("spec.progressDeadlineSeconds", deadline);
-    if deadline.as_i64().is_some_and(|deadline| deadline <= ready && ready >= 0) {
+    if deadline.as_i64().is_some_and(|deadline| deadline <= ready) {
         errors.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds");
     }
 }
@@ -39,33 +39,48 @@ fn strategy(strategy: &Value, errors: &mut Errors) {
             }
             errors.at_most_all(&unavailable_at, unavailable);
         }
-        _ => {
-            let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", strategy["type"]);
-            errors.unsupported("spec.strategy", &shown, &["Recreate", "RollingUpdate"]);
-        }
+        _ => unknown_strategy("spec.strategy", strategy, &["Recreate", "RollingUpdate"], errors),
     }
+}
+
+fn unknown_strategy(at: &str, strategy: &Value, known: &[&str], errors: &mut Errors) {
+    let shown = format!("{{\"Type\":{},\"RollingUpdate\":{}}}", strategy["type"], rolling(&strategy["rollingUpdate"]));
+    errors.unsupported(at, &shown, known);
+}
+
+/// How Go writes the numbers of a rolling update.
+fn rolling(rolling: &Value) -> String {
+    if rolling.is_null() {
+        return "null".into();
+    }
+    let number = |name: &str| if rolling[name].is_null() { json!(0) } else { rolling[name].clone() };
+    format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", number("maxUnavailable"), number("maxSurge"))
 }
 
 fn is_none(amount: &Value) -> bool {
-    amount == 0 || amount == "0%"
+    let digits = |text: &str| text.strip_suffix('%').unwrap_or_default().parse::<i64>().unwrap_or(0);
+    amount.is_null() || amount == 0 || amount.as_str().is_some_and(|text| digits(text) == 0)
 }
 
-/// A template whose pods run for ever.
-fn template(spec: &Value, errors: &mut Errors) {
-    let at = "spec.template";
-    pod::template(&spec["template"], at, errors);
-    restarts_always(&spec["template"], at, errors);
-    if spec["template"]["spec"]["activeDeadlineSeconds"].is_number() {
-        let detail = "activeDeadlineSeconds in ReplicaSet is not Supported";
-        errors.forbidden(&format!("{at}.spec.activeDeadlineSeconds"), detail);
+/// Selector and template of a set whose pods run for ever. The template is judged when it is known what selects it.
+fn template_of_set(spec: &Value, errors: &mut Errors) {
+    let (given, at) = (&spec["selector"], "spec.template");
+    if !selector::of_workload(given, "deployment", errors) {
+        return errors.shown("spec.selector", &selector::shown(given), "invalid label selector");
     }
+    selector::fits_template(given, &spec["template"], at, errors);
+    pod::template(&spec["template"], at, errors);
+    runs_for_ever(&spec["template"], at, "ReplicaSet", errors);
 }
 
-fn restarts_always(template: &Value, at: &str, errors: &mut Errors) {
+fn runs_for_ever(template: &Value, at: &str, kind: &str, errors: &mut Errors) {
     let policy = &template["spec"]["restartPolicy"];
-    // A wrong policy has its own cause.
-    if ["OnFailure", "Never"].contains(&text(policy)) {
+    if !text(policy).is_empty() && policy != "Always" {
         errors.unsupported(&format!("{at}.spec.restartPolicy"), &policy.to_string(), &["Always"]);
+    }
+    if template["spec"]["activeDeadlineSeconds"].is_number() {
+        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.forbidden(&format!("{at}.spec.activeDeadlineSeconds"), &detail);
     }
 }
 
@@ -73,22 +88,24 @@ pub(super) fn replica_set(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     errors.not_negative("spec.replicas", &spec["replicas"]);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
-    selector::of_workload(spec, "replicaset", true, errors);
-    template(spec, errors);
+    template_of_set(spec, errors);
 }
 
 pub(super) fn replication_controller(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
+    let (spec, at) = (&object["spec"], "spec.template");
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     if spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
         errors.required("spec.selector", "");
     }
     errors.not_negative("spec.replicas", &spec["replicas"]);
     if spec["template"].is_null() {
-        errors.required("spec.template", "");
-    } else {
-        template(spec, errors);
+        return errors.required(at, "");
     }
+    if spec["selector"].is_object() {
+        selector::fits_template(&json!({ "matchLabels": spec["selector"] }), &spec["template"], at, errors);
+    }
+    pod::template(&spec["template"], at, errors);
+    runs_for_ever(&spec["template"], at, "ReplicationController", errors);
 }
 
 pub(super) fn revision(object: &Value, errors: &mut Errors) {
@@ -104,79 +121,106 @@ pub(super) fn stateful_set(object: &Value, errors: &mut Errors) {
         let detail = "must be 'OrderedReady' or 'Parallel'";
         errors.invalid("spec.podManagementPolicy", &spec["podManagementPolicy"], detail);
     }
-    let kind = &spec["updateStrategy"]["type"];
-    if !["RollingUpdate", "OnDelete"].contains(&text(kind)) {
-        let shown = format!("{{\"Type\":{kind},\"RollingUpdate\":null}}");
-        errors.shown("spec.updateStrategy", &shown, "must be 'RollingUpdate' or 'OnDelete'");
+    update_of_stateful_set(&spec["updateStrategy"], errors);
+    let retention = &spec["persistentVolumeClaimRetentionPolicy"];
+    for name in ["whenDeleted", "whenScaled"] {
+        let at = format!("spec.persistentVolumeClaimRetentionPolicy.{name}");
+        errors.one_of(&at, &retention[name], &["Retain", "Delete"]);
     }
     errors.not_negative("spec.replicas", &spec["replicas"]);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
-    selector::of_workload(spec, "statefulset", true, errors);
-    pod::template(&spec["template"], "spec.template", errors);
-    restarts_always(&spec["template"], "spec.template", errors);
+    errors.not_negative("spec.ordinals.start", &spec["ordinals"]["start"]);
+    let given = &spec["selector"];
+    if selector::of_workload(given, "statefulset", errors) {
+        selector::fits_template(given, &spec["template"], "spec.template", errors);
+        pod::template(&with_claims(spec), "spec.template", errors);
+    } else {
+        errors.shown("spec.selector", &selector::shown(given), "");
+    }
+    runs_for_ever(&spec["template"], "spec.template", "StatefulSet", errors);
+}
+
+/// What is judged of a new stateful set alone, because it never changes.
+pub(super) fn new_stateful_set(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    for (index, claim) in entries(&spec["volumeClaimTemplates"]) {
+        let at = format!("spec.volumeClaimTemplates[{index}]");
+        storage::claim_spec(&claim["spec"], &format!("{at}.spec"), errors);
+    }
+    if !text(&spec["serviceName"]).is_empty() {
+        errors.name("spec.serviceName", &spec["serviceName"], NameRule::Label);
+    }
+}
+
+/// The template with the volumes that the claims of the set become.
+fn with_claims(spec: &Value) -> Value {
+    let mut template = spec["template"].clone();
+    let names: Vec<&Value> =
+        entries(&spec["volumeClaimTemplates"]).map(|(_, claim)| &claim["metadata"]["name"]).collect();
+    if names.is_empty() {
+        return template;
+    }
+    let own = entries(&spec["template"]["spec"]["volumes"]).filter(|(_, volume)| !names.contains(&&volume["name"]));
+    let claims = names.iter().map(|name| json!({ "name": name, "persistentVolumeClaim": { "claimName": name } }));
+    let volumes: Vec<Value> = claims.chain(own.map(|(_, volume)| volume.clone())).collect();
+    template["spec"]["volumes"] = volumes.into();
+    template
+}
+
+fn update_of_stateful_set(strategy: &Value, errors: &mut Errors) {
+    let (at, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
+    match text(&strategy["type"]) {
+        "OnDelete" if !rolling.is_null() => {
+            let partition = rolling["partition"].as_i64().unwrap_or(0);
+            let shown = format!("{{\"Partition\":{partition},\"MaxUnavailable\":{}}}", rolling["maxUnavailable"]);
+            errors.shown(at, &shown, "only allowed for updateStrategy 'RollingUpdate'");
+        }
+        "OnDelete" => {}
+        "RollingUpdate" => errors.not_negative(&format!("{at}.partition"), &rolling["partition"]),
+        _ => {
+            let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", strategy["type"]);
+            errors.shown("spec.updateStrategy", &shown, "must be 'RollingUpdate' or 'OnDelete'");
+        }
+    }
 }
 
 pub(super) fn daemon_set(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    selector::of_workload(spec, "daemonset", false, errors);
-    pod::template(&spec["template"], "spec.template", errors);
-    restarts_always(&spec["template"], "spec.template", errors);
-    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
-    let kind = &spec["updateStrategy"]["type"];
-    if !["RollingUpdate", "OnDelete"].contains(&text(kind)) {
-        let shown = format!("{{\"Type\":{kind},\"RollingUpdate\":null}}");
-        errors.unsupported("spec.updateStrategy", &shown, &["RollingUpdate", "OnDelete"]);
+    let (spec, at) = (&object["spec"], "spec.template");
+    let (given, before) = (&spec["selector"], errors.len());
+    selector::selector(given, "spec.selector", errors);
+    if errors.len() == before {
+        selector::fits_template(given, &spec["template"], at, errors);
     }
+    if !given.is_null() && selector::is_empty(given) {
+        errors.shown("spec.selector", "{}", "empty selector is invalid for daemonset");
+    }
+    pod::template(&spec["template"], at, errors);
+    runs_for_ever(&spec["template"], at, "DaemonSet", errors);
+    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
+    update_of_daemon_set(&spec["updateStrategy"], errors);
     errors.not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"]);
 }
 
-pub(super) fn job(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let uid = text(&object["metadata"]["uid"]);
-    if spec["manualSelector"] != true {
-        let labels = &spec["selector"]["matchLabels"];
-        let is_own = labels["batch.kubernetes.io/controller-uid"] == uid
-            && labels.as_object().is_some_and(|labels| labels.len() == 1);
-        if !is_own {
-            errors.shown("spec.selector", &selector::shown(&spec["selector"]), "`selector` not auto-generated");
+fn update_of_daemon_set(strategy: &Value, errors: &mut Errors) {
+    let (at, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
+    match text(&strategy["type"]) {
+        "OnDelete" => {}
+        "RollingUpdate" if rolling.is_null() => errors.required(at, ""),
+        "RollingUpdate" => {
+            let (surge, unavailable) = (&rolling["maxSurge"], &rolling["maxUnavailable"]);
+            let (surge_at, unavailable_at) = (format!("{at}.maxSurge"), format!("{at}.maxUnavailable"));
+            errors.count_or_percent(&unavailable_at, unavailable);
+            errors.count_or_percent(&surge_at, surge);
+            errors.at_most_all(&unavailable_at, unavailable);
+            errors.at_most_all(&surge_at, surge);
+            match (is_none(surge), is_none(unavailable)) {
+                (false, false) => {
+                    errors.invalid(&surge_at, surge, "may not be set when maxUnavailable is non-zero");
+                }
+                (true, true) => errors.required(&unavailable_at, "cannot be 0 when maxSurge is 0"),
+                _ => {}
+            }
         }
+        _ => unknown_strategy("spec.updateStrategy", strategy, &["RollingUpdate", "OnDelete"], errors),
     }
-    job_spec(spec, "spec", errors);
-}
-
-fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
-    let numbers = ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"];
-    for name in numbers {
-        errors.not_negative(&format!("{at}.{name}"), &spec[name]);
-    }
-    pod::template(&spec["template"], &format!("{at}.template"), errors);
-    let policy = text(&spec["template"]["spec"]["restartPolicy"]);
-    if policy.is_empty() || policy == "Always" {
-        let detail = "valid values: \"OnFailure\", \"Never\"";
-        errors.required(&format!("{at}.template.spec.restartPolicy"), detail);
-    }
-}
-
-pub(super) fn cron_job(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let schedule = text(&spec["schedule"]);
-    if schedule.is_empty() {
-        errors.required("spec.schedule", "");
-    } else {
-        let n_fields = schedule.split_whitespace().count();
-        if !schedule.starts_with('@') && n_fields != 5 {
-            let fields: Vec<&str> = schedule.split_whitespace().collect();
-            let detail = format!("expected exactly 5 fields, found {n_fields}: [{}]", fields.join(" "));
-            errors.invalid("spec.schedule", &spec["schedule"], &detail);
-        }
-    }
-    errors.not_negative("spec.startingDeadlineSeconds", &spec["startingDeadlineSeconds"]);
-    let zone = text(&spec["timeZone"]);
-    if !zone.is_empty() && jiff::tz::TimeZone::get(zone).is_err() {
-        errors.invalid("spec.timeZone", &spec["timeZone"], &format!("unknown time zone {zone}"));
-    }
-    errors.one_of("spec.concurrencyPolicy", &spec["concurrencyPolicy"], &["Allow", "Forbid", "Replace"]);
-    job_spec(&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec", errors);
-    errors.not_negative("spec.successfulJobsHistoryLimit", &spec["successfulJobsHistoryLimit"]);
-    errors.not_negative("spec.failedJobsHistoryLimit", &spec["failedJobsHistoryLimit"]);
 }

@@ -17,7 +17,7 @@ fn check(field: &Value, value: &Value, expected: &[&str]) {
     let schema = Schema::structural(&schema);
     let mut object = json!({"spec": {"f": value}});
     crate::crd::default(schema, &mut object);
-    let errors = validate(schema, &object);
+    let errors = validate(schema, &object, None);
     let mut texts: Vec<_> = errors.iter().map(|e| format!("{} {}: {}", e.reason, e.field, e.message)).collect();
     let mut expected = expected.to_vec();
     // Upstream walks fields at random, so only the set is given.

@@ -9,8 +9,8 @@ fn check(field: &Value, value: &Value, old: Option<&Value>, expected: &[&str]) {
     let schema = Schema::structural(&schema);
     let object = json!({"spec": {"f": value}});
     let old = old.map(|old| json!({"spec": {"f": old}}));
-    let mut errors = validate(schema, &object);
-    Rules::compile(schema).validate(&object, old.as_ref(), &mut errors);
+    let mut errors = validate(schema, &object, old.as_ref());
+    Rules::compile(schema).validate(schema, &object, old.as_ref(), &mut errors);
     let texts: Vec<_> = errors.iter().map(|e| format!("{} {}: {}", e.reason, e.field, e.message)).collect();
     assert_eq!(texts, expected, "{field} {value}");
 }
@@ -137,12 +137,26 @@ fn the_root_has_no_path() {
             {"rule": "false", "fieldPath": ".spec.a", "message": "fp"},
             {"rule": "self.spec.a > 1", "message": "ev"}]});
     let mut errors = Vec::new();
-    Rules::compile(Schema::structural(&schema)).validate(
-        &json!({"metadata": {"name": "x"}, "spec": {}}),
-        None,
-        &mut errors,
-    );
+    let schema = Schema::structural(&schema);
+    Rules::compile(schema).validate(schema, &json!({"metadata": {"name": "x"}, "spec": {}}), None, &mut errors);
     let texts: Vec<_> = errors.iter().map(|e| format!("{} {}", e.field, e.message)).collect();
     let last = r#"<nil> Invalid value: "object": no such key: a evaluating rule: ev"#;
     assert_eq!(texts, ["<nil> Invalid value: name", "spec.a Invalid value: fp", last]);
+}
+
+#[test]
+fn rules_that_take_too_many_steps_are_not_evaluated() {
+    let list = |rule: &str| {
+        let rules = json!([{"rule": rule, "message": "never"}, {"rule": "false", "message": "next"}]);
+        json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rules})
+    };
+    let numbers: Vec<u32> = (0..150).collect();
+    let thrice = "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))";
+    let dear = "FieldValueInvalid spec.f: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no \
+                further validation rules will be run due to call cost exceeds limit for rule: never";
+    check(&list(thrice), &json!(numbers), None, &[dear]);
+    let next = "FieldValueInvalid spec.f: Invalid value: next";
+    check(&list("self.all(a, self.all(b, a + b >= 0))"), &json!(numbers), None, &[next]);
+    check(&list(thrice), &json!(numbers[..9]), None, &[next]);
+    check(&list("self.filter(a, a > 0).all(b, [1, 2].exists(c, b >= c))"), &json!(numbers), None, &[next]);
 }

@@ -1,14 +1,14 @@
 -- Builds the globals of a run. `rust` holds the functions of this folder's files, `lua` the globals of the state.
 local rust, lua = ...
 local type, select, error, unpack = lua.type, lua.select, lua.error, lua.unpack
-local caught, charge, raise, number_text = rust.caught, rust.charge, rust.raise, rust.number_text
-local native_pcall, native_xpcall, native_tostring = lua.pcall, lua.xpcall, lua.tostring
+local charge, raise, number_text = rust.charge, rust.raise, rust.number_text
+local native_pcall, native_xpcall, native_tostring, native_tonumber = lua.pcall, lua.xpcall, lua.tostring, lua.tonumber
 
 local base = {
   _VERSION = "Lua 5.1",
   _GOPHER_LUA_VERSION = "GopherLua 0.1",
   error = error, ipairs = lua.ipairs, next = lua.next, select = select,
-  type = type, unpack = unpack, print = rust.print, tonumber = rust.tonumber,
+  type = type, print = rust.print, tonumber = rust.tonumber,
   -- gopher-lua's, a print for its own debugging.
   _printregs = rust.print,
 }
@@ -18,6 +18,24 @@ local function check_table(value, name)
   if type(value) ~= "table" then
     raise("bad argument #1 to " .. name .. " (table expected, got " .. type(value) .. ")")
   end
+end
+
+-- C counts the results in an `int`: beyond its range the count wraps around, and the stack is overwritten.
+local INT_MAX, UNPACKED_MAX = 2147483647, 8000
+
+function base.unpack(list, from, to)
+  check_table(list, "unpack")
+  local first, last = from, to
+  if first == nil then first = 1 end
+  if last == nil then last = #list end
+  first, last = native_tonumber(first), native_tonumber(last)
+  if first and last then
+    if first > last then return end
+    if not (last - first < UNPACKED_MAX and first >= -INT_MAX and last < INT_MAX) then
+      raise("too many results to unpack")
+    end
+  end
+  return unpack(list, from, to)
 end
 
 -- Results go through `pcall` in one table: the C function has room for about twenty, and a debug build of Lua aborts
@@ -30,7 +48,14 @@ local function call_packed(f, ...)
   return pack(f(...))
 end
 
--- `caught` raises again what must end the run.
+-- Returns what a script sees of an error, and raises again what must end the run. Not in Rust: each error from there writes
+-- a traceback, which takes a millisecond where the stack is deep.
+local function caught(e)
+  local is_caught, value = rust.caught(e)
+  if not is_caught then error(e, 0) end
+  return value
+end
+
 local function finish(ok, result)
   if ok then return true, unpack(result, 1, result.n) end
   return false, caught(result)
@@ -134,8 +159,8 @@ for _, name in lua.ipairs({
   "collectgarbage", "dofile", "getfenv", "getmetatable", "load", "loadfile", "loadstring", "module",
   "newproxy", "rawequal", "rawget", "rawset", "setfenv", "setmetatable",
 }) do
-  base[name] = lua.loadstring("return function() error('call function " .. name
-    .. " is not supported in karmada customized resourceinterpreter.') end", "=<string>")()
+  base[name] = lua.loadstring("local error = ... return function() error('call function " .. name
+    .. " is not supported in karmada customized resourceinterpreter.') end", "=<string>")(error)
 end
 
 local table_base = {
@@ -155,6 +180,12 @@ function table_base.insert(list, ...)
   if n == 0 or n > 2 then raise("wrong number of arguments to insert") end
   if n == 1 then return lua.table.insert(list, at) end
   if type(at) ~= "number" then raise("bad argument #2 to insert (number expected, got " .. type(at) .. ")") end
+  -- In front of the list nothing moves in gopher-lua, where C moves what is not there: two thousand million times.
+  if not (at >= 1) then
+    if at ~= at then raise("bad argument #2 to insert (number expected, got NaN)") end
+    rawset(list, lua.math.ceil(at), (select(2, ...)))
+    return
+  end
   if at < #list then charge(#list - at) end
   return lua.table.insert(list, ...)
 end
@@ -169,8 +200,9 @@ function table_base.remove(list, ...)
   return lua.table.remove(list, at)
 end
 
--- Without a function to compare, C sorts in one go: a second for half a million elements. One in Lua shows it to the
--- hook, where that matters.
+-- Without a function to compare, C sorts in one go: a second for half a million elements, or for fewer that are long
+-- strings. So does one that is itself of C, as `next`. A function of Lua shows the comparisons to the hook, where that
+-- matters.
 local function less(a, b)
   return a < b
 end
@@ -178,8 +210,13 @@ end
 function table_base.sort(list, ...)
   check_table(list, "sort")
   charge(#list * 20)
-  if #list > 10000 and select("#", ...) == 0 then return lua.table.sort(list, less) end
-  return lua.table.sort(list, ...)
+  if #list <= 50 then return lua.table.sort(list, ...) end
+  local is_less = ...
+  if type(is_less) ~= "function" then
+    if is_less ~= nil then return lua.table.sort(list, ...) end
+    return lua.table.sort(list, less)
+  end
+  return lua.table.sort(list, function(a, b) return (is_less(a, b)) end)
 end
 
 local string_base = {}
@@ -232,13 +269,19 @@ for _, name in lua.ipairs({ "accuratePodRequirements", "getPodDependencies", "ge
   kube_base[name] = rust["kube." .. name]
 end
 
-local function copy(from)
-  local to = {}
-  for name, value in lua.pairs(from) do
-    to[name] = value
+-- Returns a function that copies a table whose keys are names, through a constructor: it knows the size, and needs no
+-- walk. Each run has copies of all that is here.
+local function copier(from)
+  local fields = {}
+  for name in lua.pairs(from) do
+    fields[#fields + 1] = name .. " = from." .. name
   end
-  return to
+  local source = "local from = ... return function() return {" .. lua.table.concat(fields, ", ") .. "} end"
+  return lua.loadstring(source, "=[kctl]")(from)
 end
+
+local copy_base, copy_table, copy_math, copy_os = copier(base), copier(table_base), copier(math_base), copier(os_base)
+local copy_string, copy_kube = copier(string_base), copier(kube_base)
 
 local function loadlib()
   raise("loadlib is not supported")
@@ -246,7 +289,7 @@ end
 
 local function new_package()
   local package = { loaded = {}, preload = {}, loadlib = loadlib }
-  package.preload.kube = function() return copy(kube_base) end
+  package.preload.kube = function() return copy_kube() end
   local function preloaded(name)
     return package.preload[name] or "no field package.preload['" .. native_tostring(name) .. "']"
   end
@@ -273,10 +316,9 @@ local function new_package()
 end
 
 return function()
-  local env = copy(base)
+  local env = copy_base()
   env._G = env
-  env.table, env.math, env.os = copy(table_base), copy(math_base), copy(os_base)
-  env.string = copy(string_base)
+  env.table, env.math, env.os, env.string = copy_table(), copy_math(), copy_os(), copy_string()
   env.string.__index = env.string
   env.package, env.require = new_package()
   local loaded = env.package.loaded

@@ -24,6 +24,10 @@ pub(super) fn format(args: &Args<'_>) -> mlua::Result<MultiValue> {
             Some('%') => text.push(b'%'),
             Some(verb) => {
                 n_used += 1;
+                if let Some(Value::String(string)) = args.values.get(n_used) {
+                    // All of it is read, however little of it `%.1s` shows.
+                    args.budget.charge(string.as_bytes().len() as u64 / 8)?;
+                }
                 let formatted = match args.values.get(n_used) {
                     None => format!("%!{verb}(MISSING)").into_bytes(),
                     Some(value) => spec.value(verb, value),

@@ -1,6 +1,6 @@
 //! The `kube` library: `require("kube")`.
 
-use mlua::{MultiValue, Value};
+use mlua::{Lua, MultiValue, Value};
 
 use super::Library;
 use super::args::{Args, one};
@@ -57,7 +57,8 @@ fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
 fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
     let table = args.table(1)?;
     args.budget.charge(TEMPLATE_STEPS)?;
-    let template = convert::to_json(args.lua, table, TEMPLATE_BYTES_MAX).map_err(|error| wrong(args, error))?;
+    let template = without_limit(args.lua, || convert::to_json(args.lua, table, TEMPLATE_BYTES_MAX))?;
+    let template = template.map_err(|error| wrong(args, error))?;
     Ok(repair(template, Root::Object, &[]))
 }
 
@@ -74,7 +75,19 @@ const TEMPLATE_STEPS: u64 = 5000;
 /// Turns an answer into a value of Lua; no answer is nil.
 fn to_lua(args: &Args<'_>, answer: Option<impl serde::Serialize>) -> mlua::Result<MultiValue> {
     let value = serde_json::to_value(answer).map_err(|error| wrong(args, error))?;
-    Ok(one(convert::to_lua(args.lua, &value, 0)?))
+    // No larger than what it comes from, which the memory of the state has held.
+    without_limit(args.lua, || convert::to_lua(args.lua, &value, 0))?.map(one)
+}
+
+/// Runs a conversion without the limit of memory: it is bounded itself, and with a limit each of its steps is a protected
+/// call. Whatever is too much is told to the script at its next allocation.
+fn without_limit<T>(lua: &Lua, convert: impl FnOnce() -> T) -> mlua::Result<T> {
+    let limit = lua.set_memory_limit(0)?;
+    lua.gc_stop();
+    let converted = convert();
+    lua.gc_restart();
+    lua.set_memory_limit(limit)?;
+    Ok(converted)
 }
 
 fn accurate_pod_requirements(args: &Args<'_>) -> mlua::Result<MultiValue> {

@@ -29,7 +29,17 @@ pub(super) fn install(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<(Function
     table::register(&library)?;
     os::register(&library)?;
     kube::register(&library)?;
-    lua.load(include_str!("base.lua")).set_name("=[kctl]").call((library.table, lua.globals()))
+    let globals = private_globals(lua)?;
+    lua.load(include_str!("base.lua")).set_name("=[kctl]").call((library.table, globals))
+}
+
+/// Moves the globals of a state to a table of their own. Scripts have others, and an error of a library function writes
+/// a traceback that looks each function of the stack up among the globals of the state and in the tables there.
+fn private_globals(lua: &Lua) -> mlua::Result<Table> {
+    let (globals, private) = (lua.globals(), lua.create_table()?);
+    globals.for_each(|name: Value, value: Value| private.raw_set(name, value))?;
+    globals.clear()?;
+    Ok(private)
 }
 
 /// What a call of the library costs before it does anything, in instructions of the virtual machine.
@@ -73,28 +83,9 @@ fn base(library: &Library<'_>) -> mlua::Result<()> {
         args.budget.charge(args.number(1)? as u64)?;
         Ok(MultiValue::new())
     })?;
-    library.add("caught", |args| {
-        // A limit is no error to catch: raising it again in each `pcall` on the way out ends the run.
-        args.budget.charge(1)?;
-        match args.value(1) {
-            Value::Error(error) => {
-                if matches!(root_cause(error), mlua::Error::MemoryError(_)) {
-                    args.budget.set_out_of_memory();
-                    args.budget.charge(1)?;
-                }
-                args.text(message(error))
-            }
-            Value::String(text) if text.as_bytes() == *b"not enough memory" => {
-                args.budget.set_out_of_memory();
-                Err(mlua::Error::MemoryError("not enough memory".to_owned()))
-            }
-            Value::String(text) => {
-                let without = text.to_str().ok().and_then(|text| without_library_position(&text).map(str::to_owned));
-                without.map_or_else(|| Ok(one(Value::String(text.clone()))), |text| args.text(text))
-            }
-            value => Ok(one(value.clone())),
-        }
-    })?;
+    let budget = Arc::clone(library.budget);
+    let caught = library.lua.create_function(move |lua, error: Value| caught(lua, &budget, error))?;
+    library.table.raw_set("caught", caught)?;
     library.add("number_text", |args| args.text(number::text(args.number(1)?)))?;
     library.add("tonumber", to_number)?;
     library.add("random", |args| Ok(one(Value::Number(args.budget.random()))))?;
@@ -103,15 +94,69 @@ fn base(library: &Library<'_>) -> mlua::Result<()> {
         Ok(MultiValue::new())
     })?;
     library.add("print", |args| {
-        let text = args.values.iter().map(args::display).collect::<Vec<_>>().join("\t");
-        let shown: String = text.chars().take(PRINT_CHARS_MAX).collect();
-        tracing::debug!(target: "kctl_interpreter::lua", "{shown}");
+        tracing::debug!(target: "kctl_interpreter::lua", "{}", shown(&args.values));
         Ok(MultiValue::new())
     })
 }
 
-/// Characters of one `print`; the rest is cut, for a script that prints an object in a loop.
-const PRINT_CHARS_MAX: usize = 4096;
+/// Returns whether a script may catch the error, and what it is then. A limit is none to catch: raised again in each `pcall`
+/// on the way out it ends the run. That is up to `base.lua`: an error from here would write a traceback at each.
+fn caught(lua: &Lua, budget: &Budget, error: Value) -> mlua::Result<(bool, Value)> {
+    const END: (bool, Value) = (false, Value::Nil);
+    if budget.charge(CALL_STEPS).is_err() {
+        if budget.is_exceeded() {
+            budget.set_line(script_line(lua));
+        }
+        return Ok(END);
+    }
+    let text = match &error {
+        Value::Error(error) if matches!(root_cause(error), mlua::Error::MemoryError(_)) => {
+            budget.set_out_of_memory();
+            return Ok(END);
+        }
+        Value::Error(error) => message(error),
+        Value::String(text) if *text.as_bytes() == *b"not enough memory" => {
+            budget.set_out_of_memory();
+            return Ok(END);
+        }
+        Value::String(text) => {
+            let without = text.to_str().ok().and_then(|text| without_library_position(&text).map(str::to_owned));
+            let Some(text) = without else { return Ok((true, error)) };
+            text
+        }
+        _ => return Ok((true, error)),
+    };
+    lua.create_string(text).map(|text| (true, Value::String(text)))
+}
+
+/// Joins values as `print` does, and stops where the bound is: thousands of arguments may be one long string.
+fn shown(values: &MultiValue) -> String {
+    let mut text = String::new();
+    for (idx, value) in values.iter().enumerate() {
+        if text.len() >= PRINT_BYTES_MAX {
+            break;
+        }
+        if idx > 0 {
+            text.push('\t');
+        }
+        match value {
+            Value::String(value) => {
+                let bytes = value.as_bytes();
+                text.push_str(&String::from_utf8_lossy(&bytes[..bytes.len().min(PRINT_BYTES_MAX)]));
+            }
+            value => text.push_str(&args::display(value)),
+        }
+    }
+    let mut end = text.len().min(PRINT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}
+
+/// Bytes of one `print`; the rest is cut, for a script that prints an object in a loop.
+const PRINT_BYTES_MAX: usize = 4096;
 
 fn to_number(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let base = args.opt_int(2)?.map(|base| u32::try_from(base).unwrap_or_default());

@@ -134,6 +134,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
                         return Err(PatternError::Malformed("missing '[' after '%f' in pattern"));
                     }
                     let end = self.class_end(set)?;
+                    self.step(end - set)?;
                     let before = if s == 0 { 0 } else { self.subject[s - 1] };
                     let here = self.subject.get(s).copied().unwrap_or(0);
                     if self.in_set(before, set, end - 1) || !self.in_set(here, set, end - 1) {

@@ -93,7 +93,7 @@ impl Recorder {
     pub(crate) fn record(&self, spec: &ControllerSpec, about: &Stored, kind: EventType, reason: &str, note: String) {
         let meta = about.meta();
         // Events about objects of the cluster live in this namespace, as kubectl expects.
-        let namespace = meta.namespace.clone().unwrap_or_else(|| "default".into());
+        let namespace = meta.namespace().unwrap_or("default").to_owned();
         let event = Event {
             metadata: ObjectMeta { namespace: Some(namespace), ..ObjectMeta::default() },
             event_time: Some(MicroTime((self.clock)())),
@@ -106,17 +106,17 @@ impl Recorder {
             regarding: Some(ObjectReference {
                 api_version: Some(spec.primary.kind.api_version()),
                 kind: Some(spec.primary.kind.kind.clone()),
-                name: Some(meta.name.clone()),
-                namespace: meta.namespace.clone(),
-                uid: Some(meta.uid.clone()),
-                resource_version: Some(meta.resource_version.clone()),
+                name: Some(meta.name().to_owned()),
+                namespace: meta.namespace().map(Into::into),
+                uid: Some(meta.uid.to_string()),
+                resource_version: Some(meta.resource_version.to_string()),
                 field_path: None,
             }),
             ..Event::default()
         };
         if self.events.try_send(event).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(reason, object = meta.name, "an event is dropped: {EVENTS_MAX} others wait");
+            tracing::warn!(reason, object = meta.name(), "an event is dropped: {EVENTS_MAX} others wait");
         }
     }
 }

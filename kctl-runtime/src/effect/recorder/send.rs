@@ -100,9 +100,11 @@ impl Sender {
     async fn request(&self, name: &str, method: Method, path: &str, body: (&str, Vec<u8>)) -> Result<(), ApiError> {
         let mut tries = 1;
         loop {
-            let within = self.permit.ask(name).await?;
+            let leave = self.permit.ask(name).await?;
             let sent = Some((body.0, body.1.clone()));
-            match transport::send_within(&self.client, name, method.clone(), path, sent, within).await {
+            let answer = transport::send_within(&self.client, name, method.clone(), path, sent, leave.within()).await;
+            leave.ended(&answer);
+            match answer {
                 Err(ApiError::Unanswered { .. }) if tries < TRIES_MAX => {
                     let wait = if tries == 1 { AGAIN_AFTER * u32::from(self.suffix % 100) / 100 } else { AGAIN_AFTER };
                     tries += 1;

@@ -2,6 +2,7 @@
 "use strict";
 
 const POLL_MS = 2000;
+const ANSWER_MS = 5000; // a program that takes longer hangs
 const REMEMBERED_MAX = 1000; // reconciles, as many as the program remembers
 const OBJECTS_MAX = 50; // rows of timelines
 const DETAILS_MAX = 30; // reconciles of one object
@@ -143,6 +144,7 @@ function showCaches() {
       cache.kind, cache.group_version, cache.scope,
       cache.failure ? [cache.failure, "text bad"] : cache.synced ? ["synced", "good"] : ["filling", "warn"],
       number(cache.objects), number(bytes(cache.bytes)), number(cache.backlog),
+      number(seconds(cache.lag_seconds)),
       number(cache.silent_seconds === null ? "never" : `${seconds(cache.silent_seconds)} ago`),
       [cache.undecodable, cache.undecodable ? "number bad" : "number"], number(cache.revision),
     ],
@@ -316,11 +318,16 @@ async function poll() {
   clearTimeout(timer);
   timer = null;
   try {
-    const answer = await fetch(`/debug/state.json?after=${last}`, { cache: "no-store" });
+    const answer = await fetch(`/debug/state.json?after=${last}`, {
+      cache: "no-store",
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
     if (!answer.ok) throw new Error(await answer.text());
     if (take(await answer.json())) show();
   } catch (error) {
-    write(byId("connection"), `The program does not answer: ${error.message}`);
+    const reason = error.name === "TimeoutError" ? `nothing came within ${seconds(ANSWER_MS / 1000)}` : error.message;
+    const shown = state ? `; this is of ${new Date(state.now).toLocaleTimeString()}` : "";
+    write(byId("connection"), `The program does not answer: ${reason}${shown}`);
   }
   timer = setTimeout(() => !paused && poll(), POLL_MS);
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::{
     key::ObjectKey,
-    worker::{Decision, Outcome, Report},
+    worker::{CONFLICTS_USUAL, Decision, Outcome, Report},
 };
 
 /// Reconciles that are remembered; beyond it the oldest one goes.
@@ -106,7 +106,10 @@ impl Kept {
     fn note_failure(&mut self, report: &Report) {
         let text = match &report.outcome {
             // An outdated state says nothing about the key.
-            Outcome::Failed { conflict: true, terminal: false, .. } => return,
+            Outcome::Failed { .. } if matches!(report.decision, Decision::Outdated { in_a_row } if in_a_row <= CONFLICTS_USUAL) =>
+            {
+                return;
+            }
             Outcome::Failed { text, .. } => text.clone(),
             Outcome::Panicked(text) => format!("panic: {text}"),
             Outcome::TimedOut => "took longer than its timeout".into(),

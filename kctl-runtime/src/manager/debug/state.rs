@@ -14,7 +14,7 @@ use crate::{
     queue::WorkQueue,
     source::Source,
     spec::ControllerSpec,
-    worker::{Decision, Outcome},
+    worker::{CONFLICTS_USUAL, Decision, Outcome},
 };
 
 /// Keys in one list of one controller: those that fail, were given up, or run.
@@ -92,6 +92,7 @@ struct Cache {
     objects: usize,
     bytes: usize,
     backlog: usize,
+    lag_seconds: f64,
     /// As a text: it is too large for the numbers of JavaScript.
     revision: String,
     silent_seconds: Option<f64>,
@@ -154,7 +155,7 @@ impl Seen<'_> {
             election: self.election(),
             checks,
             controllers: self.view.controllers().iter().map(|(spec, queue)| self.controller(spec, queue)).collect(),
-            caches: self.view.sources().iter().map(|source| cache(source)).collect(),
+            caches: self.caches(),
             wiring: manifest::wires(&specs)
                 .map(|(kind, relation, controller, triggers)| Wire { kind, relation, controller, triggers })
                 .collect(),
@@ -172,6 +173,13 @@ impl Seen<'_> {
         let config = leadership.config();
         let lease = format!("{}/{}", config.namespace, config.name);
         Some(Election { lease, state, holder: leadership.holder() })
+    }
+
+    /// Those of controllers, and those that were opened at run time.
+    fn caches(&self) -> Vec<Cache> {
+        let mut sources = self.view.sources_now();
+        sources.sort_by(|a, b| a.identity().cmp(b.identity()));
+        sources.iter().map(|source| cache(source)).collect()
     }
 
     fn controller(&self, spec: &ControllerSpec, queue: &WorkQueue<ObjectKey>) -> Controller {
@@ -230,6 +238,7 @@ fn cache(source: &Source) -> Cache {
         objects: store.len(),
         bytes: store.bytes(),
         backlog: store.backlog(),
+        lag_seconds: store.lag().as_secs_f64(),
         revision: store.revision().to_string(),
         silent_seconds: source.silence().map(|silence| silence.as_secs_f64()),
         undecodable: health.undecodable,
@@ -250,7 +259,8 @@ fn reconcile(Past { number, at, report }: Past) -> Reconcile {
         Decision::Forget => "when it changes".to_owned(),
         Decision::RequeueAfter(wait) => format!("in {}, as asked", rounded(*wait)),
         Decision::RetryAfter(wait) => format!("again in {}", rounded(*wait)),
-        Decision::Outdated => "again with the newer state".into(),
+        Decision::Outdated { in_a_row } if *in_a_row <= CONFLICTS_USUAL => "again with the newer state".into(),
+        Decision::Outdated { in_a_row } => format!("again, after a growing wait: {in_a_row} conflicts in a row"),
         Decision::RateLimited => "again, after a growing wait".into(),
         Decision::Drop => "given up until it changes".into(),
     };

@@ -14,7 +14,7 @@ use super::{
     Effect, Election, ElectionConfig, ElectionError, End, Input, Leadership, Request, Standing, Step, handback,
 };
 use crate::{
-    effect::{ApiError, Permission, transport},
+    effect::{ApiError, Permission, WritePermit, transport},
     manager::Clock,
 };
 
@@ -25,6 +25,7 @@ pub struct Elector {
     config: Arc<ElectionConfig>,
     standing: watch::Sender<Standing>,
     permission: watch::Sender<Permission>,
+    permit: WritePermit,
     holder: watch::Sender<String>,
     failure: watch::Sender<Option<String>>,
     slow_renewals: watch::Sender<u64>,
@@ -37,12 +38,15 @@ impl Elector {
     /// When the configuration contradicts itself.
     pub fn new(client: Client, config: ElectionConfig, clock: Clock) -> Result<Self, ElectionError> {
         config.check()?;
+        let (permission, permitted) = watch::channel(Permission::None);
+        let permit = WritePermit::of_lease(permitted, config.write_timeout(), config.write_margin());
         Ok(Self {
             client,
             clock,
             config: Arc::new(config),
             standing: watch::Sender::new(Standing::Standby),
-            permission: watch::Sender::new(Permission::None),
+            permission,
+            permit,
             holder: watch::Sender::default(),
             failure: watch::Sender::default(),
             slow_renewals: watch::Sender::default(),
@@ -53,7 +57,7 @@ impl Elector {
     pub fn leadership(&self) -> Leadership {
         Leadership {
             standing: self.standing.subscribe(),
-            permission: self.permission.subscribe(),
+            permit: self.permit.clone(),
             holder: self.holder.subscribe(),
             failure: self.failure.subscribe(),
             slow_renewals: self.slow_renewals.subscribe(),

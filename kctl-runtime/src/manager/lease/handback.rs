@@ -34,7 +34,7 @@ pub(super) async fn notice(client: Client, config: &ElectionConfig, handed_back:
             // Who held it may be at work still.
             Change::Deleted { .. } => false,
             Change::Added(lease) | Change::Updated { new: lease, .. } => {
-                serde_json::from_str(lease.json()).is_ok_and(|lease| Record::read(&lease).holder().is_empty())
+                serde_json::from_str(&lease.json()).is_ok_and(|lease| Record::read(&lease).holder().is_empty())
             }
         };
         if nobody {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::{sync::watch, time::Instant};
 
 use super::{ElectionConfig, End};
-use crate::effect::{Permission, WritePermit};
+use crate::effect::WritePermit;
 
 /// How this process stands in the election.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Standing {
 #[derive(Debug, Clone)]
 pub struct Leadership {
     pub(super) standing: watch::Receiver<Standing>,
-    pub(super) permission: watch::Receiver<Permission>,
+    pub(super) permit: WritePermit,
     pub(super) holder: watch::Receiver<String>,
     pub(super) failure: watch::Receiver<Option<String>>,
     pub(super) slow_renewals: watch::Receiver<u64>,
@@ -69,11 +69,7 @@ impl Leadership {
 
     /// A permit for writes of the leader.
     pub fn permit(&self) -> WritePermit {
-        WritePermit::of_lease(self.permission.clone(), self.config.write_timeout(), self.config.write_margin())
-    }
-
-    pub(crate) fn bind(&self, permit: &WritePermit) {
-        permit.bind(self.permission.clone(), self.config.write_timeout(), self.config.write_margin());
+        self.permit.clone()
     }
 
     /// Whether the process is in order: a leader that has neither renewed its lease nor noticed that it ran out longer than

@@ -3,6 +3,7 @@
 //!
 //! Labels are what is declared: controllers, kinds, HTTP methods. No name of an object is ever one.
 
+mod certificates;
 mod process;
 mod requests;
 mod scrape;
@@ -21,6 +22,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
+pub use certificates::CertificateReads;
 pub use requests::{CountRequests, RequestCounter};
 pub use text::Format;
 
@@ -29,6 +31,7 @@ use crate::{
     worker::{Outcome, Report},
 };
 
+pub(crate) use certificates::ReadCounter;
 pub(crate) use scrape::Scrape;
 
 /// What a reconcile can come to, as `controller_runtime_reconcile_total` says it. `requeue` is there for dashboards: nothing
@@ -61,6 +64,7 @@ struct Shared {
     reconcile_seconds: Family<Labels, Histogram>,
     queue_seconds: Family<Labels, Histogram>,
     work_seconds: Family<Labels, Histogram>,
+    certificates: certificates::Certificates,
 }
 
 fn queue_buckets() -> Histogram {
@@ -81,6 +85,7 @@ impl Default for Shared {
             reconcile_seconds: Family::new_with_constructor(|| Histogram::new(RECONCILE_SECONDS)),
             queue_seconds: Family::new_with_constructor(queue_buckets),
             work_seconds: Family::new_with_constructor(queue_buckets),
+            certificates: certificates::Certificates::default(),
         };
         shared.register();
         shared
@@ -137,6 +142,7 @@ impl Shared {
         for (name, help, family) in histograms {
             registry.register(name, help, family.clone());
         }
+        registry.register_collector(Box::new(self.certificates.clone()));
         registry.register_collector(Box::new(process::Process));
     }
 }
@@ -145,6 +151,12 @@ impl Metrics {
     /// Adds metrics to the manager's own.
     pub fn register(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.shared.registry.lock());
+    }
+
+    /// Adds a certificate of a server to `certwatcher_read_certificate_total` and `certwatcher_read_certificate_errors_total`, which
+    /// count the reads of all of them.
+    pub fn certificate_reads(&self, reads: impl Fn() -> CertificateReads + Send + Sync + 'static) {
+        self.shared.certificates.add(Box::new(reads));
     }
 
     /// Writes out another registry after this one. Names must not meet.

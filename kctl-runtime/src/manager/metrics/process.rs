@@ -11,7 +11,7 @@ use prometheus_client::{
 /// Clock ticks a second in `/proc`: a constant of the kernel's interface on every architecture that Rust runs on.
 const TICKS: f64 = 100.0;
 
-/// CPU, memory and open files.
+/// CPU, memory, open files and age.
 #[derive(Debug)]
 pub(super) struct Process;
 
@@ -45,6 +45,13 @@ impl Collector for Process {
             let n_open = u32::try_from(files.count()).unwrap_or(u32::MAX);
             gauge("process_open_fds", "Number of open file descriptors", n_open.into())?;
         }
+        if let Some(n_files) = open_files_max() {
+            gauge("process_max_fds", "Maximum number of open file descriptors", n_files)?;
+        }
+        if let Some(booted) = booted() {
+            let help = "Start time of the process since unix epoch in seconds";
+            gauge("process_start_time_seconds", help, booted + field(22) / TICKS)?;
+        }
         Ok(())
     }
 }
@@ -53,4 +60,17 @@ fn resident() -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse::<f64>().ok().map(|kilobytes| kilobytes * 1024.0)
+}
+
+/// The soft limit; none where it is unlimited.
+fn open_files_max() -> Option<f64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// When the machine was started, in seconds since 1970: the times of processes are counted from there.
+fn booted() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }

@@ -4,13 +4,14 @@ use std::{fmt, sync::Arc};
 
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeGaugeValue, NoLabelSet},
+    encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric, NoLabelSet},
     metrics::MetricType,
 };
 
 use super::{Labels, queue_labels};
 use crate::{
     effect::{EVENTS_MAX, RecorderView},
+    handler::Aside,
     manager::View,
     queue::QueueStats,
     source::Source,
@@ -20,6 +21,9 @@ use crate::{
 
 /// The digits of a resource version that a float holds (component-base, `informer_store_resource_version`).
 const VERSION_MODULUS: u64 = 1_000_000_000_000_000;
+
+/// The label of the priorities that a queue does not tell apart, as controller-runtime has it.
+const PRIORITIES_BEYOND: &str = "exceeded_cardinality_limit";
 
 /// A running manager.
 pub(crate) struct Scrape(pub(crate) View);
@@ -61,6 +65,7 @@ impl Collector for Scrape {
         self.controllers(&mut encoder)?;
         self.queues(&mut encoder)?;
         self.caches(&mut encoder)?;
+        self.handlers(&mut encoder)?;
         self.bounds(&mut encoder)?;
         self.election(&mut encoder)?;
         let build = ("kctl_build_info", "The version of kctl; always 1");
@@ -85,7 +90,7 @@ impl Scrape {
         family(
             encoder,
             ("kctl_failing_keys", "Keys whose last reconcile failed, per controller"),
-            all.iter().map(|(spec, queue)| (of(&spec.name), queue.failing().len())),
+            all.iter().map(|(spec, queue)| (of(&spec.name), queue.n_failing())),
         )
     }
 
@@ -93,15 +98,17 @@ impl Scrape {
         let stats: Vec<(&str, QueueStats)> =
             self.0.controllers().iter().map(|(spec, queue)| (spec.name.as_str(), queue.stats())).collect();
         let depths = stats.iter().flat_map(|(name, stats)| {
-            let of = |priority: i32| {
+            let of = |priority: String| {
                 let mut labels = queue_labels(name);
-                labels.push(("priority", priority.to_string()));
+                labels.push(("priority", priority));
                 labels
             };
-            let usual = (!stats.depth_by_priority.iter().any(|(priority, _)| *priority == 0)).then(|| (of(0), 0));
-            usual
-                .into_iter()
-                .chain(stats.depth_by_priority.iter().map(move |(priority, depth)| (of(*priority), *depth)))
+            let beyond = (stats.depth_beyond > 0).then(|| (of(PRIORITIES_BEYOND.into()), stats.depth_beyond));
+            // Where some are not told apart, the keys of the usual one may be among those.
+            let is_absent = beyond.is_none() && !stats.depth_by_priority.iter().any(|(priority, _)| *priority == 0);
+            let usual = is_absent.then(|| (of("0".into()), 0));
+            let told = stats.depth_by_priority.iter().map(move |(priority, depth)| (of(priority.to_string()), *depth));
+            usual.into_iter().chain(told).chain(beyond)
         });
         family(encoder, ("workqueue_depth", "Current depth of the work queue by priority"), depths)?;
         let gauge = |of: fn(&QueueStats) -> f64| stats.iter().map(move |(name, stats)| (queue_labels(name), of(stats)));
@@ -178,10 +185,37 @@ impl Scrape {
             ("informer_queued_items", "Number of items that wait to be taken into the cache"),
             size(|source| source.store().backlog()),
         )?;
+        let help = "Time taken to process events after popping from the queue";
+        let mut seconds =
+            encoder.encode_descriptor("informer_processing_latency_seconds", help, None, MetricType::Histogram)?;
+        for (labels, source, _) in &caches {
+            source.store().processing().encode(seconds.encode_family(labels)?)?;
+        }
         family(
             encoder,
             ("informer_store_resource_version", "The 15 least significant digits of the cache's resource version"),
             each(|source| source.store().revision() % VERSION_MODULUS),
+        )
+    }
+
+    /// Handlers with code of the user: how far each is behind its cache.
+    fn handlers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let of = |aside: &Aside| {
+            vec![("controller", aside.controller().to_owned()), ("relation", aside.relation().to_owned())]
+        };
+        let asides = self.0.asides();
+        family(
+            encoder,
+            (
+                "kctl_handler_lag_seconds",
+                "How long the change that `map` and `when` of a relation are told of next has waited",
+            ),
+            asides.iter().map(|aside| (of(aside), aside.lag().as_secs_f64())),
+        )?;
+        family(
+            encoder,
+            ("kctl_handler_waiting", "Changes that wait for `map` and `when` of a relation"),
+            asides.iter().map(|aside| (of(aside), aside.waiting())),
         )
     }
 
@@ -205,11 +239,13 @@ impl Scrape {
         let informers = self.0.informers().open();
         let fullest = |of: fn(&Source) -> usize| informers.iter().map(|(source, _)| of(source)).max().unwrap_or(0);
         let events = self.0.recorders().iter().map(RecorderView::waiting).max().unwrap_or(0);
+        let handlers = self.0.asides().iter().map(|aside| aside.waiting()).max().unwrap_or(0);
         let mut bounds = vec![
             ("store_deltas", fullest(|source| source.store().backlog()), DELTAS_MAX),
             ("store_tombstones", fullest(|source| source.store().tombstones()), TOMBSTONES_MAX),
             ("events", events, EVENTS_MAX),
             ("watch_changes", self.0.informers().most_waiting().min(CHANGES_WAITING_MAX), CHANGES_WAITING_MAX),
+            ("handler_changes", handlers.min(CHANGES_WAITING_MAX), CHANGES_WAITING_MAX),
             ("informers", informers.len(), INFORMERS_MAX),
         ];
         bounds.extend(self.0.bounds().iter().map(|bound| (bound.name, (bound.used)(), bound.limit)));

@@ -13,6 +13,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
+use kube::Client;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -46,6 +47,26 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Answers `/metrics` to everybody who can reach the listener, for a program without a manager.
 pub async fn serve_metrics(listener: TcpListener, registered: Metrics) {
     Server::open(metrics(registered)).serve(listener).await;
+}
+
+/// Answers `/metrics` as a manager does that [serves them securely](super::Manager::serve_metrics_securely), for a program
+/// without one: by TLS, and to those whom the cluster of this client lets read them.
+///
+/// # Errors
+/// When there is no usable certificate.
+pub fn serve_metrics_securely(
+    listener: TcpListener,
+    registered: Metrics,
+    certificate: Certificate,
+    client: Client,
+) -> Result<impl Future<Output = ()> + Send, TlsError> {
+    let tls = Tls::new(certificate)?;
+    tls.count_in(&registered);
+    let (guard, acceptor) = (Some(Arc::new(Guard::new(client))), Some(tls.acceptor.clone()));
+    let server = Server { pages: metrics(registered), guard, tls: acceptor };
+    Ok(async move {
+        tokio::join!(tls.refresh(), server.serve(listener));
+    })
 }
 
 /// An answer.

@@ -19,6 +19,8 @@ use tokio_rustls::{
     },
 };
 
+use crate::manager::metrics::{Metrics, ReadCounter};
+
 /// Files are looked at so often (controller-runtime, `pkg/certwatcher`). Mounted secrets change by a symbolic link, which
 /// not every way of watching files notices.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -78,15 +80,18 @@ pub(crate) struct Tls {
     certificate: Certificate,
     newest: Arc<Newest>,
     read: (Vec<u8>, Vec<u8>),
+    counted: Arc<ReadCounter>,
 }
 
 impl Tls {
     pub(crate) fn new(certificate: Certificate) -> Result<Self, TlsError> {
+        let counted = Arc::<ReadCounter>::default();
         let (read, key) = match &certificate {
             Certificate::SelfSigned => ((Vec::new(), Vec::new()), self_signed()?),
             Certificate::Files { certificate, key } => {
                 let read = (bytes(certificate)?, bytes(key)?);
                 let parsed = parse(certificate, key, &read)?;
+                counted.count(true);
                 (read, parsed)
             }
         };
@@ -98,7 +103,13 @@ impl Tls {
             .with_no_client_auth()
             .with_cert_resolver(newest.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate, newest, read })
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate, newest, read, counted })
+    }
+
+    /// Has the metrics say how often the files were read.
+    pub(crate) fn count_in(&self, metrics: &Metrics) {
+        let counted = self.counted.clone();
+        metrics.certificate_reads(move || counted.reads());
     }
 
     /// Reads the files again and again. A file that cannot be used changes nothing: the last good certificate stays.
@@ -113,6 +124,7 @@ impl Tls {
                 }
                 Ok(Some((parse(&certificate, &key, &fresh)?, fresh)))
             });
+            self.counted.count(changed.is_ok());
             match changed {
                 Ok(None) => {}
                 Ok(Some((parsed, fresh))) => {
@@ -154,6 +166,7 @@ fn self_signed() -> Result<CertifiedKey, TlsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manager::metrics::Format;
 
     /// A folder with a certificate, which is removed at the end.
     struct Folder(PathBuf);
@@ -193,7 +206,8 @@ mod tests {
         let folder = Folder::new("replaced");
         let first = folder.renew();
         let tls = Tls::new(folder.certificate()).unwrap();
-        let newest = tls.newest.clone();
+        let (newest, metrics) = (tls.newest.clone(), Metrics::default());
+        tls.count_in(&metrics);
         let used = || newest.0.read().cert[0].clone();
         tokio::spawn(tls.refresh());
         tokio::time::sleep(Duration::from_secs(15)).await;
@@ -207,6 +221,10 @@ mod tests {
         let third = folder.renew();
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(used(), third);
+        let text = metrics.text(Format::Prometheus);
+        for sample in ["certwatcher_read_certificate_total 7", "certwatcher_read_certificate_errors_total 3"] {
+            assert!(text.lines().any(|line| line == sample), "{sample} is in {text}");
+        }
     }
 
     #[test]

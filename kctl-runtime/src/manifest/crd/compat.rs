@@ -149,7 +149,7 @@ fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
 
 fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let place = if path.is_empty() { "the object" } else { path };
-    if kind_of(old) != kind_of(new) && !accepts_any(new) {
+    if kind_of(old) != kind_of(new) && kind_of(new) != "any" {
         let is_wider = kind_of(old) == "integer" && ["number", "an integer or a text"].contains(&kind_of(new))
             || kind_of(old) == "string" && kind_of(new) == "an integer or a text";
         if !is_wider {
@@ -169,13 +169,25 @@ fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     bounds(old, new, place, changes);
     words(old, new, place, changes);
     fields(old, new, path, changes);
-    for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
-        if old[key].is_object() && new[key].is_object() {
-            schema(&old[key], &new[key], &format!("{path}{end}"), changes);
-        } else if old[key].is_object() && key == "additionalProperties" && !accepts_any(new) && new[key].is_null() {
+    if old["items"].is_object() && new["items"].is_object() {
+        schema(&old["items"], &new["items"], &format!("{path}[]"), changes);
+    }
+    match (values_of(old), values_of(new)) {
+        (Some(before), Some(after)) => schema(&before, &after, &format!("{path}{{}}"), changes),
+        (Some(_), None) if !accepts_any(new) => {
             let breaks = format!("what objects have in {place} is dropped when they are written again");
             changes.push(change("", place, "was a map and is none", &breaks, "keep the map and add a field"));
         }
+        _ => {}
+    }
+}
+
+/// What a map says of its values. API servers read `true` as a schema that says nothing: values are of any type, and of those that
+/// are objects nothing is kept.
+fn values_of(schema: &Value) -> Option<Value> {
+    match &schema["additionalProperties"] {
+        Value::Bool(true) => Some(Value::Object(Map::new())),
+        values => values.is_object().then(|| values.clone()),
     }
 }
 
@@ -211,6 +223,12 @@ fn pruning(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
     {
         let breaks = "`apiVersion`, `kind` and `metadata` in it are dropped";
         changes.push(change("", place, "is no longer an embedded object", breaks, "keep `#[kctl(embedded)]`"));
+    }
+    if old["x-kubernetes-embedded-resource"] != true && new["x-kubernetes-embedded-resource"] == true {
+        let breaks =
+            format!("objects without `apiVersion` and `kind` in {place} are refused when they are written again");
+        let migrate = "leave out `#[kctl(embedded)]`, or change the objects first";
+        changes.push(change("", place, "is an embedded object", &breaks, migrate));
     }
     if old["nullable"] == true && new["nullable"] != true {
         let breaks = format!("objects with null in {place} are refused, or get its default");
@@ -274,10 +292,7 @@ fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
         }
     }
     for key in ["multipleOf", "pattern", "format", "not", "oneOf", "anyOf", "allOf"] {
-        let is_open = key == "format"
-            && ["int32", "int64", "float", "double", "uint", "uint8", "uint16", "uint32", "uint64"]
-                .iter()
-                .any(|name| new[key] == **name);
+        let is_open = key == "format" && !is_tighter_format(old, new);
         if !new[key].is_null() && new[key] != old[key] && !is_open {
             let what = if old[key].is_null() {
                 format!("has {key} {}, and had none", new[key])
@@ -286,6 +301,54 @@ fn bounds(old: &Value, new: &Value, place: &str, changes: &mut Vec<Change>) {
             };
             tighter(what, "another one");
         }
+    }
+}
+
+/// Formats of texts that API servers check; they ignore all others, and of `password` they take every text. Upstream:
+/// `supportedVersionedFormats` in `pkg/apiserver/validation/formats.go` of apiextensions-apiserver.
+const TEXT_FORMATS: [&str; 25] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// Whether values that had the old format, or none, can be without the new one. Of numbers API servers check `int32` and `float`
+/// (`int64` and `double` are all that they store), and of the formats without a sign none.
+fn is_tighter_format(old: &Value, new: &Value) -> bool {
+    let format = |schema: &Value| schema["format"].as_str().unwrap_or_default().replace('-', "");
+    let is_within = |lower: f64, upper: f64| {
+        old["minimum"].as_f64().is_some_and(|bound| bound >= lower)
+            && old["maximum"].as_f64().is_some_and(|bound| bound <= upper)
+    };
+    let (before, after) = (format(old), format(new));
+    match (kind_of(new), after.as_str()) {
+        _ if before == after => false,
+        ("integer" | "an integer or a text", "int32") => !is_within(f64::from(i32::MIN), f64::from(i32::MAX)),
+        ("number", "float") => kind_of(old) != "integer" && !is_within(f64::from(f32::MIN), f64::from(f32::MAX)),
+        ("string", after) => TEXT_FORMATS.contains(&after),
+        _ => false,
     }
 }
 
@@ -335,7 +398,9 @@ fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
         let place = below(name);
         if let Some(now) = after.get(name) {
             schema(field, now, &place, changes);
-        } else if new["x-kubernetes-preserve-unknown-fields"] != true && !new["additionalProperties"].is_object() {
+        } else if let Some(values) = values_of(new) {
+            schema(field, &values, &place, changes);
+        } else if new["x-kubernetes-preserve-unknown-fields"] != true {
             let breaks = format!("what objects have in {place} is dropped when they are written again");
             changes.push(change(
                 "",
@@ -344,6 +409,11 @@ fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
                 &breaks,
                 "keep the field and stop reading it, or add a version and convert",
             ));
+        }
+    }
+    if let Some(values) = values_of(old) {
+        for (name, field) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
+            schema(&values, field, &below(name), changes);
         }
     }
     let is_required = |schema: &Value, name: &str| {

@@ -8,6 +8,7 @@ mod compat;
 mod defaults;
 mod join;
 mod names;
+mod numbers;
 mod owner;
 mod paths;
 mod problem;
@@ -98,11 +99,13 @@ pub fn definitions(
     let mut versions: Vec<Version> = Vec::new();
     for kind in kinds {
         let version = version(kind, descriptions)?;
-        let is_known = versions
-            .iter()
-            .any(|known| known.crd.metadata.name == version.crd.metadata.name && known.name() == version.name());
-        if !is_known {
-            versions.push(version);
+        let is_same =
+            |known: &&Version| known.crd.metadata.name == version.crd.metadata.name && known.name() == version.name();
+        match versions.iter().find(is_same) {
+            // Several controllers may be about one kind.
+            Some(known) if known.crd == version.crd => {}
+            Some(known) => return Err(twice(known, &version)),
+            None => versions.push(version),
         }
     }
     let mut crds = Vec::new();
@@ -115,6 +118,19 @@ pub fn definitions(
         crds.push(crd);
     }
     Ok(crds)
+}
+
+fn twice(first: &Version, second: &Version) -> DefinitionError {
+    DefinitionError::Versions {
+        name: first.crd.metadata.name.clone().unwrap_or_default(),
+        what: format!(
+            "the version {} is that of two types which are not the same ({} and {})",
+            first.name(),
+            first.location,
+            second.location
+        ),
+        help: "use one type in both places, or give one of them another `version`".into(),
+    }
 }
 
 fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, DefinitionError> {
@@ -196,5 +212,11 @@ pub fn crd_manifests(
 ) -> Result<Vec<Manifest>, Box<dyn std::error::Error + Send + Sync>> {
     let file = |crd: &CustomResourceDefinition| format!("crds/{}.{}.yaml", crd.spec.names.plural, crd.spec.group);
     let crds = definitions(kinds, descriptions)?;
-    crds.iter().map(|crd| Ok(Manifest::new(file(crd), serde_json::to_value(crd)?)?)).collect()
+    let mut manifests = Vec::new();
+    for crd in &crds {
+        let mut object = serde_json::to_value(crd)?;
+        numbers::shorten(&mut object);
+        manifests.push(Manifest::new(file(crd), object)?);
+    }
+    Ok(manifests)
 }

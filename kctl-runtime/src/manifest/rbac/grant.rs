@@ -7,9 +7,10 @@ use std::{
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
+use super::scope::Scopes;
 use crate::{
     object::Kind,
-    spec::{ControllerSpec, RelationSpec, Role},
+    spec::{ControllerSpec, ExtraRule, RelationSpec, Role},
 };
 
 /// Stands for every group, resource or verb in a rule.
@@ -98,6 +99,33 @@ impl fmt::Display for Grant {
     }
 }
 
+/// What is wrong with a rule that is written by hand, and what to write: it would allow nothing, or API servers refuse it.
+pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
+    let is_empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
+    let (groups, resources) = (is_empty(&rule.api_groups), is_empty(&rule.resources));
+    if rule.verbs.is_empty() {
+        return Some(("it has no verbs", "write `verbs: vec![\"get\".into()]`"));
+    }
+    if !is_empty(&rule.non_resource_urls) {
+        let is_mixed = !groups || !resources || !is_empty(&rule.resource_names);
+        return is_mixed.then_some((
+            "it is about objects and about paths, which API servers refuse",
+            "write one rule with `api_groups` and `resources`, and one with `non_resource_urls`",
+        ));
+    }
+    match (groups, resources) {
+        (false, false) => None,
+        (true, false) => {
+            Some(("it has no API groups", "write `api_groups: Some(vec![\"apps\".into()])`; the core group is `\"\"`"))
+        }
+        (false, true) => Some(("it has no resources", "write `resources: Some(vec![\"deployments\".into()])`")),
+        (true, true) => Some((
+            "it is about nothing",
+            "write `api_groups` and `resources`, or `non_resource_urls` for paths such as `/metrics`",
+        )),
+    }
+}
+
 /// The smallest parts of a rule.
 pub fn grants_of_rule(rule: &PolicyRule, place: &Place) -> Vec<Grant> {
     let grant = |on: On, verb: &String| {
@@ -121,31 +149,6 @@ pub fn grants_of_rule(rule: &PolicyRule, place: &Place) -> Vec<Grant> {
     grants
 }
 
-/// Kinds without a namespace, of which rules that are written by hand may speak.
-const OF_THE_CLUSTER: [(&str, &str); 15] = [
-    ("", "namespaces"),
-    ("", "nodes"),
-    ("", "persistentvolumes"),
-    ("admissionregistration.k8s.io", ALL),
-    ("apiextensions.k8s.io", ALL),
-    ("apiregistration.k8s.io", ALL),
-    ("authentication.k8s.io", ALL),
-    ("certificates.k8s.io", ALL),
-    ("flowcontrol.apiserver.k8s.io", ALL),
-    ("networking.k8s.io", "ingressclasses"),
-    ("node.k8s.io", ALL),
-    ("rbac.authorization.k8s.io", "clusterroles"),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"),
-    ("scheduling.k8s.io", ALL),
-    ("storage.k8s.io", "storageclasses"),
-];
-
-fn is_of_the_cluster(on: &On) -> bool {
-    let On::Resource { group, resource, .. } = on else { return true };
-    let plural = resource.split('/').next().unwrap_or_default();
-    OF_THE_CLUSTER.iter().any(|(g, r)| g == group && (*r == ALL || *r == plural))
-}
-
 /// Collects what the declarations need, each part once.
 #[derive(Default)]
 struct Grants(BTreeMap<(Place, On, String), Grant>);
@@ -158,7 +161,8 @@ impl Grants {
         known.framework |= grant.framework;
     }
 
-    /// What is left when nothing is said twice. Whatever says more takes over the reasons of what says less.
+    /// What is left when nothing is said twice. Whatever says more takes over the reasons of what says less, and not whether kctl
+    /// itself needs it: that it needs a part says nothing of the rest.
     fn minimal(self) -> Vec<Grant> {
         let all: Vec<Grant> = self.0.into_values().collect();
         let kept: Vec<bool> =
@@ -168,7 +172,6 @@ impl Grants {
         for (small, _) in all.iter().zip(&kept).filter(|(_, kept)| !**kept) {
             if let Some(large) = minimal.iter_mut().find(|large| large.covers(small)) {
                 large.because.extend(small.because.iter().cloned());
-                large.framework |= small.framework;
             }
         }
         minimal
@@ -178,11 +181,21 @@ impl Grants {
 /// What controllers need on one cluster, in its smallest parts: sorted, none of them said twice. The name of the cluster that
 /// the program is started against is empty.
 pub fn grants(specs: &[ControllerSpec], cluster: &str) -> Vec<Grant> {
+    collect(specs, cluster).minimal()
+}
+
+/// The same with what is in larger parts as well: what is left to do when a larger one is taken away.
+pub fn all_grants(specs: &[ControllerSpec], cluster: &str) -> Vec<Grant> {
+    collect(specs, cluster).0.into_values().collect()
+}
+
+fn collect(specs: &[ControllerSpec], cluster: &str) -> Grants {
+    let scopes = Scopes::of(specs);
     let mut grants = Grants::default();
     for spec in specs {
-        of_controller(spec, cluster, &mut grants);
+        of_controller(spec, cluster, &scopes, &mut grants);
     }
-    grants.minimal()
+    grants
 }
 
 fn places(spec: &ControllerSpec, namespaced: bool) -> Vec<Place> {
@@ -192,7 +205,7 @@ fn places(spec: &ControllerSpec, namespaced: bool) -> Vec<Place> {
     spec.namespaces.iter().cloned().map(Place::Namespace).collect()
 }
 
-fn of_controller(spec: &ControllerSpec, cluster: &str, grants: &mut Grants) {
+fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: &mut Grants) {
     for relation in std::iter::once(&spec.primary).chain(&spec.relations).filter(|r| r.cluster == cluster) {
         of_relation(spec, relation, grants);
     }
@@ -222,13 +235,8 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, grants: &mut Grants) {
             needs(grants, &places(spec, primary.namespaced), &finalizers, &["update"], &because, true);
         }
     }
-    let because = BTreeSet::from([format!("{}: rbac(…)", spec.name)]);
-    for extra in spec.rbac.iter().filter(|_| cluster.is_empty()) {
-        for grant in grants_of_rule(extra, &Place::Everywhere) {
-            for place in places(spec, !is_of_the_cluster(&grant.on)) {
-                grants.add(Grant { place, because: because.clone(), ..grant.clone() });
-            }
-        }
+    for extra in spec.rbac.iter().filter(|extra| extra.cluster == cluster) {
+        of_extra(spec, extra, scopes, grants);
     }
     if primary.cluster != cluster {
         return;
@@ -237,6 +245,22 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, grants: &mut Grants) {
     let places = if primary.namespaced { places(spec, true) } else { vec![Place::Namespace("default".into())] };
     let events = On::Resource { group: "events.k8s.io".into(), resource: "events".into(), name: String::new() };
     needs(grants, &places, &events, &["create", "patch"], "kctl: events", true);
+}
+
+/// What a rule says that is written by hand. `core` is the group without a name, as controller-gen reads it.
+fn of_extra(spec: &ControllerSpec, extra: &ExtraRule, scopes: &Scopes, grants: &mut Grants) {
+    let because = BTreeSet::from([format!("{}: {}", spec.name, extra.text)]);
+    for mut grant in grants_of_rule(&extra.rule, &Place::Everywhere) {
+        if let On::Resource { group, .. } = &mut grant.on
+            && group == "core"
+        {
+            group.clear();
+        }
+        let is_in_namespaces = !extra.everywhere && scopes.is_in_namespaces(&grant.on);
+        for place in places(spec, is_in_namespaces) {
+            grants.add(Grant { place, because: because.clone(), ..grant.clone() });
+        }
+    }
 }
 
 fn on(kind: &Kind, subresource: &str) -> On {
@@ -277,9 +301,13 @@ fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Gran
             add(&places, &cached, &["list", "watch"], true);
         }
     }
+    let because = match relation.role {
+        Role::Primary => format!("{}: primary({})", spec.name, relation.verbs.join(", ")),
+        _ => because,
+    };
     for verb in &relation.verbs {
         let (subresource, verbs) = verbs_of(verb);
-        add(&places, &on(&relation.kind, subresource), &verbs, false);
+        needs(grants, &places, &on(&relation.kind, subresource), &verbs, &because, false);
     }
 }
 

@@ -2,13 +2,14 @@
 
 mod grant;
 mod rule;
+mod scope;
 mod user_roles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-pub use grant::{Grant, On, Place, grants, grants_of_rule, verbs_of};
+pub use grant::{Grant, On, Place, all_grants, grants, grants_of_rule, rule_problem, verbs_of};
 pub use rule::{Rule, rules};
 pub use user_roles::user_roles;
 

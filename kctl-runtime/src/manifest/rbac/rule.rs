@@ -67,6 +67,11 @@ pub fn rules(grants: &[Grant]) -> Vec<Rule> {
     merge(rules, |r| (r.groups.clone(), r.resources.clone(), r.names.clone(), r.verbs.clone()))
 }
 
+/// Rules about the same are one, with the declarations of all.
+pub(super) fn merged(rules: Vec<Rule>) -> Vec<Rule> {
+    merge(rules, |r| (r.groups.clone(), r.resources.clone()))
+}
+
 fn merge<K: Ord>(rules: Vec<Rule>, key: impl Fn(&Rule) -> K) -> Vec<Rule> {
     let mut merged: BTreeMap<K, Rule> = BTreeMap::new();
     for rule in rules {

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
-use super::{Manifest, RbacOptions};
+use super::{Manifest, RbacOptions, Rule, role, rule::merged};
 use crate::spec::ControllerSpec;
 
 /// A role to view the custom resources of the controllers and one to edit them, added to the cluster's own roles `view`,
@@ -16,8 +14,8 @@ pub fn user_roles(
     specs: &[ControllerSpec],
     options: &RbacOptions,
 ) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
-    let kinds: BTreeSet<_> = specs.iter().filter(|spec| spec.crd.is_some()).map(|spec| &spec.primary.kind).collect();
-    if kinds.is_empty() {
+    let custom: Vec<_> = specs.iter().filter(|spec| spec.crd.is_some()).collect();
+    if custom.is_empty() {
         return Ok(Vec::new());
     }
     let roles: [(&str, &[&str], &[&str]); 2] = [
@@ -25,16 +23,20 @@ pub fn user_roles(
         ("edit", &["create", "delete", "deletecollection", "patch", "update"], &["edit", "admin"]),
     ];
     let manifest = |(suffix, verbs, targets): (&str, &[&str], &[&str])| {
-        let name = format!("{}-{suffix}", options.name);
-        let label = |target: &&str| (format!("rbac.authorization.k8s.io/aggregate-to-{target}"), json!("true"));
-        let rule = |kind: &&crate::object::Kind| json!({ "apiGroups": [kind.group], "resources": [kind.plural], "verbs": verbs });
-        let object = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": { "name": name, "labels": targets.iter().map(label).collect::<serde_json::Map<_, _>>() },
-            "rules": kinds.iter().map(rule).collect::<Vec<_>>(),
-        });
-        Manifest::new(format!("rbac/clusterrole-{name}.yaml"), object)
+        let label = |target: &&str| (format!("rbac.authorization.k8s.io/aggregate-to-{target}"), "true".to_owned());
+        let mut options = options.clone();
+        options.labels.extend(targets.iter().map(label));
+        // Definitions are on the cluster that the program is started against.
+        options.cluster.clear();
+        let rule = |spec: &&ControllerSpec| Rule {
+            groups: BTreeSet::from([spec.primary.kind.group.clone()]),
+            resources: BTreeSet::from([spec.primary.kind.plural.clone()]),
+            verbs: verbs.iter().map(ToString::to_string).collect(),
+            because: BTreeSet::from([format!("{}: its primary, for people", spec.name)]),
+            ..Rule::default()
+        };
+        let rules = merged(custom.iter().map(rule).collect());
+        role("ClusterRole", &format!("{}-{suffix}", options.name), &options, None, &rules)
     };
     roles.into_iter().map(manifest).collect()
 }

@@ -29,6 +29,10 @@ use search::{Case, Search};
 const SEEDS_VARIABLE: &str = "KCTL_SEEDS";
 /// The one run that is to be replayed.
 const SEED_VARIABLE: &str = "KCTL_SEED";
+/// How many single faults, and how many seeds, are run twice, or `all`.
+const TWICE_VARIABLE: &str = "KCTL_TWICE";
+/// So many of each, unless it is said.
+const TWICE: usize = 4;
 
 /// Which runs are tried.
 ///
@@ -55,6 +59,7 @@ pub struct Sim {
     cases: Vec<Cases>,
     /// How a run is replayed; `{seed}` stands for its name.
     replay: String,
+    twice: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -68,7 +73,7 @@ enum Cases {
 
 impl Sim {
     fn new(cases: Vec<Cases>) -> Self {
-        Self { cases, replay: format!("{SEED_VARIABLE}={{seed}}, with Sim::from_env") }
+        Self { cases, replay: format!("{SEED_VARIABLE}={{seed}}, with Sim::from_env"), twice: TWICE }
     }
 
     /// One run with a combination of faults that the seed chooses.
@@ -90,9 +95,23 @@ impl Sim {
     /// As [`seeds`](Self::seeds) from 0 to `n`, unless `KCTL_SEEDS` names another number, or `KCTL_SEED` the one run that is
     /// to be replayed: a seed, `single-` and a number, or `none`.
     ///
+    /// `KCTL_TWICE` says how many of them are run [twice](Self::twice): a number, or `all`.
+    ///
     /// # Errors
     /// When one of the variables is no such thing.
     pub fn from_env(n: u64) -> Result<Self> {
+        let sim = Self::named_by_env(n)?;
+        Ok(match std::env::var(TWICE_VARIABLE) {
+            Ok(all) if all == "all" => sim.twice(usize::MAX),
+            Ok(text) => {
+                let wrong = |_| Error::from(format!("{TWICE_VARIABLE} has to be a number or `all`, not `{text}`"));
+                sim.twice(text.parse().map_err(wrong)?)
+            }
+            Err(_unset) => sim,
+        })
+    }
+
+    fn named_by_env(n: u64) -> Result<Self> {
         if let Ok(seed) = std::env::var(SEED_VARIABLE) {
             return Self::replayed(&seed);
         }
@@ -123,6 +142,14 @@ impl Sim {
         self
     }
 
+    /// Runs the first single faults and the first seeds twice, so many of each: both runs have to do the same, line by line. 4
+    /// unless changed.
+    #[must_use]
+    pub fn twice(mut self, n: usize) -> Self {
+        self.twice = n;
+        self
+    }
+
     /// Runs a scenario until something is found or all is tried. The run without faults is made twice first: it shows where
     /// faults can be, what the final state is, and that the same happens both times.
     ///
@@ -131,7 +158,7 @@ impl Sim {
     /// finds is in the report.
     pub fn run(&self, scenario: &Scenario) -> Result<Report> {
         let servers = prepare(scenario)?;
-        let mut search = Search::new(scenario, &servers, &self.replay);
+        let mut search = Search::new(scenario, &servers, &self.replay, self.twice);
         if search.begin() {
             for cases in &self.cases {
                 let cases = match cases {

@@ -16,7 +16,7 @@ type Plural = (String, String);
 /// Which kinds are owned, and which uids own.
 pub(super) struct Ownership {
     pub(super) primaries: BTreeSet<Plural>,
-    owned: BTreeSet<Plural>,
+    pub(super) owned: BTreeSet<Plural>,
     /// Written although they are not owned, by declaration.
     declared: BTreeSet<Plural>,
     /// All primaries that ever were, by uid.

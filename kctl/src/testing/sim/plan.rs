@@ -6,14 +6,14 @@ use kctl_apiserver::faults::{EventFault, Moment, RequestFault, Told};
 
 /// A state that a watch does not show comes after so long at the latest.
 pub(super) const SKIPPED_FOR: Duration = Duration::from_secs(10);
-/// A cache that is behind after a restart stays so for so long.
+/// A server that is behind stays so for so long.
 pub(super) const BEHIND_FOR: Duration = Duration::from_secs(3);
 /// A program that has crashed is started again after this.
 pub(super) const DOWN_FOR: Duration = Duration::from_secs(1);
 /// Single faults of one scenario: of more, so many are tried that lie evenly among them.
 pub(super) const SINGLES_MAX: usize = 4_000;
-/// Restarts on older caches among them.
-const STALE_MAX: usize = 1_000;
+/// Restarts on servers that are behind among them.
+const BEHIND_MAX: usize = 1_000;
 /// Faults of one seed.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
@@ -35,8 +35,8 @@ pub(super) enum Fault {
 pub(super) enum OnWrite {
     /// It fails, or is slow.
     Fails(RequestFault),
-    /// The program ends, and is started again: perhaps with caches that show the state of this revision at first.
-    Crash { moment: Moment, stale: Option<u64> },
+    /// The program ends, and is started again: perhaps on a server that is still at this revision, as far as it may be.
+    Crash { moment: Moment, behind: Option<u64> },
 }
 
 /// What happens at a time.
@@ -54,10 +54,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Write { nth, what: OnWrite::Fails(fault) } => write!(formatter, "write {nth}: {}", request(*fault)),
-            Self::Write { nth, what: OnWrite::Crash { moment, stale } } => {
+            Self::Write { nth, what: OnWrite::Crash { moment, behind } } => {
                 write!(formatter, "crash {} write {nth} took effect", moment_text(*moment))?;
-                match stale {
-                    Some(revision) => write!(formatter, ", restart on the state of revision {revision}"),
+                match behind {
+                    Some(revision) => write!(formatter, ", restart on a server that is behind (revision {revision})"),
                     None => Ok(()),
                 }
             }
@@ -91,9 +91,10 @@ pub(super) fn request(fault: RequestFault) -> String {
             format!("answered {code}{after} {} it took effect", moment_text(moment))
         }
         RequestFault::Reset(moment) => format!("connection reset {} it took effect", moment_text(moment)),
+        RequestFault::Half => "its answer breaks off in the middle".into(),
         RequestFault::Delay(time) => format!("on its way for {time:?}"),
         RequestFault::DelayAnswer(time) => format!("its answer is on its way for {time:?}"),
-        RequestFault::Stale { revision, .. } => format!("shows the state of revision {revision}"),
+        RequestFault::Stale { revision, lag } => format!("server is behind (revision {revision}), events {lag:?} late"),
         RequestFault::Crash(moment) => format!("crash {} it took effect", moment_text(moment)),
     }
 }
@@ -115,6 +116,9 @@ pub(super) struct Points {
     pub(super) writes: Vec<u64>,
     /// How many single objects the app has read.
     pub(super) reads: u64,
+    /// Whether anything asks for states that may be old. The caches do not: they begin with the newest state, and are behind
+    /// only in that their events are late.
+    pub(super) reads_at_hand: bool,
     /// The events of the app's watches.
     pub(super) events: Vec<Told>,
     /// The revision at which the app was started.
@@ -144,26 +148,20 @@ const READ_FAILURES: [RequestFault; 3] = [
 
 impl Points {
     /// Each fault alone: a crash before and after each write, each state that a watch delivered not seen, each restart on
-    /// each older cache, and whatever else a single request or event can meet.
+    /// each older server, and whatever else a single request or event can meet.
     pub(super) fn singles(&self) -> Vec<Fault> {
         let writes = || (1..).zip(&self.writes);
         let events = || (1..).zip(&self.events).map(|(nth, _)| nth);
         let on_write = |nth, what| Fault::Write { nth, what };
         let mut singles = Vec::new();
         for moment in [Moment::After, Moment::Before] {
-            singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Crash { moment, stale: None })));
+            singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Crash { moment, behind: None })));
         }
         singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_FOR) }));
-        let stale: Vec<_> = writes()
-            .flat_map(|(nth, revision)| {
-                let older = self.first_revision..=*revision;
-                older
-                    .map(move |older| OnWrite::Crash { moment: Moment::After, stale: Some(older) })
-                    .map(move |w| (nth, w))
-            })
-            .map(|(nth, what)| on_write(nth, what))
-            .collect();
-        singles.extend(evenly(stale, STALE_MAX));
+        let restart = |nth, revision| on_write(nth, OnWrite::Crash { moment: Moment::After, behind: Some(revision) });
+        let behind = writes()
+            .flat_map(|(nth, before)| (self.oldest(*before)..=*before).map(move |revision| restart(nth, revision)));
+        singles.extend(evenly(behind.collect(), BEHIND_MAX));
         for fault in FAILURES {
             singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Fails(fault))));
         }
@@ -174,6 +172,11 @@ impl Points {
             singles.extend(events().map(|nth| Fault::Event { nth, what }));
         }
         evenly(singles, SINGLES_MAX)
+    }
+
+    /// The oldest state that makes a difference to a program that begins where the newest one is this.
+    fn oldest(&self, newest: u64) -> u64 {
+        if self.reads_at_hand { self.first_revision.min(newest) } else { newest }
     }
 
     /// A combination that the seed chooses.
@@ -193,9 +196,9 @@ impl Points {
                 let moment = if dice.below(2) == 0 { Moment::Before } else { Moment::After };
                 let index = usize::try_from(nth_write - 1).unwrap_or(usize::MAX);
                 let newest = self.writes.get(index).or(self.writes.last()).copied().unwrap_or(self.first_revision);
-                let older = newest.saturating_sub(self.first_revision) + 1;
-                let stale = (dice.below(3) == 0).then(|| self.first_revision + dice.below(older));
-                Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, stale } }
+                let oldest = self.oldest(newest);
+                let behind = (dice.below(3) == 0).then(|| oldest + dice.below(newest.saturating_sub(oldest) + 1));
+                Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, behind } }
             }
             4..=6 => {
                 let fault = FAILURES[usize::try_from(dice.below(FAILURES.len() as u64)).unwrap_or_default()];
@@ -268,6 +271,18 @@ mod tests {
         assert_eq!(evenly((0..10).collect(), 5), [1, 3, 5, 7, 9]);
         assert_eq!(evenly((0..3).collect(), 5), [0, 1, 2]);
         assert_eq!(evenly((0..1000).collect::<Vec<i32>>(), 7).len(), 7);
+    }
+
+    #[test]
+    fn each_older_state_is_tried_where_one_is_asked_for() {
+        for (reads_at_hand, expected) in [(true, vec![3, 4, 5, 3, 4, 5, 6]), (false, vec![5, 6])] {
+            let points = Points { writes: vec![5, 6], first_revision: 3, reads_at_hand, ..Points::default() };
+            let behind = points.singles().into_iter().filter_map(|fault| match fault {
+                Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
+                _ => None,
+            });
+            assert_eq!(behind.collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

@@ -8,13 +8,14 @@ use std::{
 use k8s_openapi::jiff::SignedDuration;
 use kctl_apiserver::{
     User,
-    faults::{Connection, RequestFault, Rule},
+    faults::{Asked, Connection, RequestFault, Rule},
 };
 use kctl_runtime::{
     manager::{Manager, View, lease::ElectionConfig},
     reconcile::Result,
 };
 use kube::Client;
+use tokio::time::Instant;
 
 use super::{
     plan::{BEHIND_FOR, DOWN_FOR},
@@ -55,11 +56,13 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
 
 async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &Connection) -> Result<()> {
     let name = connection.client().to_owned();
-    let stale = shared.next_stale.lock().take();
-    if let Some(revision) = stale {
-        let own = name.clone();
+    let behind = shared.next_behind.lock().take();
+    if let Some(revision) = behind {
+        let (own, until) = (name.clone(), Instant::now() + BEHIND_FOR);
+        let reads = |asked: &Asked| asked.is_at_hand || asked.verb == "watch";
         let fault = RequestFault::Stale { revision, lag: BEHIND_FOR };
-        shared.faults.add(Rule::request(fault, move |asked| asked.client == own && asked.is_first));
+        let rule = Rule::request(fault, move |asked| asked.client == own && reads(asked) && Instant::now() < until);
+        shared.faults.add(rule);
     }
     let app = (shared.scenario.app)();
     let user = user_of(&app);

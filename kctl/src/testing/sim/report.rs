@@ -1,11 +1,15 @@
 //! What a simulation has come to: how much was tried, and the shortest schedule that fails, to read and to replay.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::trace::Line;
 
-/// Lines of a timeline that are shown at most: the first and the last ones.
+/// Lines of a timeline that are shown at most: the first and the last ones, and what happened around faults.
 const SHOWN_MAX: usize = 120;
+const FIRST: usize = 20;
+const LAST: usize = 40;
+/// Lines that are shown before and after a fault.
+const AROUND: (usize, usize) = (2, 5);
 
 /// What was tried, and what was found.
 #[derive(Clone, Debug, Default)]
@@ -81,15 +85,57 @@ impl fmt::Display for Failure {
             }
         }
         writeln!(formatter, "timeline:")?;
-        let n = self.lines.len();
-        for (index, line) in self.lines.iter().enumerate() {
-            if n > SHOWN_MAX && index == SHOWN_MAX / 2 {
-                writeln!(formatter, "    ... {} lines", n - SHOWN_MAX)?;
+        let mut next = 0;
+        for index in shown(&self.lines) {
+            if index > next {
+                writeln!(formatter, "    ... {} lines", index - next)?;
             }
-            if n <= SHOWN_MAX || index < SHOWN_MAX / 2 || index >= n - SHOWN_MAX / 2 {
-                writeln!(formatter, "  {line}")?;
-            }
+            writeln!(formatter, "  {}", self.lines[index])?;
+            next = index + 1;
         }
         write!(formatter, "replay: {}", self.replay)
+    }
+}
+
+/// The lines that are shown of a timeline.
+fn shown(lines: &[Line]) -> BTreeSet<usize> {
+    let n = lines.len();
+    if n <= SHOWN_MAX {
+        return (0..n).collect();
+    }
+    let mut shown: BTreeSet<usize> = (0..FIRST).chain(n - LAST..n).collect();
+    for (index, _) in lines.iter().enumerate().filter(|(_, line)| line.who == "fault") {
+        let around: BTreeSet<_> = (index.saturating_sub(AROUND.0)..(index + AROUND.1 + 1).min(n)).collect();
+        if shown.union(&around).count() <= SHOWN_MAX {
+            shown.extend(around);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn long_timeline_shows_its_begin_its_end_and_what_happened_around_faults() {
+        type Ranges = &'static [(usize, usize)];
+        let cases: [(usize, &[usize], Ranges); 4] = [
+            (120, &[60], &[(0, 120)]),
+            (1_000, &[], &[(0, 20), (960, 1_000)]),
+            (1_000, &[500], &[(0, 20), (498, 506), (960, 1_000)]),
+            (1_000, &[18, 999], &[(0, 24), (960, 1_000)]),
+        ];
+        for (n, faults, expected) in cases {
+            let who = |index| if faults.contains(&index) { "fault" } else { "app-0.1" };
+            let lines: Vec<_> =
+                (0..n).map(|index| Line { at: Duration::ZERO, who: who(index).into(), what: String::new() }).collect();
+            let expected: BTreeSet<_> = expected.iter().flat_map(|(from, to)| *from..*to).collect();
+            assert_eq!(shown(&lines), expected, "{n} lines, faults at {faults:?}");
+        }
+        let faults = vec![Line { at: Duration::ZERO, who: "fault".into(), what: String::new() }; 1_000];
+        assert!(shown(&faults).len() <= SHOWN_MAX);
     }
 }

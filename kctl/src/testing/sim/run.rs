@@ -49,6 +49,7 @@ pub(super) struct Outcome {
     pub(super) reference: Reference,
     pub(super) points: Points,
     pub(super) n_injected: u64,
+    pub(super) n_runs: usize,
 }
 
 /// Sets up the servers that all runs have copies of.
@@ -98,6 +99,7 @@ pub(super) fn broken(found: Found) -> Outcome {
         reference: Reference::default(),
         points: Points::default(),
         n_injected: 0,
+        n_runs: 1,
     }
 }
 
@@ -126,7 +128,7 @@ async fn run_here(
     points.length = world.shared.elapsed();
     let n_injected = world.shared.faults.counts().values().sum();
     let reference = Reference { state, changes_by_app: world.shared.checks.lock().changes_by_app };
-    Outcome { lines: world.lines(), found, reference, points, n_injected }
+    Outcome { lines: world.lines(), found, reference, points, n_injected, n_runs: 1 }
 }
 
 async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Normal>) -> Result<(), Found> {

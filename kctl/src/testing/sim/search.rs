@@ -16,6 +16,8 @@ use super::{
 
 /// Runs that are spent on a shorter schedule.
 const SHRINK_RUNS_MAX: usize = 40;
+/// What finds that a run is another one when it is made again.
+const ONE_TRACE: &str = "one seed, one trace";
 /// Threads that run cases.
 const THREADS_MAX: usize = 8;
 
@@ -30,6 +32,8 @@ pub(super) struct Case {
 pub(super) struct Search<'a> {
     scenario: &'a Scenario,
     replay: &'a str,
+    /// So many of each list of cases are run twice.
+    twice: usize,
     servers: &'a Servers,
     points: Points,
     expected: Reference,
@@ -37,10 +41,11 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(scenario: &'a Scenario, servers: &'a Servers, replay: &'a str) -> Self {
+    pub(super) fn new(scenario: &'a Scenario, servers: &'a Servers, replay: &'a str, twice: usize) -> Self {
         Self {
             scenario,
             replay,
+            twice,
             servers,
             points: Points::default(),
             expected: Reference::default(),
@@ -64,7 +69,7 @@ impl<'a> Search<'a> {
         let second = self.run(&case, false);
         self.count(&second);
         if let Some(difference) = trace::difference(&first.lines, &second.lines) {
-            self.fail(&case, Found::new("one seed, one trace", difference), second.lines);
+            self.fail(&case, Found::new(ONE_TRACE, difference), second.lines);
             return false;
         }
         self.points = first.points;
@@ -94,7 +99,7 @@ impl<'a> Search<'a> {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(case) = cases.get(index).filter(|_| index < failed.load(Ordering::Relaxed)) else { return };
-                let outcome = self.run(case, true);
+                let outcome = self.examine(case, index < self.twice);
                 if outcome.found.is_some() {
                     failed.fetch_min(index, Ordering::Relaxed);
                 }
@@ -120,13 +125,26 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Runs a case, and once more where that is asked for and nothing was found: both runs have to do the same.
+    fn examine(&self, case: &Case, twice: bool) -> Outcome {
+        let first = self.run(case, true);
+        if !twice || first.found.is_some() {
+            return first;
+        }
+        let second = self.run(case, true);
+        let difference = trace::difference(&first.lines, &second.lines);
+        let found = difference.map(|difference| Found::new(ONE_TRACE, difference));
+        let (n_runs, n_injected) = (first.n_runs + second.n_runs, first.n_injected + second.n_injected);
+        Outcome { found, n_injected, n_runs, ..second }
+    }
+
     fn run(&self, case: &Case, compared: bool) -> Outcome {
         let expected = compared.then_some(&self.expected);
         run(self.scenario, self.servers, case.seed, &case.plan, expected)
     }
 
     fn count(&mut self, outcome: &Outcome) {
-        self.report.n_runs += 1;
+        self.report.n_runs += outcome.n_runs;
         self.report.n_injected += outcome.n_injected;
     }
 
@@ -141,7 +159,8 @@ impl<'a> Search<'a> {
                 let mut plan = shortest.0.clone();
                 plan.drain(start..(start + size).min(plan.len()));
                 left -= 1;
-                let outcome = self.run(&Case { plan: plan.clone(), ..case.clone() }, true);
+                let shorter = Case { plan: plan.clone(), ..case.clone() };
+                let outcome = self.examine(&shorter, shortest.1.checker == ONE_TRACE);
                 self.count(&outcome);
                 match outcome.found.clone() {
                     Some(found) if found.checker == shortest.1.checker => shortest = (plan, found, outcome),

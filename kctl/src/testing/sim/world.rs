@@ -29,11 +29,24 @@ use super::{
     snapshot::Id,
     trace::{Line, Trace},
 };
-use crate::app::{self, FromFile};
+use crate::app::{self, FromFile, Simulation};
 
 /// The garbage collector takes so long. Were it at once, a controller that has not heard yet that its primary is gone would
 /// create the same object for ever, without any time going by.
 const COLLECTED_AFTER: Duration = Duration::from_millis(100);
+
+/// As whom a user of the scenario writes.
+const ADMIN: &str = "kubernetes-admin";
+
+/// A request or an event, as a timeline shows it.
+fn place(verb: &str, resource: &str, namespace: &str, name: &str) -> String {
+    match (namespace, name) {
+        ("", "") => format!("{verb} {resource}"),
+        ("", name) => format!("{verb} {resource} {name}"),
+        (namespace, "") => format!("{verb} {resource} in {namespace}"),
+        _ => format!("{verb} {resource} {namespace}/{name}"),
+    }
+}
 
 /// What is shared by everything in a run.
 pub(super) struct Shared {
@@ -42,8 +55,10 @@ pub(super) struct Shared {
     /// Of the other clusters.
     pub(super) others: Vec<(String, ApiServer)>,
     pub(super) faults: Faults,
-    /// The revision that a program sees at its next start, where that is an old one.
-    pub(super) next_stale: Mutex<Option<u64>>,
+    /// The revision at which the server is that a program meets at its next start, where that one is behind.
+    pub(super) next_behind: Mutex<Option<u64>>,
+    /// Until when a partition holds back what the app would see.
+    held_until: Arc<Mutex<Option<Instant>>>,
     /// Seconds by which the clocks of the app are wrong.
     pub(super) clock_offset: AtomicI64,
     pub(super) checks: SharedChecks,
@@ -66,6 +81,8 @@ pub(super) struct World {
     pub(super) client: Client,
     pub(super) objects: Vec<FromFile>,
     kubelet: Option<Kubelet>,
+    /// The other clusters run pods and Deployments.
+    members: Vec<Simulation>,
     /// When the last of the faults that come at a time is over.
     pub(super) quiet_from: Instant,
     _tasks: JoinSet<()>,
@@ -87,6 +104,9 @@ impl World {
             tasks.spawn(other.controllers_after(COLLECTED_AFTER));
             others.push((cluster.clone(), other));
         }
+        let members =
+            scenario.kubelet.then(|| others.iter().map(|(_, other)| Simulation::of_workloads_alone(other, &mut tasks)));
+        let members: Vec<_> = members.into_iter().flatten().collect();
         let kubelet = scenario.kubelet.then(|| server.kubelet());
         tasks.spawn(kubelet.clone().map_or_else(
             || futures::future::Either::Left(std::future::ready(())),
@@ -101,7 +121,8 @@ impl World {
             server,
             others,
             faults: Faults::seeded(seed),
-            next_stale: Mutex::default(),
+            next_behind: Mutex::default(),
+            held_until: Arc::default(),
             clock_offset: AtomicI64::new(0),
             checks: Arc::new(Mutex::new(checks)),
             found: Notify::new(),
@@ -114,7 +135,7 @@ impl World {
         for index in 0..scenario.instances {
             tasks.spawn(supervise(shared.clone(), index));
         }
-        Ok(Self { shared, client, objects, kubelet, quiet_from, _tasks: tasks })
+        Ok(Self { shared, client, objects, kubelet, members, quiet_from, _tasks: tasks })
     }
 
     /// Whether nothing is left to do for anybody.
@@ -124,7 +145,11 @@ impl World {
         let pods = kubelet.is_none_or(|k| k.pending() == 0 && k.seen() >= server.revision_of("", "pods"));
         let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
         let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
-        pods && server.pending() == 0
+        // Caches that are at rest know nothing of what has not come yet.
+        let held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
+        pods && !held
+            && server.pending() == 0
+            && self.members.iter().all(Simulation::is_idle)
             && views.iter().all(|view| view.as_ref().is_some_and(process::is_idle))
             && views.iter().flatten().any(leads)
     }
@@ -180,6 +205,9 @@ async fn install(server: &ApiServer, app: &crate::App, cluster: &str, elects: bo
     let names = RbacOptions { name: app.name().into(), namespace: "default".into(), ..RbacOptions::default() };
     let admin = Client::new(server.service(), "default");
     let grants = app.grants().remove(cluster).unwrap_or_default();
+    #[cfg(feature = "webhook")]
+    app.install_on(server, &grants, &names, cluster).await?;
+    #[cfg(not(feature = "webhook"))]
     app::install(&admin, &app.definitions()?, &grants, &names).await?;
     if elects {
         let lease = manifest::manager_rbac(&names, manifest::ManagerOptions { leader_elect: true, metrics: false })?;
@@ -272,7 +300,11 @@ impl Shared {
         let shared = Arc::downgrade(self);
         self.server.observe_changes(move |change| {
             let Some(shared) = shared.upgrade() else { return };
-            let by = if change.by.is_empty() { "server" } else { &change.by };
+            let by = match change.by.as_str() {
+                "" => "server",
+                ADMIN => "user",
+                other => other,
+            };
             let what = match (&change.before, &change.after) {
                 (None, _) => "is created",
                 (_, None) => "is gone",
@@ -293,7 +325,7 @@ impl Shared {
             let Some(shared) = shared.upgrade() else { return };
             let Some(client) = request.client.as_deref().filter(|client| is_app(client)) else { return };
             if request.code >= 400 {
-                let what = format!("{} {} {}/{}", request.verb, request.resource, request.namespace, request.name);
+                let what = place(request.verb, &request.resource, &request.namespace, &request.name);
                 shared.log(client, format!("{what} is answered {}", request.code));
             }
             shared.check(|checks, now| checks.request(request, now));
@@ -306,6 +338,9 @@ impl Shared {
     }
 
     fn seen(&self, seen: Seen<'_>) {
+        if let Seen::Request(asked) = seen {
+            self.points.lock().reads_at_hand |= asked.is_at_hand;
+        }
         match seen {
             Seen::Request(asked) if asked.is_write() && !is_aside(&asked.resource) => {
                 let revision = self.checks.lock().revision;
@@ -316,13 +351,13 @@ impl Shared {
             Seen::Request(asked) if asked.verb == "get" && !is_aside(&asked.resource) => self.points.lock().reads += 1,
             Seen::Event(told) if !is_aside(&told.resource) => self.points.lock().events.push(told.clone()),
             Seen::InRequest(asked, fault) => {
-                let (namespace, name) = (&asked.namespace, &asked.name);
-                let what = format!("{} {} {namespace}/{name} of {}", asked.verb, asked.resource, asked.client);
+                let what = place(asked.verb, &asked.resource, &asked.namespace, &asked.name);
+                let what = format!("{what} of {}", asked.client);
                 let kctl_apiserver::faults::Fault::Request(fault) = fault else { return };
                 self.log("fault", format!("{what}: {}", plan::request(fault)));
             }
             Seen::AtEvent(told, fault) => {
-                let what = format!("{} {} {}/{}", told.kind, told.resource, told.namespace, told.name);
+                let what = place(&told.kind, &told.resource, &told.namespace, &told.name);
                 let kctl_apiserver::faults::Fault::Event(fault) = fault else { return };
                 self.log("fault", format!("event {what} to {}: {}", told.client, plan::event(fault)));
             }
@@ -371,9 +406,9 @@ impl Shared {
         let rule =
             Rule::request(fault, |asked| is_app(&asked.client) && asked.is_write() && !is_aside(&asked.resource));
         match what {
-            OnWrite::Crash { stale: Some(revision), .. } => {
+            OnWrite::Crash { behind: Some(revision), .. } => {
                 let shared = self.clone();
-                rule.then(move || *shared.next_stale.lock() = Some(revision))
+                rule.then(move || *shared.next_behind.lock() = Some(revision))
             }
             _ => rule,
         }
@@ -383,9 +418,20 @@ impl Shared {
     fn partition(&self, instance: usize, from: Instant, length: Duration) {
         let of_instance = move |client: &str| client.starts_with(&format!("app-{instance}."));
         let now = move || (from..from + length).contains(&Instant::now());
+        let holds = || {
+            let held_until = self.held_until.clone();
+            move || {
+                let mut until = held_until.lock();
+                *until = until.max(Some(Instant::now() + length));
+            }
+        };
         let delay = RequestFault::Delay(length);
+        let fills = |asked: &Asked| ["list", "watch"].contains(&asked.verb);
+        let of_caches = Rule::request(delay, move |asked| of_instance(&asked.client) && fills(asked) && now());
+        self.faults.add(of_caches.then(holds()));
         self.faults.add(Rule::request(delay, move |asked| of_instance(&asked.client) && now()));
-        self.faults.add(Rule::event(EventFault::Hold(length), move |told| of_instance(&told.client) && now()));
+        let events = Rule::event(EventFault::Hold(length), move |told| of_instance(&told.client) && now());
+        self.faults.add(events.then(holds()));
     }
 
     fn at_time(&self, what: Timed) {

@@ -1,0 +1,250 @@
+//! The embedded server without a socket: what tests in the same process get.
+
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use kctl_apiserver::{ApiServer, Body, InProcess, User};
+use serde_json::{Value, json};
+use tokio::{task::JoinSet, time::Instant};
+use tower::ServiceExt;
+
+use crate::{
+    Failure,
+    lag::{Lags, stamp, stamps},
+    load::{Figure, figure},
+    objects::{config_map, name, pod},
+    process::{own_cpu, own_memory},
+};
+
+const NAMESPACE: &str = "/api/v1/namespaces/default";
+const N_WATCHERS: usize = 1_000;
+const WRITES_PER_SECOND: u32 = 1_000;
+/// The last event must be there so soon after the last write.
+const LAST_WITHIN: Duration = Duration::from_secs(60);
+const N_PODS: usize = 100_000;
+/// Requests between two looks at the clock.
+const N_BETWEEN: u32 = 100;
+
+async fn open(server: &InProcess, method: Method, path: &str, kind: &str, body: Bytes) -> Result<Body, Failure> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", kind)
+        .header("accept", "application/json")
+        .header("user-agent", "apiserver-bench")
+        .body(Full::new(body))?;
+    let response = server.clone().oneshot(request).await?;
+    if response.status().is_success() {
+        return Ok(response.into_body());
+    }
+    let code = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
+    Err(format!("{path} was answered {code}: {}", String::from_utf8_lossy(&body)).into())
+}
+
+async fn send(server: &InProcess, method: Method, path: &str, kind: &str, body: &Value) -> Result<Bytes, Failure> {
+    send_text(server, method, path, kind, body.to_string()).await
+}
+
+async fn send_text(server: &InProcess, method: Method, path: &str, kind: &str, body: String) -> Result<Bytes, Failure> {
+    let body = open(server, method, path, kind, body.into()).await?;
+    Ok(body.collect().await?.to_bytes())
+}
+
+/// All of it, each load so long.
+pub(crate) async fn all(each: Duration) -> Result<Vec<Figure>, Failure> {
+    let mut figures = patches(each).await?;
+    figures.extend(watch(each).await?);
+    Ok(figures)
+}
+
+async fn patches(each: Duration) -> Result<Vec<Figure>, Failure> {
+    let all = ApiServer::on_system_time();
+    let server = all.service();
+    let maps = format!("{NAMESPACE}/configmaps");
+    send(&server, Method::POST, &maps, "application/json", &config_map("patched", "0")).await?;
+    let merged = merges(each, &server).await?;
+    let restricted = merges(each, &restricted(&all).await?).await?;
+    let applied = rate(each, |n| apply(&server, n)).await?;
+    let unchanged = rate(each, |_| apply(&server, 0)).await?;
+    Ok(vec![
+        figure("merge patches of a ConfigMap of 1 KB", merged.0, "/s"),
+        figure("merge patches of a ConfigMap of 1 KB: CPU", merged.1, "µs each"),
+        figure("the same by a user with a role", restricted.0, "/s"),
+        figure("the same by a user with a role: CPU", restricted.1, "µs each"),
+        figure("server-side applies of a Pod", applied.0, "/s"),
+        figure("server-side applies of a Pod: CPU", applied.1, "µs each"),
+        figure("the same without a change: CPU", unchanged.1, "µs each"),
+    ])
+}
+
+async fn merges(each: Duration, server: &InProcess) -> Result<(f64, f64), Failure> {
+    rate(each, |n| merge(server, n)).await
+}
+
+async fn merge(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
+    let patch = json!({ "data": { "stamp": n.to_string() } });
+    let path = format!("{NAMESPACE}/configmaps/patched");
+    send(server, Method::PATCH, &path, "application/merge-patch+json", &patch).await
+}
+
+/// Another annotation for each number.
+async fn apply(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
+    // Written once: what is measured is the server.
+    static APPLIED: LazyLock<String> = LazyLock::new(|| {
+        let mut object = pod("applied");
+        object["metadata"]["annotations"] = json!({ "stamp": "STAMP" });
+        object.to_string()
+    });
+    let path = format!("{NAMESPACE}/pods/applied?fieldManager=bench&force=true");
+    let text = APPLIED.replacen("STAMP", &n.to_string(), 1);
+    send_text(server, Method::PATCH, &path, "application/apply-patch+yaml", text).await
+}
+
+/// A request that is repeated.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Repeated {
+    Merge,
+    Apply,
+    ApplyUnchanged,
+    Create,
+    /// A merge that all watchers are told of.
+    Watched,
+}
+
+/// Sends a request so often.
+pub(crate) async fn repeat(what: Repeated, n: u32) -> Result<(), Failure> {
+    let server = ApiServer::on_system_time().service();
+    let maps = format!("{NAMESPACE}/configmaps");
+    send(&server, Method::POST, &maps, "application/json", &config_map("patched", "0")).await?;
+    let mut watches = Vec::new();
+    for _ in 0..if matches!(what, Repeated::Watched) { N_WATCHERS } else { 0 } {
+        watches.push(open(&server, Method::GET, &format!("{maps}?watch=1"), "application/json", Bytes::new()).await?);
+    }
+    for n in 0..n {
+        match what {
+            Repeated::Merge | Repeated::Watched => merge(&server, n).await?,
+            Repeated::Apply => apply(&server, n).await?,
+            Repeated::ApplyUnchanged => apply(&server, 0).await?,
+            Repeated::Create => {
+                let pod = pod(&name("pod", usize::try_from(n)?));
+                send(&server, Method::POST, &format!("{NAMESPACE}/pods"), "application/json", &pod).await?
+            }
+        };
+        for watch in &mut watches {
+            watch.frame().await.ok_or("a watch has ended")??;
+        }
+    }
+    Ok(())
+}
+
+/// The server for a user who may patch what a role in the namespace names.
+async fn restricted(server: &ApiServer) -> Result<InProcess, Failure> {
+    let admin = server.service();
+    let role = json!({
+        "metadata": { "name": "patcher" },
+        "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"] }],
+    });
+    let binding = json!({
+        "metadata": { "name": "patcher" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "patcher" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "patcher" }],
+    });
+    for (kind, object) in [("roles", role), ("rolebindings", binding)] {
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/default/{kind}");
+        send(&admin, Method::POST, &path, "application/json", &object).await?;
+    }
+    Ok(server.service_as(User { name: "patcher".into(), groups: Vec::new() }))
+}
+
+/// One request after the other; how many of them a second, and what one costs in microseconds of CPU.
+async fn rate<F>(each: Duration, request: impl Fn(u32) -> F) -> Result<(f64, f64), Failure>
+where
+    F: Future<Output = Result<Bytes, Failure>>,
+{
+    let (before, start) = (own_cpu()?, Instant::now());
+    let mut done = 0;
+    while start.elapsed() < each {
+        for _ in 0..N_BETWEEN {
+            request(done).await?;
+            done += 1;
+        }
+    }
+    let cpu = own_cpu()? - before;
+    Ok((f64::from(done) / start.elapsed().as_secs_f64(), cpu / f64::from(done) * 1e6))
+}
+
+async fn watch(each: Duration) -> Result<Vec<Figure>, Failure> {
+    let server = ApiServer::on_system_time().service();
+    let maps = format!("{NAMESPACE}/configmaps");
+    let n_writes = usize::try_from(u64::from(WRITES_PER_SECOND) * each.as_secs())?;
+    let lags = Arc::new(Lags::default());
+    let mut tasks = JoinSet::new();
+    for _ in 0..N_WATCHERS {
+        let path = format!("{maps}?watch=1");
+        let mut body = open(&server, Method::GET, &path, "application/json", Bytes::new()).await?;
+        let lags = lags.clone();
+        tasks.spawn(async move {
+            let (mut seen, mut rest) = (0, Vec::new());
+            while seen < n_writes {
+                let Some(frame) = body.frame().await else { return Err("a watch has ended".into()) };
+                seen += stamps(&mut rest, frame?.data_ref().unwrap_or(&Bytes::new()), &lags);
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    let (before, start) = (own_cpu()?, Instant::now());
+    let mut tick = tokio::time::interval(Duration::from_secs(1) / WRITES_PER_SECOND);
+    for n in 0..n_writes {
+        tick.tick().await;
+        send(&server, Method::POST, &maps, "application/json", &config_map(&name("watched", n), &stamp())).await?;
+    }
+    let wrote = start.elapsed();
+    let all_seen = async {
+        while let Some(task) = tasks.join_next().await {
+            task??;
+        }
+        Ok::<_, Failure>(())
+    };
+    tokio::time::timeout(LAST_WITHIN, all_seen).await.map_err(|_| "watchers have fallen behind")??;
+    let what = "1,000 watchers, 1,000 writes/s";
+    Ok(vec![
+        figure(
+            format!("{what}: writing took longer by"),
+            (wrote.as_secs_f64() / each.as_secs_f64() - 1.0) * 100.0,
+            "%",
+        ),
+        figure(format!("{what}: median lag"), lags.at(0.5), "ms"),
+        figure(format!("{what}: lag of 99 %"), lags.at(0.99), "ms"),
+        figure(
+            format!("{what}: CPU of server and watchers"),
+            (own_cpu()? - before) / start.elapsed().as_secs_f64() * 100.0,
+            "%",
+        ),
+    ])
+}
+
+/// 100,000 Pods beside their compact JSON. In a process of its own: memory that others have freed would count.
+pub(crate) async fn memory() -> Result<Vec<Figure>, Failure> {
+    let server = ApiServer::on_system_time().service();
+    let pods = format!("{NAMESPACE}/pods");
+    let before = own_memory()?;
+    let mut text = 0;
+    for n in 0..N_PODS {
+        text += send(&server, Method::POST, &pods, "application/json", &pod(&name("pod", n))).await?.len();
+    }
+    // The history of the last writes is part of it.
+    let memory = own_memory()? - before;
+    #[expect(clippy::cast_precision_loss, reason = "megabytes")]
+    let mb = |bytes: usize| bytes as f64 / 1e6;
+    Ok(vec![
+        figure("100,000 Pods: compact JSON", mb(text), "MB"),
+        figure("100,000 Pods: memory", mb(memory), "MB"),
+        figure("100,000 Pods: memory beside compact JSON", mb(memory) / mb(text), "times"),
+    ])
+}

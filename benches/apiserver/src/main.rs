@@ -1,0 +1,117 @@
+//! The embedded API server side by side with kube-apiserver and etcd: the same client, the same cores, one run.
+
+mod client;
+mod inside;
+mod lag;
+mod load;
+mod objects;
+mod process;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Parser;
+use kctl_apiserver::{ApiServer, ServeOptions};
+
+use load::Figure;
+use process::Server;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Measures the embedded API server, and a kube-apiserver beside it
+#[derive(Parser)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Over TLS: the embedded server, and the real one when there is one
+    Tls {
+        /// A folder with the scripts `up DIR` and `down DIR`, which start and stop kube-apiserver and etcd
+        #[arg(long, env = "ENVTEST")]
+        envtest: Option<PathBuf>,
+        /// Where the servers keep their files
+        #[arg(long, default_value = "target/apiserver-bench")]
+        folder: PathBuf,
+        /// Seconds of each load
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+    },
+    /// Without a socket: patches, applies and watchers
+    Inside {
+        /// Seconds of each load
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+    },
+    /// The memory of 100,000 Pods
+    Memory,
+    /// So many requests of one sort and nothing else; for profilers
+    #[command(hide = true)]
+    Repeat {
+        #[arg(value_enum)]
+        what: inside::Repeated,
+        n: u32,
+    },
+    /// The embedded server alone, which writes this kubeconfig; for the others, and for profilers
+    #[command(hide = true)]
+    Serve { kubeconfig: PathBuf },
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    match Options::parse().command {
+        Command::Tls { envtest, folder, seconds } => {
+            let each = Duration::from_secs(seconds);
+            if folder.exists() {
+                std::fs::remove_dir_all(&folder)?;
+            }
+            std::fs::create_dir_all(&folder)?;
+            let own = tls(Server::embedded(&folder).await?, each).await?;
+            let real = match envtest {
+                Some(scripts) => Some(tls(Server::real(&scripts, &folder).await?, each).await?),
+                None => None,
+            };
+            print(&own, real.as_deref());
+        }
+        Command::Inside { seconds } => print(&inside::all(Duration::from_secs(seconds)).await?, None),
+        Command::Memory => print(&inside::memory().await?, None),
+        Command::Repeat { what, n } => inside::repeat(what, n).await?,
+        Command::Serve { kubeconfig } => serve(&kubeconfig).await?,
+    }
+    Ok(())
+}
+
+/// One server after the other, so that they have the machine to themselves.
+async fn tls(server: Server, each: Duration) -> Result<Vec<Figure>, Failure> {
+    eprintln!("{} is ready", server.name);
+    load::all(&server, each).await
+}
+
+async fn serve(kubeconfig: &Path) -> Result<(), Failure> {
+    let server = ApiServer::on_system_time();
+    let listening = server.listen(ServeOptions::default()).await?;
+    listening.write_kubeconfig(kubeconfig)?;
+    tokio::spawn(server.controllers());
+    Ok(listening.serve().await?)
+}
+
+/// A table in Markdown.
+#[expect(clippy::print_stdout, reason = "what the program is for")]
+fn print(own: &[Figure], real: Option<&[Figure]>) {
+    let Some(real) = real else {
+        println!("| | | |\n|---|---|---|");
+        for figure in own {
+            println!("| {} | {:.1} | {} |", figure.what, figure.value, figure.unit);
+        }
+        return;
+    };
+    println!("| | kctl | kube-apiserver and etcd | | kctl / real |\n|---|---|---|---|---|");
+    for (own, real) in own.iter().zip(real) {
+        let ratio = own.value / real.value;
+        println!("| {} | {:.2} | {:.2} | {} | {ratio:.2} |", own.what, own.value, real.value, own.unit);
+    }
+}

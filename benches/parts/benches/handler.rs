@@ -1,0 +1,80 @@
+//! What a change costs on its way to the queue: `cargo bench -p parts --bench handler`.
+
+use std::sync::Arc;
+
+use divan::{Bencher, black_box, counter::ItemsCount};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kctl_runtime::{
+    handler,
+    key::{Key, ObjectKey},
+    object::{Kind, Stored},
+    queue::{QueueConfig, WorkQueue},
+    reconcile::Controller,
+    spec::{ControllerSpec, Relation, SpecBuilder},
+    store::{Change, Handler, SharedStore, Store},
+};
+use tokio::runtime;
+
+/// Keys that one change is mapped to.
+const FAN_OUT: usize = 100;
+
+fn main() {
+    divan::main();
+}
+
+struct Configs;
+
+impl Controller for Configs {
+    type Primary = ConfigMap;
+    type Grant = ();
+
+    fn spec() -> ControllerSpec {
+        SpecBuilder::<Self>::new("Configs", file!(), line!())
+            .relation(Relation::<Self, Pod>::owns("Pod"))
+            .relation(Relation::<Self, Secret>::watches("Secret").map(of_secret))
+            .build()
+    }
+}
+
+fn of_secret(_secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    (0..FAN_OUT).map(|n| Key::namespaced("default", &format!("config-{n}"))).collect()
+}
+
+fn stored(kind: &Kind, version: usize) -> Arc<Stored> {
+    let json = format!(
+        r#"{{"metadata":{{"name":"a","namespace":"default","uid":"1","resourceVersion":"{version}","ownerReferences":[{{"apiVersion":"v1","kind":"ConfigMap","name":"config-1","uid":"2","controller":true}}]}}}}"#
+    );
+    Arc::new(Stored::accept(kind, &json).unwrap())
+}
+
+/// The handler of a relation, the queue that it fills, and a change for it.
+fn world(index: usize) -> (Handler, WorkQueue<ObjectKey>, Change<Stored>) {
+    let (spec, queue) = (Configs::spec(), WorkQueue::new(QueueConfig::default()));
+    let relation = &spec.relations[index];
+    let handler =
+        handler::for_relation(index + 1, relation, &spec.primary, Arc::new(SharedStore::default()), queue.clone());
+    let change = Change::Updated { old: stored(&relation.kind, 1), new: stored(&relation.kind, 2) };
+    (handler, queue, change)
+}
+
+/// A change whose keys wait already: what a burst of changes costs.
+fn again(bencher: Bencher<'_, '_>, index: usize, n_keys: usize) {
+    let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let _entered = runtime.enter();
+    let (handler, queue, change) = world(index);
+    handler(&change, false);
+    assert_eq!(queue.len(), n_keys);
+    bencher.counter(ItemsCount::new(n_keys)).bench_local(|| handler(black_box(&change), false));
+}
+
+/// An owned object → the key of its owner.
+#[divan::bench]
+fn owner(bencher: Bencher<'_, '_>) {
+    again(bencher, 0, 1);
+}
+
+/// A change that the user's mapper turns into a hundred keys, for the old and for the new state.
+#[divan::bench]
+fn fan_out(bencher: Bencher<'_, '_>) {
+    again(bencher, 1, FAN_OUT);
+}

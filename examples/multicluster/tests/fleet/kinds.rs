@@ -1,0 +1,215 @@
+//! Kinds that nobody knew when the program was compiled.
+
+use kctl::{
+    json,
+    k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    kube::{
+        Api, Client,
+        api::{DeleteParams, ListParams, Patch, PatchParams},
+        core::{ApiResource, DynamicObject, GroupVersionKind},
+    },
+    prelude::*,
+};
+use multicluster::{PropagationPolicy, ResourceBinding, Work};
+
+use crate::world::{Fleet, apply};
+
+const DEFINITION: &str = include_str!("workload-crd.yaml");
+pub(crate) const WORKLOAD: &str = "apiVersion: workload.example.io/v1alpha1\nkind: Workload\nmetadata: { name: batch }\nspec: { replicas: 3, image: 'batch:1' }";
+pub(crate) const WORKLOADS: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: workloads }\nspec: { resourceSelectors: [{ apiVersion: workload.example.io/v1alpha1, kind: Workload }] }";
+const BINDING: &str = "workload.workload.example.io-batch";
+
+pub(crate) fn workloads(client: &Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("workload.example.io", "v1alpha1", "Workload");
+    Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind))
+}
+
+/// Installs the definition; returns once it is served.
+pub(crate) async fn define(client: &Client) {
+    apply(client, DEFINITION).await;
+    while workloads(client).list(&ListParams::default()).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+pub(crate) async fn undefine(client: &Client) {
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    definitions.delete("workloads.workload.example.io", &DeleteParams::default()).await.unwrap();
+}
+
+async fn image(client: &Client) -> Option<String> {
+    // Without the kind there is no object either.
+    let found = workloads(client).get_opt("batch").await.unwrap_or_default()?;
+    found.data["spec"]["image"].as_str().map(str::to_owned)
+}
+
+impl Fleet {
+    async fn images(&self) -> [Option<String>; 2] {
+        [image(&self.members[0]).await, image(&self.members[1]).await]
+    }
+
+    async fn said_of(&self, policy: &str) -> String {
+        let policy = self.api::<PropagationPolicy>().get(policy).await.unwrap();
+        policy.status.unwrap_or_default().message
+    }
+
+    async fn said_by(&self, work: &str) -> String {
+        let work = self.api::<Work>().get_opt(work).await.unwrap();
+        work.and_then(|work| work.status).map(|status| status.applied_message).unwrap_or_default()
+    }
+
+    /// Installs the definition everywhere, and has an object of it everywhere.
+    async fn with_workload() -> Self {
+        let fleet = Self::new().await;
+        for server in std::iter::once(&fleet.home).chain(&fleet.members) {
+            define(server).await;
+        }
+        fleet.apply(crate::world::CLUSTERS).await;
+        fleet.apply(WORKLOADS).await;
+        fleet.apply(WORKLOAD).await;
+        fleet
+            .until("it is there", async || fleet.images().await == [Some("batch:1".into()), Some("batch:1".into())])
+            .await;
+        fleet
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_kind_goes_out_changes_comes_back_and_leaves() {
+    let fleet = Fleet::with_workload().await;
+    let change = Patch::Merge(json!({ "spec": { "image": "batch:2" } }));
+    workloads(&fleet.home).patch("batch", &PatchParams::default(), &change).await.unwrap();
+    fleet
+        .until("a change follows", async || fleet.images().await == [Some("batch:2".into()), Some("batch:2".into())])
+        .await;
+    let drift = Patch::Merge(json!({ "spec": { "image": "drifted" } }));
+    workloads(&fleet.members[0]).patch("batch", &PatchParams::default(), &drift).await.unwrap();
+    fleet.until("it is set back", async || fleet.images().await[0] == Some("batch:2".into())).await;
+    let ready = Patch::Merge(json!({ "status": { "readyReplicas": 3 } }));
+    workloads(&fleet.members[1]).patch_status("batch", &PatchParams::default(), &ready).await.unwrap();
+    let told = async || {
+        let binding = fleet.api::<ResourceBinding>().get(BINDING).await.unwrap();
+        let items = binding.status.unwrap_or_default().aggregated_status;
+        items.iter().map(|item| item.status.clone().unwrap_or_default()["readyReplicas"].clone()).collect::<Vec<_>>()
+    };
+    fleet.until("its status is in the binding", async || told().await == [json!(null), json!(3)]).await;
+    fleet.rest().await;
+    let revisions = || fleet.servers.iter().map(kctl::apiserver::ApiServer::revision).collect::<Vec<_>>();
+    let before = revisions();
+    fleet.rest().await;
+    assert_eq!(revisions(), before, "nothing is written once all is as it should be");
+    workloads(&fleet.home).delete("batch", &DeleteParams::default()).await.unwrap();
+    fleet.until("it is gone", async || fleet.images().await == [None, None]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_that_the_control_plane_does_not_have_is_named_and_goes_out_once_it_is_there() {
+    let fleet = Fleet::new().await;
+    fleet.apply(crate::world::CLUSTERS).await;
+    fleet.apply(WORKLOADS).await;
+    let missing = "no kind Workload in workload.example.io/v1alpha1";
+    fleet.until("the policy says so", async || fleet.said_of("workloads").await.contains(missing)).await;
+    for server in std::iter::once(&fleet.home).chain(&fleet.members) {
+        define(server).await;
+    }
+    fleet.apply(WORKLOAD).await;
+    fleet.until("it is there", async || fleet.images().await == [Some("batch:1".into()), Some("batch:1".into())]).await;
+    fleet.until("nothing is missing", async || fleet.said_of("workloads").await.is_empty()).await;
+    undefine(&fleet.home).await;
+    fleet.until("with its kind it is gone", async || fleet.images().await == [None, None]).await;
+    fleet.rest().await;
+    define(&fleet.home).await;
+    fleet.apply(WORKLOAD).await;
+    fleet.until("and is back with it", async || fleet.images().await.iter().all(Option::is_some)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_that_a_member_does_not_have_is_told_by_the_work_until_it_is_there() {
+    let fleet = Fleet::new().await;
+    define(&fleet.home).await;
+    define(&fleet.members[1]).await;
+    fleet.apply(crate::world::CLUSTERS).await;
+    fleet.apply(WORKLOADS).await;
+    fleet.apply(WORKLOAD).await;
+    fleet.until("one has it", async || fleet.images().await == [None, Some("batch:1".into())]).await;
+    let work = format!("{BINDING}-member1");
+    let missing = "member1 has no kind Workload in workload.example.io/v1alpha1";
+    fleet.until("the work says why", async || fleet.said_by(&work).await.contains(missing)).await;
+    define(&fleet.members[0]).await;
+    fleet.until("the other one has it", async || fleet.images().await[0] == Some("batch:1".into())).await;
+    fleet.until("the work is content", async || fleet.said_by(&work).await.is_empty()).await;
+    undefine(&fleet.members[0]).await;
+    fleet.until("the work says why again", async || fleet.said_by(&work).await.contains(missing)).await;
+    workloads(&fleet.home).delete("batch", &DeleteParams::default()).await.unwrap();
+    let left = async || fleet.api::<Work>().list(&ListParams::default()).await.unwrap().items.len();
+    fleet.until("what went with its kind is no hindrance", async || left().await == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn built_in_kinds_are_divided_and_told_of_by_their_interpreters() {
+    let fleet = Fleet::new().await;
+    fleet.apply(crate::world::CLUSTERS).await;
+    fleet.apply(include_str!("built-in.yaml")).await;
+    let replicas = async || {
+        let sets = fleet.both::<StatefulSet>("store").await;
+        sets.map(|set| set.and_then(|set| set.spec.replicas))
+    };
+    fleet.until("they are divided", async || replicas().await == [Some(1), Some(3)]).await;
+    fleet.until("the job is there", async || fleet.have::<Job>("once").await == [true; 2]).await;
+    fleet.until("its account went with it", async || fleet.have::<ServiceAccount>("runner").await == [true; 2]).await;
+    // Nobody runs these kinds on the members: the test says what would be said.
+    for (index, replicas) in [1, 3].into_iter().enumerate() {
+        let with = PatchParams::default();
+        let ready = json!({ "observedGeneration": 1, "replicas": replicas, "readyReplicas": replicas });
+        let ready = Patch::Merge(json!({ "status": ready }));
+        fleet.on_member::<StatefulSet>(index).patch_status("store", &with, &ready).await.unwrap();
+        let active = Patch::Merge(json!({ "status": { "active": 1, "startTime": "2026-01-01T00:00:00Z" } }));
+        fleet.on_member::<Job>(index).patch_status("once", &with, &active).await.unwrap();
+    }
+    let ready = async || fleet.api::<StatefulSet>().get("store").await.unwrap().status.and_then(|s| s.ready_replicas);
+    fleet.until("the template counts both", async || ready().await == Some(4)).await;
+    let active = async || fleet.api::<Job>().get("once").await.unwrap().status.and_then(|status| status.active);
+    fleet.until("both jobs count", async || active().await == Some(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kinds_of_the_program_itself_stay() {
+    let fleet = Fleet::with_web().await;
+    fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: all }\nspec: { resourceSelectors: [{ apiVersion: fleet.example.com/v1alpha1, kind: Work }] }").await;
+    fleet.until("the policy says so", async || fleet.said_of("all").await.contains("stays in the control plane")).await;
+    fleet.rest().await;
+    let bindings = fleet.api::<ResourceBinding>().list(&ListParams::default()).await.unwrap().items;
+    assert!(bindings.iter().all(|binding| binding.spec.resource.kind != "Work"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_without_namespaces_is_refused_by_the_policy_in_words() {
+    let fleet = Fleet::new().await;
+    fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: roles }\nspec: { resourceSelectors: [{ apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole }] }").await;
+    let wanted = "ClusterRole of rbac.authorization.k8s.io/v1 is in no namespace: a policy has objects of its own";
+    fleet.until("it is said", async || fleet.said_of("roles").await == wanted).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_that_is_divided_runs_its_completions_once_not_on_each_member() {
+    let fleet = Fleet::new().await;
+    fleet.apply(crate::world::CLUSTERS).await;
+    fleet.apply(include_str!("divided-job.yaml")).await;
+    let shares = async || {
+        let jobs = fleet.both::<Job>("ten").await;
+        jobs.map(|job| job.and_then(|job| job.spec).map(|spec| (spec.parallelism, spec.completions)))
+    };
+    let wanted = [Some((Some(1), Some(2))), Some((Some(4), Some(8)))];
+    fleet.until("two completions here, eight there", async || shares().await == wanted).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_whose_health_nobody_judges_counts_as_healthy() {
+    let fleet = Fleet::new().await;
+    fleet.apply(crate::world::CLUSTERS).await;
+    fleet.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: { name: settings }").await;
+    fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: settings }\nspec: { resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: settings }] }").await;
+    fleet.until("it is there", async || fleet.have::<ConfigMap>("settings").await == [true; 2]).await;
+    let health = async || fleet.health("configmap-settings").await;
+    fleet.until("both are healthy", async || health().await == ["Healthy", "Healthy"]).await;
+}

@@ -1,0 +1,77 @@
+//! The flow under the simulator: crashes, lost answers, watches that miss states, on all three servers.
+
+use kctl::{
+    json,
+    kube::{
+        Api,
+        api::{Patch, PatchParams},
+    },
+    testing::{Scenario, Snapshot},
+};
+use multicluster::{PropagationPolicy, ResourceBinding, Work};
+
+use crate::world::{CLUSTERS, FLEET};
+
+/// More than for one cluster: what is written on members is no change of the control plane.
+const REQUESTS_PER_CHANGE: u64 = 120;
+
+#[kctl::test(seeds = 6)]
+fn a_fleet_comes_to_the_same_state_whatever_fails(scenario: Scenario) -> Scenario {
+    scenario
+        .app(multicluster::app)
+        .objects(FLEET)
+        .requests_per_change(REQUESTS_PER_CHANGE)
+        .invariant("no replica is promised twice", |snapshot| {
+            // A binding says at most what its template wants, or wanted before.
+            let promised = divided(snapshot).into_iter().map(|(_, replicas)| replicas).sum::<i32>();
+            if promised <= 10 { Ok(()) } else { Err(format!("{promised} replicas are promised")) }
+        })
+        .settled("each cluster of the binding has its work", |snapshot| {
+            let clusters = divided(snapshot);
+            let has_work =
+                |cluster: &str| snapshot.get::<Work>("default", &format!("deployment-web-{cluster}")).is_some();
+            match clusters.iter().find(|(cluster, _)| !has_work(cluster)) {
+                None if !clusters.is_empty() => Ok(()),
+                missing => Err(format!("{clusters:?}: no work for {missing:?}")),
+            }
+        })
+        .step("other weights", |client| async move {
+            let weights = json!({ "spec": { "placement": { "weights": [
+                { "cluster": "member1", "weight": 1 }, { "cluster": "member2", "weight": 1 },
+            ] } } });
+            let policies: Api<PropagationPolicy> = Api::default_namespaced(client);
+            policies.patch("web", &PatchParams::default(), &Patch::Merge(weights)).await?;
+            Ok(())
+        })
+        .step("one cluster only", |client| async move {
+            let policies: Api<PropagationPolicy> = Api::default_namespaced(client);
+            let one = json!({ "spec": { "placement": { "clusters": ["member2"] } } });
+            policies.patch("web", &PatchParams::default(), &Patch::Merge(one)).await?;
+            Ok(())
+        })
+}
+
+/// The clusters of the web server and their replicas.
+fn divided(snapshot: &Snapshot) -> Vec<(String, i32)> {
+    let binding = snapshot.get::<ResourceBinding>("default", "deployment-web");
+    let clusters = binding.into_iter().flat_map(|binding| binding.spec.clusters);
+    clusters.map(|cluster| (cluster.name, cluster.replicas.unwrap_or_default())).collect()
+}
+
+const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: note }\ndata: { text: hello }";
+const NOTES: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: notes }\nspec: { resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: note }] }";
+
+/// One small object, so that what fails is met at more places of its way.
+#[kctl::test(seeds = 16)]
+fn one_object_comes_to_the_members_whatever_fails(scenario: Scenario) -> Scenario {
+    scenario
+        .app(multicluster::app)
+        .objects(&[CLUSTERS, NOTE, NOTES].join("\n---\n"))
+        .requests_per_change(REQUESTS_PER_CHANGE)
+        .settled("each member has it", |snapshot| {
+            let works = snapshot.all::<Work>();
+            let statuses = works.iter().filter_map(|work| work.status.as_ref());
+            let n_applied = statuses.filter(|status| status.applied).count();
+            if n_applied == 2 { Ok(()) } else { Err(format!("{n_applied} of {} works are applied", works.len())) }
+        })
+}

@@ -1,0 +1,155 @@
+//! What the program says and does when something is wrong, as the person at the terminal meets it.
+
+mod program;
+mod stop;
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    net::TcpListener,
+    path::PathBuf,
+    process::{Output, Stdio},
+};
+
+use kctl::{
+    kube::{
+        Api, Client,
+        api::{ListParams, PostParams},
+    },
+    prelude::*,
+};
+use podset::PodSet;
+use program::{Running, eventually, install, podset, ready, served, signal};
+
+/// Status and standard error of a program that is to end by itself.
+fn failed(arguments: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stdout, stderr } = podset(arguments).output().unwrap();
+    assert!(stdout.is_empty(), "only objects go to standard output: {}", String::from_utf8_lossy(&stdout));
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("kctl-podset-{}-{name}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn without_a_cluster_run_says_so_and_names_dev() {
+    for arguments in [&[][..], &["run"], &["run", "--kubeconfig", "/nonexistent/config"]] {
+        let (status, text) = failed(arguments);
+        assert_eq!(status, Some(1), "{text}");
+        assert!(text.contains("no cluster to run against") && text.contains("cargo run -- dev"), "{text}");
+    }
+}
+
+#[test]
+fn broken_yaml_is_named_by_file_and_line() {
+    let broken = file("broken.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [\n");
+    let path = broken.to_str().unwrap();
+    let (status, text) = failed(&["dev", "-f", path, "--until-idle"]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains(path) && text.contains("line 4"), "{text}");
+}
+
+#[test]
+fn object_of_the_wrong_shape_is_named_with_its_field() {
+    let text = include_str!("../../web.yaml").replace("replicas: 3", "replicas: three");
+    let (status, text) = failed(&["dev", "-f", file("shape.yaml", &text).to_str().unwrap(), "--until-idle"]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains("PodSet web") && text.contains(".spec.replicas"), "{text}");
+}
+
+#[test]
+fn port_in_use_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (status, text) = failed(&["dev", "--port", &port, "--until-idle"]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains(&port) && text.contains("in use"), "{text}");
+}
+
+#[test]
+fn misspelt_option_is_wrong_usage_with_the_right_one() {
+    let (status, text) = failed(&["dev", "--until-idel"]);
+    assert_eq!(status, Some(2), "{text}");
+    assert!(text.contains("--until-idle"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_definition_is_named_and_its_installation_starts_the_work() {
+    let (server, kubeconfig, _serving) = served("definition").await;
+    let client = Client::new(server.service(), "default");
+    let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
+    let said = program.says("podsets");
+    assert!(said.contains("no podsets.apps.example.com/v1") && said.contains("generate-crds"), "{said}");
+    install(&client).await;
+    let web: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
+    Api::default_namespaced(client.clone()).create(&PostParams::default(), &web).await.unwrap();
+    ready(&client, 3).await;
+    program.says("works again");
+    assert_eq!(program.terminate(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn program_that_is_terminated_in_the_middle_of_its_writes_leaves_nothing_half_done() {
+    let (server, kubeconfig, _serving) = served("terminated").await;
+    let client = Client::new(server.service(), "default");
+    install(&client).await;
+    let mut web: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
+    web.spec.replicas = 40;
+    Api::default_namespaced(client.clone()).create(&PostParams::default(), &web).await.unwrap();
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    let n_pods = async || pods.list(&ListParams::default()).await.unwrap().items.len();
+    let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
+    eventually("it writes", || async { n_pods().await > 0 }).await;
+    assert_eq!(program.terminate(), Some(0), "an orderly end is no failure");
+    let _again = Running::start(&["run", "--kubeconfig", &kubeconfig]);
+    ready(&client, 40).await;
+    assert_eq!(n_pods().await, 40, "what the first one wrote was neither lost nor done twice");
+}
+
+#[test]
+fn dev_ends_with_130_when_it_is_interrupted_before_it_is_idle() {
+    let never = file("never.yaml", &include_str!("../../web.yaml").replace("replicas: 3", "replicas: 2000"));
+    let mut child = podset(&["dev", "-f", never.to_str().unwrap(), "--until-idle", "--timeout", "10m"])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It works once it has printed a write.
+    let mut first = [0; 1];
+    child.stderr.as_mut().unwrap().read_exact(&mut first).unwrap();
+    signal(&child, "INT");
+    let stderr = child.stderr.take().unwrap();
+    std::thread::spawn(move || BufReader::new(stderr).lines().for_each(drop));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+/// A server that takes connections and never answers: the program waits for it, and is never ready.
+#[tokio::test]
+async fn run_ends_with_130_when_it_is_interrupted_before_it_is_ready_and_with_0_when_it_is_terminated() {
+    for (name, status) in [("INT", 130), ("TERM", 0)] {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", silent.local_addr().unwrap());
+        let kubeconfig = kctl::json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "a",
+            "clusters": [{ "name": "a", "cluster": { "server": server } }],
+            "contexts": [{ "name": "a", "context": { "cluster": "a", "user": "a" } }],
+            "users": [{ "name": "a", "user": {} }],
+        });
+        let kubeconfig = file("silent.json", &kubeconfig.to_string());
+        let mut child = podset(&["run", "--kubeconfig", kubeconfig.to_str().unwrap()])
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        assert!(said.next().unwrap().unwrap().contains("context a"));
+        // It listens for signals before it connects.
+        let connection = silent.accept().unwrap();
+        signal(&child, name);
+        said.for_each(drop);
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{name}");
+        drop(connection);
+    }
+}

@@ -1,0 +1,122 @@
+//! The program as a process, and the API server that it runs against.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    time::Duration,
+};
+
+use kctl::{
+    apiserver::{ApiServer, ServeOptions},
+    k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    kube::{Api, Client, api::PostParams},
+};
+use podset::PodSet;
+
+/// Longest wait for a line or a state.
+pub const WITHIN: Duration = Duration::from_secs(30);
+
+pub fn podset(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podset"));
+    command.args(arguments).env_remove("KUBECONFIG").env_remove("RUST_LOG").env("HOME", "/nonexistent");
+    command
+}
+
+/// A program that runs until the test ends it, and the lines that it prints to standard error.
+pub struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut child = podset(arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let _gone = sender.send(line);
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// Waits for a line with this text, and for each line before it.
+    pub fn says(&self, text: &str) -> String {
+        let mut seen = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(WITHIN) {
+            if line.contains(text) {
+                return line;
+            }
+            seen.push(line);
+        }
+        panic!("nothing said `{text}`: {seen:#?}");
+    }
+
+    /// Sends a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
+
+    /// Waits for its end and returns the status.
+    pub fn ended(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    /// Sends SIGTERM and returns the status.
+    pub fn terminate(self) -> Option<i32> {
+        self.signal("TERM");
+        self.ended()
+    }
+}
+
+pub fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let wait = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(WITHIN, wait).await.unwrap_or_else(|_| panic!("not within {WITHIN:?}: {what}"));
+}
+
+/// An API server on a socket, with an administrator's kubeconfig.
+pub async fn served(name: &str) -> (ApiServer, String, tokio::task::JoinHandle<()>) {
+    let server = ApiServer::on_system_time();
+    tokio::spawn(server.controllers());
+    tokio::spawn(server.kubelet().run());
+    let listening = server.listen(ServeOptions::default()).await.unwrap();
+    let kubeconfig = std::env::temp_dir().join(format!("kctl-podset-{}-{name}", std::process::id()));
+    listening.write_kubeconfig(&kubeconfig).unwrap();
+    let serving = tokio::spawn(async move { listening.serve().await.unwrap() });
+    (server, kubeconfig.to_str().unwrap().into(), serving)
+}
+
+pub async fn install(client: &Client) {
+    let crds = Api::<CustomResourceDefinition>::all(client.clone());
+    for crd in kctl::manifest::crds(&podset::app().specs(), kctl::manifest::Descriptions::Own).unwrap() {
+        crds.create(&PostParams::default(), &crd).await.unwrap();
+    }
+}
+
+pub async fn ready(client: &Client, replicas: i32) {
+    let sets = Api::<PodSet>::default_namespaced(client.clone());
+    eventually("the set is ready", || async {
+        let set = sets.get("web").await.unwrap();
+        set.status.is_some_and(|status| status.ready_replicas == replicas)
+    })
+    .await;
+}

@@ -1,0 +1,120 @@
+//! How the program ends when it is told to, and who it is for the cluster.
+
+use std::net::TcpListener;
+
+use kctl::{
+    apiserver::ApiServer,
+    k8s::api::{
+        admissionregistration::v1::ValidatingWebhookConfiguration,
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
+    },
+    kube::{Api, Client, api::PostParams},
+};
+use podset::PodSet;
+use tokio::time::Instant;
+
+use crate::program::{Running, WITHIN, eventually, install, ready, served};
+
+/// A group that may do what the program does.
+const ROLE: &str = "
+metadata: {name: podset}
+rules:
+- {apiGroups: [apps.example.com], resources: ['*'], verbs: ['*']}
+- {apiGroups: ['', events.k8s.io], resources: [pods, events], verbs: ['*']}
+";
+const BINDING: &str = "
+metadata: {name: podset}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: podset}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: operators}]
+";
+/// Creates of pods wait for it.
+const WEBHOOK: &str = "
+metadata: {name: silent}
+webhooks:
+- name: silent.example.com
+  clientConfig: {url: 'https://ADDRESS/'}
+  rules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  timeoutSeconds: 30
+";
+
+async fn web(client: &Client) {
+    let web: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
+    Api::default_namespaced(client.clone()).create(&PostParams::default(), &web).await.unwrap();
+}
+
+/// A webhook that takes each call and answers none.
+async fn silent_webhook(client: &Client) -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = WEBHOOK.replace("ADDRESS", &listener.local_addr().unwrap().to_string());
+    let webhook: ValidatingWebhookConfiguration = kctl::from_yaml(&text).unwrap();
+    Api::all(client.clone()).create(&PostParams::default(), &webhook).await.unwrap();
+    listener
+}
+
+fn asked(server: &ApiServer, user: &str, verb: &str, resource: &str) -> bool {
+    server.requests().iter().any(|r| (&*r.user, r.verb, &*r.resource) == (user, verb, resource))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn second_signal_ends_at_once_what_the_first_one_let_finish() {
+    for (first, second) in [("TERM", "TERM"), ("INT", "INT"), ("TERM", "INT")] {
+        let (server, kubeconfig, _serving) = served("second").await;
+        let client = Client::new(server.service(), "default");
+        install(&client).await;
+        let webhook = silent_webhook(&client).await;
+        web(&client).await;
+        let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
+        let (call, _from) = tokio::task::spawn_blocking(move || webhook.accept().unwrap()).await.unwrap();
+        program.signal(first);
+        program.says("a second signal ends at once");
+        let at = Instant::now();
+        program.signal(second);
+        program.says("ended by a second signal");
+        assert_eq!(program.ended(), Some(1), "{first}, then {second}");
+        assert!(at.elapsed() < WITHIN / 3, "the create still waits for its webhook");
+        drop(call);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signal_while_the_cluster_does_not_answer_yet_ends_at_once() {
+    let (server, kubeconfig, _serving) = served("early").await;
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("server: https://{}", silent.local_addr().unwrap());
+    let text = std::fs::read_to_string(&kubeconfig).unwrap();
+    let old = text.lines().find(|line| line.contains("server: ")).unwrap().trim().to_owned();
+    std::fs::write(&kubeconfig, text.replace(&old, &address)).unwrap();
+    drop(server);
+    let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
+    let (call, _from) = tokio::task::spawn_blocking(move || silent.accept().unwrap()).await.unwrap();
+    let at = Instant::now();
+    assert_eq!(program.terminate(), Some(0), "nothing ran that would have to be finished");
+    assert!(at.elapsed() < WITHIN / 3);
+    drop(call);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_another_user_the_program_does_what_that_user_may_do() {
+    let (server, kubeconfig, _serving) = served("as").await;
+    let client = Client::new(server.service(), "default");
+    install(&client).await;
+    web(&client).await;
+    let role: ClusterRole = kctl::from_yaml(ROLE).unwrap();
+    Api::all(client.clone()).create(&PostParams::default(), &role).await.unwrap();
+    let binding: ClusterRoleBinding = kctl::from_yaml(BINDING).unwrap();
+    Api::all(client.clone()).create(&PostParams::default(), &binding).await.unwrap();
+
+    let alone = Running::start(&["run", "--kubeconfig", &kubeconfig, "--as", "jane"]);
+    let said = alone.says("may not");
+    assert!(said.contains("in all namespaces, which `"), "{said}");
+    assert!(alone.says("help: ").contains("--user='jane'"));
+    assert_eq!(alone.terminate(), Some(0));
+    assert!(!asked(&server, "jane", "create", "pods"));
+
+    let _member = Running::start(&["run", "--kubeconfig", &kubeconfig, "--as", "jane", "--as-group", "operators"]);
+    ready(&client, 3).await;
+    eventually("the status is written", || async { asked(&server, "jane", "create", "pods") }).await;
+    assert!(asked(&server, "jane", "watch", "podsets"), "watches are hers as well");
+}

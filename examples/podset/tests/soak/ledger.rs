@@ -1,0 +1,196 @@
+//! What every set may have and has: fed with each event of pods, it says at once when a set has one too many.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kctl::prelude::*;
+
+/// Violations that are kept for the report.
+const TOLD_MAX: usize = 20;
+
+#[derive(Default)]
+pub(crate) struct Ledger {
+    sets: BTreeMap<String, Set>,
+    /// The set and the name of each pod that is alive, by uid.
+    live: BTreeMap<String, (String, String)>,
+    violations: Vec<String>,
+    pub(crate) n_events: u64,
+    /// Pods that came into being.
+    pub(crate) n_pods: u64,
+    /// Lists in the place of a watch that could not go on: what was between is not seen.
+    pub(crate) n_gaps: u64,
+}
+
+#[derive(Default)]
+struct Set {
+    /// What its spec says.
+    wanted: usize,
+    /// What it may have: what it wants, or what it wanted before as long as it has not come down to the new size.
+    allowed: usize,
+    /// Uids.
+    live: BTreeSet<String>,
+    /// A pod that was deleted, of which no event has told yet.
+    leaving: Option<String>,
+}
+
+impl Set {
+    /// Once a set has come down, somebody has acted on its new size.
+    fn follow(&mut self) {
+        if self.live.len() <= self.wanted {
+            self.allowed = self.wanted;
+        }
+    }
+}
+
+/// Whether a pod counts: neither ended nor being deleted.
+fn is_live(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+fn owner(pod: &Pod) -> String {
+    let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
+    owner.map(|owner| owner.name.clone()).unwrap_or_default()
+}
+
+impl Ledger {
+    /// Before a set is asked to grow.
+    pub(crate) fn grows(&mut self, name: &str, wanted: usize) {
+        let set = self.sets.entry(name.into()).or_default();
+        set.wanted = wanted;
+        set.allowed = set.allowed.max(wanted);
+    }
+
+    /// After a set was asked to shrink.
+    pub(crate) fn has_to_shrink(&mut self, name: &str, wanted: usize) {
+        let set = self.sets.entry(name.into()).or_default();
+        set.wanted = wanted;
+        set.follow();
+    }
+
+    /// Name and uid of a pod of the set to be deleted: from now on the set is at work until an event tells of it.
+    pub(crate) fn take_one(&mut self, name: &str) -> Option<(String, String)> {
+        let set = self.sets.get_mut(name)?;
+        set.leaving = set.live.first().cloned();
+        let uid = set.leaving.clone()?;
+        Some((self.live.get(&uid)?.1.clone(), uid))
+    }
+
+    /// What a set wants, if it has exactly that and nobody is about to change it.
+    pub(crate) fn at_rest(&self, name: &str) -> Option<usize> {
+        let set = self.sets.get(name)?;
+        let rests = set.live.len() == set.wanted && set.allowed == set.wanted && set.leaving.is_none();
+        rests.then_some(set.wanted)
+    }
+
+    pub(crate) fn all_rest(&self) -> bool {
+        self.sets.keys().all(|name| self.at_rest(name).is_some())
+    }
+
+    /// Every set with what it wants.
+    pub(crate) fn wanted(&self) -> BTreeMap<String, usize> {
+        self.sets.iter().map(|(name, set)| (name.clone(), set.wanted)).collect()
+    }
+
+    pub(crate) fn n_live(&self) -> usize {
+        self.live.len()
+    }
+
+    pub(crate) fn violations(&self) -> &[String] {
+        &self.violations
+    }
+
+    /// A pod was added or changed.
+    pub(crate) fn sees(&mut self, pod: &Pod) {
+        self.n_events += 1;
+        let uid = pod.uid().unwrap_or_default();
+        if !is_live(pod) {
+            self.ends(&uid);
+            return;
+        }
+        let name = owner(pod);
+        if self.live.insert(uid.clone(), (name.clone(), pod.name_any())).is_some() {
+            return;
+        }
+        self.n_pods += 1;
+        let set = self.sets.entry(name.clone()).or_default();
+        set.live.insert(uid);
+        let (n_live, allowed) = (set.live.len(), set.allowed);
+        set.follow();
+        if n_live > allowed && self.violations.len() < TOLD_MAX {
+            let (pod, version) = (pod.name_any(), pod.metadata.resource_version.as_deref().unwrap_or_default());
+            self.violations
+                .push(format!("set {name:?} has {n_live} pods where {allowed} are allowed, with {pod} at {version}"));
+        }
+    }
+
+    /// A pod is gone.
+    pub(crate) fn sees_deleted(&mut self, pod: &Pod) {
+        self.n_events += 1;
+        self.ends(&pod.uid().unwrap_or_default());
+    }
+
+    fn ends(&mut self, uid: &str) {
+        let Some((name, _)) = self.live.remove(uid) else { return };
+        let Some(set) = self.sets.get_mut(&name) else { return };
+        set.live.remove(uid);
+        if set.leaving.as_deref() == Some(uid) {
+            set.leaving = None;
+        }
+        set.follow();
+    }
+
+    /// All pods that there are.
+    pub(crate) fn sees_all(&mut self, pods: &[Pod]) {
+        let present: BTreeSet<_> = pods.iter().filter(|pod| is_live(pod)).filter_map(ResourceExt::uid).collect();
+        let gone: Vec<_> = self.live.keys().filter(|uid| !present.contains(*uid)).cloned().collect();
+        for uid in gone {
+            self.ends(&uid);
+        }
+        for pod in pods {
+            self.sees(pod);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(uid: &str, ending: bool) -> Pod {
+        let end = ending.then_some("2026-01-01T00:00:00Z");
+        let owner = kctl::json!({
+            "apiVersion": "apps.example.com/v1", "kind": "PodSet", "name": "a", "uid": "a", "controller": true,
+        });
+        let pod = kctl::json!({
+            "metadata": { "name": uid, "uid": uid, "deletionTimestamp": end, "ownerReferences": [owner] },
+        });
+        kctl::from_json(pod).unwrap()
+    }
+
+    #[test]
+    fn one_pod_too_many_is_told_and_an_old_size_is_allowed_until_the_set_has_come_down() {
+        let mut ledger = Ledger::default();
+        ledger.grows("a", 2);
+        for uid in ["1", "2"] {
+            ledger.sees(&pod(uid, false));
+        }
+        assert_eq!(ledger.at_rest("a"), Some(2));
+        ledger.has_to_shrink("a", 1);
+        ledger.sees(&pod("1", true));
+        ledger.sees_deleted(&pod("1", true));
+        assert_eq!((ledger.at_rest("a"), ledger.violations()), (Some(1), &[][..]));
+        ledger.sees(&pod("3", false));
+        assert_eq!(ledger.violations().len(), 1, "it had come down");
+    }
+
+    #[test]
+    fn set_whose_pod_is_about_to_go_is_not_at_rest() {
+        let mut ledger = Ledger::default();
+        ledger.grows("a", 1);
+        ledger.sees(&pod("1", false));
+        assert_eq!(ledger.take_one("a"), Some(("1".into(), "1".into())));
+        assert_eq!(ledger.at_rest("a"), None);
+        ledger.sees_all(&[pod("2", false)]);
+        assert_eq!((ledger.at_rest("a"), ledger.n_live()), (Some(1), 1));
+    }
+}

@@ -1,0 +1,256 @@
+//! The soak: many sets on a real API server while the operator is killed again and again and the API server crashes.
+//!
+//! `KCTL_SOAK=1 KUBECONFIG=… KCTL_CRASH_API_SERVER=… cargo test --release -p podset --test soak -- --nocapture`. Without
+//! `KCTL_SOAK` it is left out. `KCTL_SOAK_SETS`, `KCTL_SOAK_PODS`, `KCTL_SOAK_SECONDS` and `KCTL_SOAK_SEED` are 1,000, 10,000,
+//! 300 and 1. `KCTL_PROGRAM` names a `kctl` whose `kctl kubelet` runs the pods; without it the test does.
+
+mod ledger;
+mod operator;
+mod server;
+
+use std::{
+    collections::BTreeMap,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use futures::StreamExt;
+use kctl::{apiserver::Kubelet, kube::Client, prelude::*};
+use tokio::time::Instant;
+
+use operator::Operator;
+use server::Server;
+
+/// The operator lives so long, in milliseconds.
+const LIFE: std::ops::Range<u64> = 10_000..15_000;
+/// The API server is crashed so often, evenly.
+const CRASHES: u32 = 2;
+/// After the last kill everything has its place within this.
+const SETTLES_WITHIN: Duration = Duration::from_secs(600);
+/// Nothing is written for so long in the end.
+const QUIET_FOR: Duration = Duration::from_secs(15);
+/// A set is changed so often.
+const CHANGE_EVERY: Duration = Duration::from_millis(50);
+/// Requests that create sets at once.
+const CREATES_MAX: usize = 16;
+
+/// How large and how long.
+struct Size {
+    sets: usize,
+    pods: usize,
+    time: Duration,
+    seed: u64,
+}
+
+impl Size {
+    fn from_env() -> Self {
+        let number = |name: &str, default: u64| {
+            std::env::var(name)
+                .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+        };
+        Self {
+            sets: number("KCTL_SOAK_SETS", 1_000).try_into().unwrap(),
+            pods: number("KCTL_SOAK_PODS", 10_000).try_into().unwrap(),
+            time: Duration::from_secs(number("KCTL_SOAK_SECONDS", 300)),
+            seed: number("KCTL_SOAK_SEED", 1),
+        }
+    }
+}
+
+/// Numbers that a seed determines (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+/// `kctl kubelet` as a program of its own, or the same inside of the test.
+enum PodRunner {
+    Program(Child),
+    Task(tokio::task::JoinHandle<()>),
+}
+
+impl PodRunner {
+    fn start(client: Client) -> Self {
+        match std::env::var_os("KCTL_PROGRAM") {
+            Some(program) => {
+                let mut command = Command::new(program);
+                Self::Program(command.args(["kubelet", "--node", "soak"]).stderr(Stdio::null()).spawn().unwrap())
+            }
+            None => Self::Task(tokio::spawn(Kubelet::new(client, "soak").run())),
+        }
+    }
+}
+
+impl Drop for PodRunner {
+    fn drop(&mut self) {
+        match self {
+            Self::Program(child) => child.kill().and_then(|()| child.wait()).map(drop).unwrap(),
+            Self::Task(task) => task.abort(),
+        }
+    }
+}
+
+async fn create_sets(server: &Server, size: &Size) {
+    let creates = (0..size.sets).map(|n| {
+        // What does not divide goes to the first sets.
+        let replicas = size.pods / size.sets + usize::from(n < size.pods % size.sets);
+        async move { server.create_set(&format!("set-{n}"), replicas).await }
+    });
+    futures::stream::iter(creates).buffer_unordered(CREATES_MAX).collect::<()>().await;
+}
+
+/// Scales sets that are at rest up and down, and deletes pods of them.
+async fn disturb(server: Server, mut numbers: Numbers, n_sets: usize, until: Instant) {
+    while Instant::now() < until {
+        tokio::time::sleep(CHANGE_EVERY).await;
+        let name = format!("set-{}", numbers.below(n_sets as u64));
+        let Some(wanted) = server.ledger.lock().unwrap().at_rest(&name) else { continue };
+        let by = 1 + usize::try_from(numbers.below(4)).unwrap();
+        match numbers.below(3) {
+            0 => {
+                server.ledger.lock().unwrap().grows(&name, wanted + by);
+                server.scale(&name, wanted + by).await;
+            }
+            1 => {
+                let smaller = wanted.saturating_sub(by);
+                server.scale(&name, smaller).await;
+                server.ledger.lock().unwrap().has_to_shrink(&name, smaller);
+            }
+            _ => {
+                let doomed = server.ledger.lock().unwrap().take_one(&name);
+                if let Some((pod, uid)) = doomed {
+                    server.delete_pod(&pod, &uid).await;
+                }
+            }
+        }
+    }
+}
+
+/// Kills operators and crashes the API server until the time is over; the last operator runs on.
+async fn kill_and_crash(size: &Size, server: &Server, numbers: &mut Numbers) -> (Operator, u32) {
+    let begun = Instant::now();
+    let (mut n_kills, mut n_crashes) = (0, 0);
+    loop {
+        let mut operator = Operator::start(&server.namespace);
+        let life = Duration::from_millis(LIFE.start + numbers.below(LIFE.end - LIFE.start));
+        let ends = Instant::now() + life;
+        while Instant::now() < ends {
+            if n_crashes < CRASHES && begun.elapsed() > size.time * (n_crashes + 1) / (CRASHES + 1) {
+                server::crash().await;
+                n_crashes += 1;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            operator.must_run();
+        }
+        let (n_live, n_events) = {
+            let ledger = server.ledger.lock().unwrap();
+            (ledger.n_live(), ledger.n_events)
+        };
+        eprintln!("{:>4} s: {n_live} pods are alive, {n_events} events seen", begun.elapsed().as_secs());
+        if begun.elapsed() >= size.time {
+            return (operator, n_kills);
+        }
+        eprintln!("        killed with {} MB at most", operator.kill());
+        n_kills += 1;
+    }
+}
+
+/// The sets that are not exactly as they should be, and why.
+async fn wrong(server: &Server) -> Vec<String> {
+    let wanted = server.ledger.lock().unwrap().wanted();
+    let (sets, pods) = (server.all_sets().await, server.all_pods().await);
+    let names: BTreeMap<_, _> = sets.iter().map(|set| (set.uid().unwrap_or_default(), set.name_any())).collect();
+    let mut of: BTreeMap<String, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for pod in &pods {
+        if pod.metadata.deletion_timestamp.is_some() {
+            wrong.push(format!("pod {} is still being deleted", pod.name_any()));
+        }
+        let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
+        match owner.and_then(|owner| names.get(&owner.uid)) {
+            Some(set) => *of.entry(set.clone()).or_default() += 1,
+            None => wrong.push(format!("pod {} has no set", pod.name_any())),
+        }
+    }
+    for set in &sets {
+        let (name, status) = (set.name_any(), set.status.clone().unwrap_or_default());
+        let n = i32::try_from(wanted.get(&name).copied().unwrap_or_default()).unwrap();
+        let has = i32::try_from(of.get(&name).copied().unwrap_or_default()).unwrap();
+        let told = (status.replicas, status.ready_replicas, Some(status.observed_generation), status.conditions.len());
+        if (set.spec.replicas, has) != (n, n) || told != (n, n, set.metadata.generation, 0) {
+            wrong.push(format!("set {name} wants {n}, has {has}, and says {status:?}"));
+        }
+    }
+    if sets.len() != wanted.len() {
+        wrong.push(format!("{} sets where there should be {}", sets.len(), wanted.len()));
+    }
+    wrong
+}
+
+/// Waits until everything is as it should be; how long that took.
+async fn settle(server: &Server) -> Duration {
+    let begun = Instant::now();
+    loop {
+        let rests = server.ledger.lock().unwrap().all_rest();
+        let wrong = if rests { wrong(server).await } else { vec!["sets have not the pods that they want".into()] };
+        if wrong.is_empty() {
+            return begun.elapsed();
+        }
+        assert!(
+            begun.elapsed() < SETTLES_WITHIN,
+            "{} wrong, such as {:#?}",
+            wrong.len(),
+            &wrong[..wrong.len().min(10)]
+        );
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sets_have_exactly_their_pods_although_operator_and_api_server_die_again_and_again() {
+    if std::env::var_os("KCTL_SOAK").is_none() {
+        eprintln!("left out: KCTL_SOAK is not set");
+        return;
+    }
+    let size = Size::from_env();
+    let mut numbers = Numbers(size.seed);
+    let server = Server::prepare().await;
+    let kubelet = PodRunner::start(server.client.clone());
+    let watching = tokio::spawn(server.clone().watch());
+    let begun = Instant::now();
+    let creating = tokio::spawn({
+        let (server, size) = (server.clone(), Size::from_env());
+        async move { create_sets(&server, &size).await }
+    });
+    let disturbing = tokio::spawn(disturb(server.clone(), Numbers(size.seed + 1), size.sets, begun + size.time));
+    let (operator, n_kills) = kill_and_crash(&size, &server, &mut numbers).await;
+    creating.await.unwrap();
+    disturbing.await.unwrap();
+    let chaos = begun.elapsed();
+    let settled = settle(&server).await;
+    let versions = server.versions().await;
+    tokio::time::sleep(QUIET_FOR).await;
+    assert_eq!(server.versions().await, versions, "something is still written");
+    assert_eq!(wrong(&server).await, [""; 0]);
+    watching.abort();
+    let ledger = server.ledger.lock().unwrap();
+    eprintln!(
+        "{} sets, {} pods alive, {} created, {} events checked, {} gaps, {n_kills} kills in {} s, settled {} s later, {} MB at most",
+        size.sets,
+        ledger.n_live(),
+        ledger.n_pods,
+        ledger.n_events,
+        ledger.n_gaps,
+        chaos.as_secs(),
+        settled.as_secs(),
+        operator.kill()
+    );
+    assert_eq!(ledger.violations(), [""; 0], "never a pod too many");
+    drop(kubelet);
+}

@@ -1,0 +1,50 @@
+//! What the API server asks: defaults, rules, and the way between the versions.
+use kctl::prelude::*;
+
+use crate::kinds::{Website, WebsiteSpec, v1alpha1};
+
+/// Where the hosts that the old version has no field for are kept.
+const OTHER_HOSTS: &str = "example.com/other-hosts";
+
+/// Two, so that one can be replaced.
+#[admission(mutate)]
+pub(crate) fn defaults(site: &mut Website) {
+    site.spec.replicas.get_or_insert(2);
+}
+
+/// What no schema can say.
+#[admission(validate)]
+pub(crate) fn rules(site: &Website, request: &Admission<Website>) -> Result<()> {
+    let mut invalid = Invalid::default();
+    if site.spec.hosts.is_empty() {
+        invalid.required("spec.hosts", "nobody could reach it");
+    }
+    if let Some(old) = &request.old
+        && old.spec.hosts.first() != site.spec.hosts.first()
+    {
+        invalid.forbidden("spec.hosts[0]", "the main host stays: others know it");
+    }
+    if site.spec.replicas == Some(1) {
+        request.warn("one replica is none while it is replaced");
+    }
+    Ok(invalid.finish()?)
+}
+
+#[conversion]
+pub(crate) fn up(old: v1alpha1::Website) -> Website {
+    let others = old.annotations().get(OTHER_HOSTS).cloned().unwrap_or_default();
+    let hosts = std::iter::once(old.spec.host).chain(others.split_whitespace().map(str::to_owned)).collect();
+    Website { metadata: old.metadata, spec: WebsiteSpec { hosts, replicas: old.spec.replicas }, status: old.status }
+}
+
+#[conversion]
+pub(crate) fn down(new: Website) -> Result<v1alpha1::Website> {
+    let mut hosts = new.spec.hosts.into_iter();
+    let host = hosts.next().ok_or("spec.hosts is empty")?;
+    let (mut metadata, others) = (new.metadata, hosts.collect::<Vec<_>>().join(" "));
+    if !others.is_empty() {
+        metadata.annotations.get_or_insert_default().insert(OTHER_HOSTS.into(), others);
+    }
+    let spec = v1alpha1::WebsiteSpec { host, replicas: new.spec.replicas };
+    Ok(v1alpha1::Website { metadata, spec, status: new.status })
+}

@@ -1,0 +1,40 @@
+//! The kind, as it is stored and as it was before.
+use kctl::prelude::*;
+
+/// A website on any number of hosts.
+#[resource(group = "example.com", version = "v1", kind = "Website", namespaced, status = "WebsiteStatus")]
+pub(crate) struct WebsiteSpec {
+    /// Under which names it is reached; the first one is the main one.
+    pub hosts: Vec<String>,
+    /// How many answer. Two, if nothing is said.
+    pub replicas: Option<i32>,
+}
+
+/// What the controller saw.
+#[schema]
+pub(crate) struct WebsiteStatus {
+    /// How many hosts there are.
+    pub hosts: i32,
+}
+
+pub(crate) mod v1alpha1 {
+    //! Before websites had several hosts.
+    use kctl::prelude::*;
+
+    /// A website on one host.
+    #[resource(
+        group = "example.com",
+        version = "v1alpha1",
+        kind = "Website",
+        namespaced,
+        storage = false,
+        deprecated = "use example.com/v1",
+        status = "super::WebsiteStatus"
+    )]
+    pub(crate) struct WebsiteSpec {
+        /// Under which name it is reached.
+        pub host: String,
+        /// How many answer.
+        pub replicas: Option<i32>,
+    }
+}

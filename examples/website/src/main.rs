@@ -1,0 +1,61 @@
+//! A kind in two versions with defaults, rules and conversions, and a controller of the newer one.
+mod hooks;
+mod kinds;
+
+use kctl::prelude::*;
+
+use kinds::{Website, WebsiteStatus};
+
+/// Keeps the hosts of each website in a `ConfigMap` of its name.
+#[controller(owns = ConfigMap(apply))]
+async fn website(site: Arc<Website>, cx: Context<website>) -> Result<Action> {
+    let hosts = ConfigMap {
+        metadata: ObjectMeta { name: Some(site.name_any()), ..ObjectMeta::default() },
+        data: Some([("hosts".to_owned(), site.spec.hosts.join("\n"))].into()),
+        ..ConfigMap::default()
+    };
+    cx.owned::<ConfigMap>().apply(hosts).await?;
+    let hosts = i32::try_from(site.spec.hosts.len()).unwrap_or(i32::MAX);
+    cx.patch_status(WebsiteStatus { hosts }).await?;
+    Ok(Action::await_change())
+}
+
+fn app() -> App {
+    App::new("website")
+        .controller::<website>()
+        .admission::<(hooks::defaults, hooks::rules)>()
+        .conversion::<(hooks::up, hooks::down)>()
+        .dev_objects(include_str!("../website.yaml"))
+}
+
+#[tokio::main]
+async fn main() -> kctl::Result<()> {
+    app().main().await
+}
+
+#[cfg(test)]
+mod tests {
+    use kctl::{
+        kube::{
+            Api,
+            api::{Patch, PatchParams, PostParams},
+        },
+        testing::Trial,
+    };
+
+    use super::*;
+    use crate::kinds::WebsiteSpec;
+
+    async fn made_and_extended(trial: &Trial) -> Result<()> {
+        let sites = Api::<Website>::default_namespaced(trial.client());
+        let spec = WebsiteSpec { hosts: vec!["old.example.com".into()], replicas: Some(1) };
+        sites.create(&PostParams::default(), &Website::new("web", spec)).await?;
+        trial.idle().await?;
+        let extended = kctl::json!({ "spec": { "hosts": ["old.example.com", "new.example.com"] } });
+        sites.patch("web", &PatchParams::default(), &Patch::Merge(extended)).await?;
+        trial.idle().await
+    }
+
+    kctl::role_tests!(app, made_and_extended);
+    kctl::grants_test!(website; owns ConfigMap);
+}

@@ -1,0 +1,33 @@
+//! What a user sees who starts the program without a cluster: the embedded API server asks its functions by TLS.
+
+use std::process::Command;
+
+#[test]
+fn objects_of_both_versions_are_converted_defaulted_and_reconciled() {
+    let output = Command::new(env!("CARGO_BIN_EXE_website")).args(["dev", "--until-idle"]).output().unwrap();
+    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}");
+    let objects: Vec<kctl::Json> = serde_saphyr::from_multiple(&printed).unwrap();
+    let found: Vec<_> = objects.iter().map(|object| (&object["apiVersion"], &object["metadata"]["name"])).collect();
+    let expected =
+        kctl::json!([["v1", "new"], ["v1", "old"], ["example.com/v1", "new"], ["example.com/v1alpha1", "old"]]);
+    assert_eq!(kctl::json!(found), expected);
+    assert_eq!(objects[0]["data"]["hosts"], "new.example.com\nwww.new.example.com");
+    // It is printed in the version in which it was applied; its default was set in the other one.
+    assert_eq!(objects[3]["spec"], kctl::json!({ "host": "old.example.com", "replicas": 2 }));
+    assert_eq!(objects[3]["status"]["hosts"], 1);
+}
+
+#[test]
+fn object_that_breaks_a_rule_is_refused_with_the_words_of_the_rule() {
+    let file = std::env::temp_dir().join(format!("kctl-website-{}.yaml", std::process::id()));
+    let yaml = "apiVersion: example.com/v1\nkind: Website\nmetadata: {name: none}\nspec: {hosts: []}\n";
+    std::fs::write(&file, yaml).unwrap();
+    let program = Command::new(env!("CARGO_BIN_EXE_website")).args(["dev", "--until-idle", "-f"]).arg(&file).output();
+    std::fs::remove_file(&file).unwrap();
+    let output = program.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let expected = "admission webhook \"vwebsite-v1.example.com\" denied the request: Website.example.com \"none\" is invalid: \
+                    spec.hosts: Required value: nobody could reach it";
+    assert!(!output.status.success() && said.contains(expected), "{said}");
+}

@@ -1,0 +1,20 @@
+//! What the program runs as in a cluster: its manifests are those in `tests/golden/website` of the workspace, and with cert-manager
+//! those in `tests/golden/website-cert-manager`. With `GOLDEN=overwrite` they are written anew.
+
+use std::process::Command;
+
+#[test]
+fn the_manifests_are_the_golden_ones() {
+    let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
+    for (golden, with) in [("website", None), ("website-cert-manager", Some("--with=cert-manager"))] {
+        let folder = format!("{}/../../tests/golden/{golden}", env!("CARGO_MANIFEST_DIR"));
+        let way: &[&str] = if overwrite { &["--out", &folder, "--allow-breaking"] } else { &["--check", &folder] };
+        let output = Command::new(env!("CARGO_BIN_EXE_website"))
+            .args(["generate-manifests", "--leader-elect", "--metrics", "--image", "example.com/website:1"])
+            .args(with)
+            .args(way)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -1,0 +1,192 @@
+//! SIGTERM while the webhook is asked: what has begun is answered, what balances load learns of it, and the process ends with 0.
+#![cfg(unix)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+use tokio_rustls::{
+    TlsConnector,
+    client::TlsStream,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::ring,
+        pki_types::{CertificateDer, ServerName, pem::PemObject},
+    },
+};
+
+/// Everything that is waited for, but for the end: a machine under load is slow.
+const WITHIN: Duration = Duration::from_secs(60);
+/// From the last answer to the end of the process. Without the bounds of the server it would be ten seconds or more.
+const ENDS_WITHIN: Duration = Duration::from_secs(8);
+
+/// The example, and how it is reached. It ends with the test.
+struct Example {
+    child: Child,
+    address: String,
+    tls: TlsConnector,
+}
+
+impl Example {
+    async fn start(name: &str, arguments: &[&str]) -> Self {
+        let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stop-{name}.yaml"));
+        drop(fs::remove_file(&config));
+        let child = Command::new(env!("CARGO_BIN_EXE_workload-interpreter"))
+            .args(arguments)
+            .arg("--write-webhook-config")
+            .arg(&config)
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let written = async {
+            loop {
+                match fs::read_to_string(&config) {
+                    Ok(text) if text.ends_with('\n') => return text,
+                    _ => sleep(Duration::from_millis(20)).await,
+                }
+            }
+        };
+        let text = timeout(WITHIN, written).await.expect("the example writes its configuration");
+        // A long text is folded: it goes on until the next field.
+        let field = |name: &str| {
+            let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with(name));
+            let first = lines.next().expect(name)[name.len()..].trim().trim_matches(['"', '\'', '>', '|', '-']);
+            let more: String = lines.take_while(|line| !line.contains([':', '-'])).collect();
+            format!("{first}{more}")
+        };
+        let (url, authority) = (field("url:"), STANDARD.decode(field("caBundle:")).unwrap());
+        let address = url.trim_start_matches("https://").split('/').next().unwrap().to_owned();
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(&authority).unwrap()).unwrap();
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Self { child, address, tls: TlsConnector::from(Arc::new(tls)) }
+    }
+
+    async fn connect(&self) -> std::io::Result<TlsStream<TcpStream>> {
+        let socket = TcpStream::connect(&self.address).await?;
+        self.tls.connect(ServerName::try_from("localhost").unwrap(), socket).await
+    }
+
+    /// The status line and the body of `/readyz`.
+    async fn ready(&self) -> std::io::Result<String> {
+        let mut stream = self.connect().await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
+        Ok(read(&mut stream).await)
+    }
+
+    async fn terminate(&self) {
+        let id = self.child.id().expect("it runs").to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
+    }
+
+    async fn ends(&mut self, within: Duration) -> Option<i32> {
+        timeout(within, self.child.wait()).await.expect("the process ends in time").unwrap().code()
+    }
+}
+
+/// Reads until the server closes the connection.
+async fn read(stream: &mut TlsStream<TcpStream>) -> String {
+    let mut bytes = Vec::new();
+    // A server that closes without a goodbye of TLS has answered all the same.
+    let _closed = timeout(WITHIN, stream.read_to_end(&mut bytes)).await.expect("an answer");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A request in two halves.
+fn request() -> (String, String) {
+    let body = r#"{"kind":"ResourceInterpreterContext","apiVersion":"config.karmada.io/v1alpha1","request":{"uid":"u-1",
+        "kind":{"group":"workload.example.io","version":"v1alpha1","kind":"Workload"},"name":"web","namespace":"d","operation":"InterpretReplica",
+        "object":{"apiVersion":"workload.example.io/v1alpha1","kind":"Workload","metadata":{"name":"web","namespace":"d"},
+        "spec":{"replicas":7,"template":{}}}}}"#;
+    let (first, second) = body.split_at(body.len() / 2);
+    let head = format!(
+        "POST /interpreter-workload?timeout=30s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    (format!("{head}{first}"), second.to_owned())
+}
+
+fn certificates() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stop-certificates");
+    fs::create_dir_all(&folder).unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    for (file, pem) in
+        [("tls.crt", made.cert.pem()), ("ca.crt", made.cert.pem()), ("tls.key", made.signing_key.serialize_pem())]
+    {
+        fs::write(folder.join(file), pem).unwrap();
+    }
+    folder
+}
+
+#[tokio::test]
+async fn a_request_that_has_begun_is_answered_and_the_process_ends_with_0() {
+    for (name, arguments) in [("dev", &["dev"][..]), ("run", &["run"])] {
+        let mut example = Example::start(name, arguments).await;
+        assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "), "{name}");
+        let (first, second) = request();
+        let mut asked = example.connect().await.unwrap();
+        asked.write_all(first.as_bytes()).await.unwrap();
+        asked.flush().await.unwrap();
+        // Neither one that was never used nor one that never said anything holds the process up.
+        let _idle = example.connect().await.unwrap();
+        let _silent = TcpStream::connect(&example.address).await.unwrap();
+        // Headers are on their way: the server has seen them before the signal.
+        sleep(Duration::from_millis(500)).await;
+        example.terminate().await;
+        let refused = async {
+            while TcpStream::connect(&example.address).await.is_ok() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(WITHIN, refused).await.expect("no other connection is accepted");
+        assert_eq!(example.child.try_wait().unwrap(), None, "{name}: it waits for the request");
+        asked.write_all(second.as_bytes()).await.unwrap();
+        let answer = read(&mut asked).await;
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(r#""replicas":7"#), "{name}: {answer}");
+        assert_eq!(example.ends(ENDS_WITHIN).await, Some(0), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_in_a_cluster_is_not_ready_before_it_refuses() {
+    let folder = certificates();
+    let mut example = Example::start("cluster", &["run", "--webhook-cert-dir", folder.to_str().unwrap()]).await;
+    assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "));
+    example.terminate().await;
+    let told = async {
+        loop {
+            let answer = example.ready().await.expect("it still accepts");
+            if answer.starts_with("HTTP/1.1 503 ") {
+                return answer;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let answer = timeout(WITHIN, told).await.expect("it says that it stops");
+    assert!(answer.ends_with("stopping"), "{answer}");
+    // Who has not heard of it yet is still answered.
+    let (first, second) = request();
+    let mut asked = example.connect().await.unwrap();
+    asked
+        .write_all(format!("{first}{second}").replace("Host:", "Connection: close\r\nHost:").as_bytes())
+        .await
+        .unwrap();
+    assert!(read(&mut asked).await.contains(r#""replicas":7"#));
+    assert_eq!(example.ends(WITHIN).await, Some(0));
+}

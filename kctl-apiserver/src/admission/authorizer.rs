@@ -1,0 +1,209 @@
+//! The `authorizer` of expressions: asks RBAC what the user of a request, or a service account, may do.
+//!
+//! Upstream: `k8s.io/apiserver/pkg/cel/library/authz.go`. A check in the making is a map of texts, with its type in one of them.
+
+use std::{collections::HashMap, sync::Arc};
+
+use kube_cel::cel::{
+    ExecutionError,
+    common::ast::{Expr, IdedExpr},
+    extractors::This,
+    objects::{Key, Map, ResolveResult},
+};
+use serde_json::Value;
+
+use super::{Attributes, conditions::Cel, conditions::Scope, conditions::map};
+use crate::{
+    request::User,
+    store::State,
+    verbs::{
+        access::{self, Attributes as Asked},
+        grants::Snapshot,
+    },
+};
+
+/// Whose check it is, and what it is so far.
+const USER: &str = "@user";
+const GROUPS: &str = "@groups";
+/// On a decision: whether it is yes.
+const ALLOWED: &str = "@allowed";
+const REASON: &str = "@reason";
+const PARTS: [&str; 6] = ["group", "resource", "subresource", "namespace", "name", "path"];
+
+/// Whether an expression of a webhook or a policy asks.
+pub(super) fn is_asked(of: &Value) -> bool {
+    match of {
+        Value::String(text) => text.contains("authorizer"),
+        Value::Array(items) => items.iter().any(is_asked),
+        Value::Object(fields) => fields.values().any(is_asked),
+        _ => false,
+    }
+}
+
+/// Adds the variable and its functions to what expressions see.
+pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>) {
+    let call = attributes.call;
+    let user = HashMap::from([
+        (USER.to_owned(), text(&call.caller.user.name)),
+        (GROUPS.to_owned(), Cel::List(Arc::new(call.caller.user.groups.iter().map(|group| text(group)).collect()))),
+    ]);
+    let mut of_request = user.clone();
+    let asked = [
+        ("group", call.resource.of.group.as_str()),
+        ("resource", &call.resource.of.resource),
+        ("subresource", &call.subresource),
+        ("namespace", &call.namespace),
+        ("name", &attributes.name),
+    ];
+    of_request.extend(asked.map(|(part, value)| (part.to_owned(), text(value))));
+    let mut whole = user;
+    whole.insert("requestResource".into(), map(of_request));
+    scope.set("authorizer", map(whole));
+    let context = scope.context();
+    for part in PARTS {
+        context.add_function(part, move |This(check): This<Cel>, value: Arc<String>| with(&check, part, &value));
+    }
+    context.add_function("serviceAccount", |This(_): This<Cel>, namespace: Arc<String>, name: Arc<String>| {
+        let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}"), "system:authenticated"];
+        let user = format!("system:serviceaccount:{namespace}:{name}");
+        let fields = [
+            (USER.to_owned(), text(&user)),
+            (GROUPS.to_owned(), Cel::List(Arc::new(groups.into_iter().map(text).collect()))),
+        ];
+        ResolveResult::Ok(map(fields.into()))
+    });
+    let known = Snapshot::of(state);
+    context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| decided(&known, &check, &verb));
+    context.add_function("allowed", |This(decision): This<Cel>| {
+        ResolveResult::Ok(Cel::Bool(matches!(field(&decision, ALLOWED), Some(Cel::Bool(true)))))
+    });
+    context.add_function("reason", |This(decision): This<Cel>| ResolveResult::Ok(text(&text_of(&decision, REASON))));
+    // RBAC fails never.
+    context.add_function("errored", |This(_): This<Cel>| ResolveResult::Ok(Cel::Bool(false)));
+    context.add_function("error", |This(_): This<Cel>| ResolveResult::Ok(text("")));
+}
+
+fn text(value: &str) -> Cel {
+    Cel::String(Arc::new(value.to_owned()))
+}
+
+fn field<'a>(value: &'a Cel, name: &str) -> Option<&'a Cel> {
+    let Cel::Map(Map { map }) = value else { return None };
+    map.get(&Key::String(Arc::new(name.to_owned())))
+}
+
+fn text_of(value: &Cel, name: &str) -> String {
+    match field(value, name) {
+        Some(Cel::String(text)) => text.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// A check that says one thing more.
+fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
+    let Cel::Map(Map { map: fields }) = check else { return Err(ExecutionError::NoSuchOverload) };
+    let known = fields.iter().filter_map(|(key, value)| match key {
+        Key::String(name) => Some((name.to_string(), value.clone())),
+        _ => None,
+    });
+    let mut fields: HashMap<String, Cel> = known.collect();
+    fields.insert(part.into(), text(value));
+    Ok(map(fields))
+}
+
+fn decided(known: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
+    let groups = match field(check, GROUPS) {
+        Some(Cel::List(groups)) => groups.iter().filter_map(|group| match group {
+            Cel::String(group) => Some(group.to_string()),
+            _ => None,
+        }),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    let user = User { name: text_of(check, USER), groups: groups.collect() };
+    let parts = PARTS.map(|part| text_of(check, part));
+    let [group, resource, subresource, namespace, name, path] = parts.each_ref().map(String::as_str);
+    let reason = if field(check, "path").is_some() {
+        access::granted_path(known, &user, verb, path)
+    } else {
+        access::granted(known, &user, &Asked { verb, group, resource, subresource, namespace, name })
+    };
+    let allowed = access::is_admin(&user) || reason.is_some();
+    let reason = reason.filter(|_| !access::is_admin(&user)).unwrap_or_default();
+    Ok(map([(ALLOWED.to_owned(), Cel::Bool(allowed)), (REASON.to_owned(), text(&reason))].into()))
+}
+
+/// A name, how many arguments it takes, and the type of what it says.
+type Function = (&'static str, usize, &'static str);
+
+/// The types of what comes out of `authorizer`, and what each of them can be asked: a function, its arguments, its type.
+const TYPES: &[(&str, &[Function])] = &[
+    ("Authorizer", &[("path", 1, "PathCheck"), ("group", 1, "GroupCheck"), ("serviceAccount", 2, "Authorizer")]),
+    ("PathCheck", &[("check", 1, "Decision")]),
+    ("GroupCheck", &[("resource", 1, "ResourceCheck")]),
+    (
+        "ResourceCheck",
+        &[
+            ("subresource", 1, "ResourceCheck"),
+            ("namespace", 1, "ResourceCheck"),
+            ("name", 1, "ResourceCheck"),
+            ("check", 1, "Decision"),
+        ],
+    ),
+    ("Decision", &[("allowed", 0, "bool"), ("reason", 0, "string"), ("errored", 0, "bool"), ("error", 0, "string")]),
+];
+
+/// The type of an expression that asks.
+///
+/// # Errors
+/// It asks what cannot be asked.
+pub(super) fn type_of(expression: &IdedExpr, source: &str) -> Result<Option<&'static str>, String> {
+    Ok(asked(expression, source)?.map(|(whole, _)| whole))
+}
+
+/// The type as it is shown, and its short name.
+fn asked(expression: &IdedExpr, source: &str) -> Result<Option<(&'static str, &'static str)>, String> {
+    match &expression.expr {
+        Expr::Ident(name) if name == "authorizer" => Ok(Some(shown("Authorizer"))),
+        Expr::Select(select) => {
+            let operand = asked(&select.operand, source)?;
+            Ok(operand.filter(|_| select.field == "requestResource").map(|_| shown("ResourceCheck")))
+        }
+        Expr::Call(call) => {
+            let target = call.target.as_deref().map_or(Ok(None), |target| asked(target, source))?;
+            for argument in &call.args {
+                asked(argument, source)?;
+            }
+            let Some((whole, short)) = target else { return Ok(None) };
+            let functions = TYPES.iter().find(|(known, _)| *known == short).map_or(&[][..], |(_, functions)| functions);
+            let n_arguments = call.args.len();
+            let name = call.func_name.as_str();
+            if let Some((_, _, result)) =
+                functions.iter().find(|(known, n_wanted, _)| *known == name && *n_wanted == n_arguments)
+            {
+                return Ok(Some(shown(result)));
+            }
+            let is_known = TYPES.iter().any(|(_, functions)| functions.iter().any(|(known, _, _)| *known == name));
+            let why = if is_known {
+                let arguments = vec!["string"; n_arguments].join(", ");
+                format!("found no matching overload for '{name}' applied to '{whole}.({arguments})'")
+            } else {
+                format!("undeclared reference to '{name}' (in container '')")
+            };
+            let at = source.find(&format!(".{name}(")).map_or(0, |dot| dot + 1 + name.len());
+            Err(format!("ERROR: <input>:1:{}: {why}\n | {source}\n | {}^", at + 1, ".".repeat(at)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn shown(short: &'static str) -> (&'static str, &'static str) {
+    let whole = match short {
+        "Authorizer" => "kubernetes.authorization.Authorizer",
+        "PathCheck" => "kubernetes.authorization.PathCheck",
+        "GroupCheck" => "kubernetes.authorization.GroupCheck",
+        "ResourceCheck" => "kubernetes.authorization.ResourceCheck",
+        "Decision" => "kubernetes.authorization.Decision",
+        simple => simple,
+    };
+    (whole, short)
+}

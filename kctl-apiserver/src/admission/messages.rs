@@ -1,0 +1,108 @@
+//! The messages of CEL that mutating policies make, `Object{…}` and `JSONPatch{…}`: to the evaluator they are maps.
+
+use kube_cel::cel::{
+    Program,
+    common::ast::{
+        CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr, StructExpr,
+    },
+};
+
+const PATCH_FIELDS: [&str; 4] = ["from", "op", "path", "value"];
+
+/// Why an expression with messages may not be stored: it makes one that its variables do not name.
+pub(super) fn problem(program: &Program, expression: &str, variables: &[&str]) -> Option<String> {
+    let found = holds(program.expression())?;
+    let root = found.type_name.split('.').next().unwrap_or_default();
+    if !["Object", "JSONPatch"].contains(&root) || !variables.contains(&root) {
+        return Some(format!("ERROR: <input>:1:1: undeclared reference to '{}' (in container '')", found.type_name));
+    }
+    let fields = found.entries.iter().filter_map(|entry| match &entry.expr {
+        EntryExpr::StructField(field) => Some(field),
+        EntryExpr::MapEntry(_) => None,
+    });
+    let unknown = fields.filter(|_| root == "JSONPatch").find(|field| !PATCH_FIELDS.contains(&field.field.as_str()))?;
+    let colon = expression.find(&format!("{}:", unknown.field))? + unknown.field.len();
+    let provided = match &unknown.value.expr {
+        Expr::Literal(LiteralValue::String(_)) => "string",
+        Expr::Literal(LiteralValue::Int(_)) => "int",
+        Expr::Literal(LiteralValue::Boolean(_)) => "bool",
+        _ => "dyn",
+    };
+    Some(format!(
+        "ERROR: <input>:1:{}: expected type of field '{}' is '' but provided type is '{provided}'\n | {expression}\n | {}^",
+        colon + 1,
+        unknown.field,
+        ".".repeat(colon)
+    ))
+}
+
+/// The first message of an expression.
+pub(super) fn holds(expression: &IdedExpr) -> Option<&StructExpr> {
+    match &expression.expr {
+        Expr::Struct(found) => Some(found),
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => None,
+        Expr::Call(call) => call.target.as_deref().and_then(holds).or_else(|| call.args.iter().find_map(holds)),
+        Expr::Comprehension(inner) => {
+            let parts = [&inner.iter_range, &inner.accu_init, &inner.loop_cond, &inner.loop_step, &inner.result];
+            parts.into_iter().find_map(holds)
+        }
+        Expr::List(list) => list.elements.iter().find_map(holds),
+        Expr::Map(map) => map.entries.iter().find_map(|entry| match &entry.expr {
+            EntryExpr::MapEntry(entry) => holds(&entry.key).or_else(|| holds(&entry.value)),
+            EntryExpr::StructField(field) => holds(&field.value),
+        }),
+        Expr::Select(select) => holds(&select.operand),
+    }
+}
+
+/// The expression with a map for each message.
+pub(super) fn as_maps(expression: &IdedExpr) -> IdedExpr {
+    let mut changed = expression.clone();
+    change(&mut changed);
+    changed
+}
+
+fn change(expression: &mut IdedExpr) {
+    match &mut expression.expr {
+        Expr::Struct(found) => {
+            let entries = std::mem::take(&mut found.entries).into_iter().map(entry).collect();
+            expression.expr = Expr::Map(MapExpr { entries });
+        }
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
+        Expr::Call(CallExpr { target, args, .. }) => {
+            for part in target.iter_mut().map(AsMut::as_mut).chain(args) {
+                change(part);
+            }
+        }
+        Expr::Comprehension(inner) => {
+            for part in [
+                &mut inner.iter_range,
+                &mut inner.accu_init,
+                &mut inner.loop_cond,
+                &mut inner.loop_step,
+                &mut inner.result,
+            ] {
+                change(part);
+            }
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(change),
+        Expr::Map(map) => {
+            map.entries = std::mem::take(&mut map.entries).into_iter().map(entry).collect();
+        }
+        Expr::Select(select) => change(&mut select.operand),
+    }
+}
+
+fn entry(entry: IdedEntryExpr) -> IdedEntryExpr {
+    let id = entry.id;
+    let mut entry = match entry.expr {
+        EntryExpr::MapEntry(entry) => entry,
+        EntryExpr::StructField(field) => {
+            let key = IdedExpr { id, expr: Expr::Literal(LiteralValue::String(field.field.into())) };
+            MapEntryExpr { key, value: field.value, optional: field.optional }
+        }
+    };
+    change(&mut entry.key);
+    change(&mut entry.value);
+    IdedEntryExpr { id, expr: EntryExpr::MapEntry(entry) }
+}

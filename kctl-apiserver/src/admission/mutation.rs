@@ -1,0 +1,179 @@
+//! Mutating admission policies: reads what is about to be stored, changes it as their expressions say.
+//!
+//! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/mutating`.
+
+use kube_cel::cel::objects::Key;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Attributes,
+    conditions::{Cel, Fit, fits},
+    patch::{self, PatchError},
+    policy::{Bound, PolicyScope, bound, parameters},
+    settle,
+};
+use crate::{
+    apply::{
+        merge::merge,
+        shape::{Place, Shape},
+    },
+    schema::ListType,
+    status::Refusal,
+    store::State,
+};
+
+/// Why a policy does not change an object.
+enum Failure {
+    /// What its failure policy is about.
+    Fails(String),
+    /// Its result is no object of the kind.
+    Untyped(String),
+}
+
+/// Lets all policies change the object, or once more those that want to see what came after them; says whether one did.
+///
+/// # Errors
+/// One fails, and its failures are not ignored.
+pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: bool) -> Result<bool, Refusal> {
+    let mut any = false;
+    if attributes.object.is_none() {
+        return Ok(any);
+    }
+    for bound in bound(state, "mutating") {
+        let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
+        let is_left_out = once_more && policy["reinvocationPolicy"] != "IfNeeded";
+        if is_left_out || !bound.fits(state, attributes) {
+            continue;
+        }
+        let ignores = policy["failurePolicy"] == "Ignore";
+        let all = match parameters(state, policy, binding, attributes) {
+            Ok(all) => all,
+            Err(_) if ignores => continue,
+            Err(why) => {
+                return Err(refused(attributes, &bound, &format!("failed to configure binding: {why}"), "Forbidden"));
+            }
+        };
+        for params in all {
+            any |= change(state, &bound, params.as_deref(), attributes)?;
+        }
+    }
+    Ok(any)
+}
+
+/// All mutations of one policy, each with the result of those before it.
+fn change(
+    state: &State,
+    bound: &Bound,
+    params: Option<&Value>,
+    attributes: &mut Attributes<'_>,
+) -> Result<bool, Refusal> {
+    let policy = &bound.policy["spec"];
+    let ignores = policy["failurePolicy"] == "Ignore";
+    match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
+        Fit::Fits => {}
+        Fit::FitsNot => return Ok(false),
+        Fit::Fails(_) if ignores => return Ok(false),
+        Fit::Fails(why) => return Err(refused(attributes, bound, &why, "Invalid")),
+    }
+    let mut any = false;
+    for mutation in policy["mutations"].as_array().into_iter().flatten() {
+        let scope = PolicyScope::new(state, policy, params, attributes);
+        let changed = match mutated(mutation, &scope, attributes) {
+            Ok(changed) => changed,
+            Err(Failure::Fails(_)) if ignores => continue,
+            Err(Failure::Fails(why)) => return Err(refused(attributes, bound, &why, "Invalid")),
+            Err(Failure::Untyped(why)) => return Err(Refusal::internal(&why)),
+        };
+        any |= attributes.object.as_ref() != Some(&changed);
+        attributes.object = Some(changed);
+    }
+    Ok(any)
+}
+
+/// The object after one mutation.
+fn mutated(mutation: &Value, scope: &PolicyScope, attributes: &Attributes<'_>) -> Result<Value, Failure> {
+    let object = attributes.object.clone().unwrap_or_default();
+    let field = if mutation["patchType"] == "JSONPatch" { "jsonPatch" } else { "applyConfiguration" };
+    let expression = mutation[field]["expression"].as_str().unwrap_or_default();
+    let failed = |why: String| Failure::Fails(format!("expression '{expression}' resulted in error: {why}"));
+    let said = scope.evaluate(expression).and_then(|said| to_json(&said)).map_err(failed)?;
+    let mut changed = if field == "jsonPatch" { patched(object, &said)? } else { applied(object, &said, attributes)? };
+    settle(attributes.call, &mut changed).map_err(Failure::Untyped)?;
+    Ok(changed)
+}
+
+/// The object after a patch; one whose test fails changes nothing.
+fn patched(object: Value, patch: &Value) -> Result<Value, Failure> {
+    let mut patched = object.clone();
+    match patch::apply(&mut patched, patch.to_string().as_bytes()) {
+        Ok(()) => Ok(patched),
+        Err(PatchError::Inapplicable(why)) if why.ends_with("test failed") => Ok(object),
+        Err(PatchError::Inapplicable(why) | PatchError::Undecodable(why)) => {
+            Err(Failure::Fails(format!("JSON Patch: {why}")))
+        }
+    }
+}
+
+/// The object with the applied part merged into it, as server-side apply merges.
+fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, Failure> {
+    let place = Place::root(attributes.call.resource.schema());
+    let mut whole = Vec::new();
+    atomic(place, part, "", &mut whole);
+    if !whole.is_empty() {
+        let why = "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs";
+        return Err(Failure::Fails(format!("{why}: {}", whole.join(", "))));
+    }
+    Ok(merge(place, Some(&object), Some(part)).unwrap_or(object))
+}
+
+/// The paths of what could only be replaced as a whole.
+fn atomic(place: Place<'_>, value: &Value, at: &str, found: &mut Vec<String>) {
+    match (place.shape(value), value) {
+        (Shape::List(ListType::Atomic), Value::Array(_)) | (Shape::Map { is_atomic: true }, Value::Object(_)) => {
+            found.push(at.into());
+        }
+        (Shape::List(_), Value::Array(items)) => {
+            for (index, item) in items.iter().enumerate() {
+                atomic(place.items(), item, &format!("{at}[{index}]"), found);
+            }
+        }
+        (_, Value::Object(fields)) => {
+            for (name, value) in fields {
+                atomic(place.field_place(name), value, &format!("{at}.{name}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What an expression has made, as JSON.
+fn to_json(value: &Cel) -> Result<Value, String> {
+    Ok(match value {
+        Cel::Null => Value::Null,
+        Cel::Bool(value) => (*value).into(),
+        Cel::Int(number) => (*number).into(),
+        Cel::UInt(number) => (*number).into(),
+        Cel::Float(number) => (*number).into(),
+        Cel::String(text) => text.as_str().into(),
+        Cel::List(items) => Value::Array(items.iter().map(to_json).collect::<Result<_, _>>()?),
+        Cel::Map(map) => {
+            let fields = map.map.iter().map(|(key, value)| match key {
+                Key::String(name) => Ok((name.to_string(), to_json(value)?)),
+                other => Err(format!("a key of an object is a string, not {other:?}")),
+            });
+            Value::Object(fields.collect::<Result<Map<_, _>, String>>()?)
+        }
+        other => return Err(format!("no field can be {other:?}")),
+    })
+}
+
+/// A refusal that says nothing of the kind, unlike others.
+fn refused(attributes: &Attributes<'_>, bound: &Bound, why: &str, reason: &'static str) -> Refusal {
+    let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
+    let message = format!("{} denied request: {why}", bound.named("policy"));
+    let mut refusal = Refusal::forbidden(&attributes.call.resource.of, name, &message);
+    refusal.message.clone_from(&message);
+    refusal.reason = reason.into();
+    refusal.details["causes"] = json!([{ "message": message }]);
+    refusal
+}

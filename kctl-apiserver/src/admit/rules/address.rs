@@ -1,0 +1,78 @@
+//! Rules of addresses and of ranges of them.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use super::{Errors, text};
+
+const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+
+/// An address; zeros before its numbers are let pass, as fields had it that are older than that rule.
+pub(super) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
+    if parse(text(address)).is_none() {
+        errors.invalid(at, address, ADDRESS);
+    }
+}
+
+/// An address as Go's older parser reads it.
+pub(super) fn parse(address: &str) -> Option<IpAddr> {
+    let plain = |part: &str| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0".to_owned(),
+        rest => rest.to_owned(),
+    };
+    if address.contains(':') {
+        return address.parse().ok();
+    }
+    let parts: Vec<String> = address.split('.').map(plain).collect();
+    parts.join(".").parse().ok()
+}
+
+/// An address at which a service can be reached (`ValidateEndpointIP`).
+pub(super) fn endpoint(address: &Value, at: &str, errors: &mut Errors) {
+    let Some(parsed) = parse(text(address)) else {
+        return errors.invalid(at, address, "must be a valid IP address");
+    };
+    if parsed.is_unspecified() {
+        errors.invalid(at, address, &format!("may not be unspecified ({parsed})"));
+    }
+    if parsed.is_loopback() {
+        errors.invalid(at, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
+    }
+    let (is_local, is_local_group) = match parsed {
+        IpAddr::V4(four) => (four.is_link_local(), four.octets()[..3] == [224, 0, 0]),
+        IpAddr::V6(six) => (six.is_unicast_link_local(), six.segments()[0] & 0xff0f == 0xff02),
+    };
+    if is_local {
+        errors.invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
+    }
+    if is_local_group {
+        errors.invalid(at, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+    }
+}
+
+/// A range of addresses: its first address and how many bits of it count.
+pub(super) fn range(text: &str) -> Option<(IpAddr, u32)> {
+    let (address, bits) = text.split_once('/')?;
+    let address = parse(address)?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.parse().ok().filter(|bits| *bits <= most)?;
+    Some((address, bits))
+}
+
+pub(super) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
+    if range(text(value)).is_none() {
+        errors.invalid(at, value, RANGE);
+    }
+}
+
+/// Whether one range is in another, and less than all of it.
+pub(super) fn is_part(part: (IpAddr, u32), whole: (IpAddr, u32)) -> bool {
+    let bits_of = |address: IpAddr| match address {
+        IpAddr::V4(four) => u128::from(u32::from(four)) << 96,
+        IpAddr::V6(six) => u128::from(six),
+    };
+    let kept = |address: IpAddr| bits_of(address).checked_shr(128 - whole.1).unwrap_or(0);
+    part.0.is_ipv4() == whole.0.is_ipv4() && part.1 > whole.1 && kept(part.0) == kept(whole.0)
+}

@@ -1,0 +1,205 @@
+//! Rules of autoscalers.
+
+use serde_json::Value;
+
+use super::{Errors, entries, resources, text};
+use crate::admit::names::NameRule;
+
+/// Seconds for which a recommendation counts, and of a policy.
+const WINDOW_SECONDS_MAX: i64 = 3600;
+const PERIOD_SECONDS_MAX: i64 = 1800;
+/// The sources of metrics with the types that name them, in the order in which they are looked for.
+const SOURCES: &[(&str, &str)] = &[
+    ("object", "Object"),
+    ("external", "External"),
+    ("pods", "Pods"),
+    ("resource", "Resource"),
+    ("containerResource", "ContainerResource"),
+];
+const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
+
+pub(super) fn autoscaler(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    let (least, most) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64().unwrap_or(0));
+    if let Some(least) = least.filter(|least| *least < 1) {
+        errors.invalid("spec.minReplicas", &least.into(), "must be greater than or equal to 1");
+    }
+    if most == 0 {
+        errors.required("spec.maxReplicas", "must be set and greater than 0");
+    } else if most < 0 {
+        errors.invalid("spec.maxReplicas", &most.into(), "must be greater than or equal to 1");
+    }
+    if least.is_some_and(|least| most < least) {
+        errors.invalid("spec.maxReplicas", &most.into(), "must be greater than or equal to `minReplicas`");
+    }
+    reference(&spec["scaleTargetRef"], "spec.scaleTargetRef", true, errors);
+    let mut scales_to_none = false;
+    for (index, metric) in entries(&spec["metrics"]) {
+        scales_to_none |= ["Object", "External"].contains(&text(&metric["type"]));
+        one_metric(metric, &format!("spec.metrics[{index}]"), errors);
+    }
+    if spec["minReplicas"] == 0 && !scales_to_none {
+        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.forbidden("spec.metrics", detail);
+    }
+    for direction in ["scaleUp", "scaleDown"] {
+        scaling(&spec["behavior"][direction], &format!("spec.behavior.{direction}"), errors);
+    }
+}
+
+/// Another object, whatever its version. What is scaled has a group.
+fn reference(target: &Value, at: &str, needs_group: bool, errors: &mut Errors) {
+    for name in ["kind", "name"] {
+        errors.required_name(&format!("{at}.{name}"), &target[name], NameRule::PathSegment);
+    }
+    let version = text(&target["apiVersion"]);
+    let is_controller = version == "v1" && target["kind"] == "ReplicationController";
+    if version.matches('/').count() > 1 {
+        let detail = format!("unexpected GroupVersion string: {version}");
+        errors.invalid(&format!("{at}.apiVersion"), &version.into(), &detail);
+    } else if needs_group && !version.contains('/') && !is_controller {
+        errors.invalid(&format!("{at}.apiVersion"), &version.into(), "apiVersion must specify API group");
+    }
+}
+
+fn one_metric(metric: &Value, at: &str, errors: &mut Errors) {
+    let (kind, kind_at) = (text(&metric["type"]), format!("{at}.type"));
+    if kind.is_empty() {
+        errors.required(&kind_at, "must specify a metric source type");
+    }
+    errors.always_one_of(&kind_at, &metric["type"], TYPES);
+    let given: Vec<&str> =
+        SOURCES.iter().map(|(source, _)| *source).filter(|source| metric[*source].is_object()).collect();
+    if let Some(first) = given.first() {
+        source(first, &metric[*first], &format!("{at}.{first}"), errors);
+    }
+    let expected = SOURCES.iter().find(|(_, of)| *of == kind).map(|(source, _)| *source);
+    match expected {
+        Some(source) if metric[source].is_null() => {
+            errors.required(&format!("{at}.{source}"), "must populate information for the given metric source");
+        }
+        Some(_) => {}
+        None => errors.always_one_of(&kind_at, &metric["type"], TYPES),
+    }
+    if given.len() != 1 {
+        for other in given.iter().filter(|source| Some(**source) != expected) {
+            errors.forbidden(&format!("{at}.{other}"), "must populate the given metric source only");
+        }
+    }
+}
+
+fn source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
+    let target = &source["target"];
+    let target_at = format!("{at}.target");
+    match kind {
+        "resource" | "containerResource" => {
+            if text(&source["name"]).is_empty() {
+                errors.required(&format!("{at}.name"), "must specify a resource name");
+            } else if kind == "containerResource" {
+                resources::name_of_container(text(&source["name"]), &format!("{at}.name"), errors);
+            }
+            if kind == "containerResource" && text(&source["container"]).is_empty() {
+                errors.required(&format!("{at}.container"), "must specify a container");
+            } else if kind == "containerResource" {
+                errors.name(&format!("{at}.container"), &source["container"], NameRule::Label);
+            }
+        }
+        _ => {
+            if kind == "object" {
+                reference(&source["describedObject"], &format!("{at}.describedObject"), false, errors);
+            }
+            let (name, at) = (&source["metric"]["name"], format!("{at}.metric.name"));
+            if text(name).is_empty() {
+                errors.required(&at, "must specify a metric name");
+            } else {
+                errors.name(&at, name, NameRule::PathSegment);
+            }
+        }
+    }
+    amounts(target, &target_at, errors);
+    one_amount(kind, target, &target_at, errors);
+}
+
+fn amounts(target: &Value, at: &str, errors: &mut Errors) {
+    let kind = text(&target["type"]);
+    if kind.is_empty() {
+        errors.required(&format!("{at}.type"), "must specify a metric target type");
+    }
+    if !["Utilization", "Value", "AverageValue"].contains(&kind) {
+        errors.invalid(&format!("{at}.type"), &kind.into(), "must be either Utilization, Value, or AverageValue");
+    }
+    for name in ["value", "averageValue"] {
+        if resources::size(&target[name]).is_some_and(|size| size <= 0) {
+            errors.invalid(&format!("{at}.{name}"), &target[name], "must be positive");
+        }
+    }
+    let share = &target["averageUtilization"];
+    if share.as_i64().is_some_and(|share| share < 1) {
+        errors.invalid(&format!("{at}.averageUtilization"), share, "must be greater than 0");
+    }
+}
+
+/// Which amounts a metric is to have.
+fn one_amount(kind: &str, target: &Value, at: &str, errors: &mut Errors) {
+    let has = |name: &str| !target[name].is_null();
+    let average_at = format!("{at}.averageValue");
+    match kind {
+        "object" if !has("value") && !has("averageValue") => {
+            errors.required(&average_at, "must set either a target value or averageValue");
+        }
+        "external" if !has("value") && !has("averageValue") => {
+            errors.required(&average_at, "must set either a target value for metric or a per-pod target");
+        }
+        "external" if has("value") && has("averageValue") => {
+            let detail = "may not set both a target value for metric and a per-pod target";
+            errors.forbidden(&format!("{at}.value"), detail);
+        }
+        "pods" if !has("averageValue") => errors.required(&average_at, "must specify a positive target averageValue"),
+        "resource" | "containerResource" => match (has("averageUtilization"), has("averageValue")) {
+            (false, false) => {
+                let detail = "must set either a target raw value or a target utilization";
+                errors.required(&format!("{at}.averageUtilization"), detail);
+            }
+            (true, true) => {
+                errors.forbidden(&average_at, "may not set both a target raw value and a target utilization");
+            }
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+fn scaling(rules: &Value, at: &str, errors: &mut Errors) {
+    if rules.is_null() {
+        return;
+    }
+    let (window, window_at) = (&rules["stabilizationWindowSeconds"], format!("{at}.stabilizationWindowSeconds"));
+    if window.as_i64().is_some_and(|seconds| seconds < 0) {
+        errors.invalid(&window_at, window, "must be greater than or equal to zero");
+    }
+    if window.as_i64().is_some_and(|seconds| seconds > WINDOW_SECONDS_MAX) {
+        errors.invalid(&window_at, window, &format!("must be less than or equal to {WINDOW_SECONDS_MAX}"));
+    }
+    errors.one_of(&format!("{at}.selectPolicy"), &rules["selectPolicy"], &["Disabled", "Max", "Min"]);
+    let policies_at = format!("{at}.policies");
+    if entries(&rules["policies"]).next().is_none() {
+        errors.required(&policies_at, "must specify at least one Policy");
+    }
+    for (index, policy) in entries(&rules["policies"]) {
+        let (at, period) = (format!("{policies_at}[{index}]"), policy["periodSeconds"].as_i64().unwrap_or(0));
+        errors.always_one_of(&format!("{at}.type"), &policy["type"], &["Percent", "Pods"]);
+        for name in ["value", "periodSeconds"] {
+            let number = policy[name].as_i64().unwrap_or(0);
+            if number <= 0 {
+                errors.invalid(&format!("{at}.{name}"), &number.into(), "must be greater than zero");
+            }
+        }
+        if period > PERIOD_SECONDS_MAX {
+            let detail = format!("must be less than or equal to {PERIOD_SECONDS_MAX}");
+            errors.invalid(&format!("{at}.periodSeconds"), &period.into(), &detail);
+        }
+    }
+    if resources::size(&rules["tolerance"]).is_some_and(|size| size < 0) {
+        errors.invalid(&format!("{at}.tolerance"), &rules["tolerance"], "must be greater than or equal to 0");
+    }
+}

@@ -1,0 +1,113 @@
+//! Rules of endpoints and of slices of them.
+
+use serde_json::Value;
+
+use super::{Errors, address, entries, ports, text};
+use crate::admit::names::NameRule;
+
+/// Addresses of one endpoint.
+const ADDRESSES_MAX: usize = 100;
+
+pub(super) fn endpoints(object: &Value, errors: &mut Errors) {
+    for (index, subset) in entries(&object["subsets"]) {
+        let at = format!("subsets[{index}]");
+        let is_empty = |list: &str| entries(&subset[list]).next().is_none();
+        if is_empty("addresses") && is_empty("notReadyAddresses") {
+            errors.required(&at, "must specify `addresses` or `notReadyAddresses`");
+        }
+        for list in ["addresses", "notReadyAddresses"] {
+            for (nth, one) in entries(&subset[list]) {
+                let at = format!("{at}.{list}[{nth}]");
+                address::legacy(&one["ip"], &format!("{at}.ip"), errors);
+                names(one, &at, errors);
+                address::endpoint(&one["ip"], &format!("{at}.ip"), errors);
+            }
+        }
+        let n_ports = entries(&subset["ports"]).count();
+        for (nth, port) in entries(&subset["ports"]) {
+            let at = format!("{at}.ports[{nth}]");
+            if n_ports > 1 && text(&port["name"]).is_empty() {
+                errors.required(&format!("{at}.name"), "");
+            }
+            let number = port["port"].as_i64().unwrap_or(0);
+            one_port(port, &at, Some(number), errors);
+        }
+    }
+}
+
+fn names(endpoint: &Value, at: &str, errors: &mut Errors) {
+    if !text(&endpoint["hostname"]).is_empty() {
+        errors.name(&format!("{at}.hostname"), &endpoint["hostname"], NameRule::Label);
+    }
+    if !endpoint["nodeName"].is_null() {
+        errors.name(&format!("{at}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
+    }
+}
+
+fn one_port(port: &Value, at: &str, number: Option<i64>, errors: &mut Errors) {
+    if !text(&port["name"]).is_empty() {
+        errors.name(&format!("{at}.name"), &port["name"], NameRule::Label);
+    }
+    if let Some(number) = number {
+        errors.in_range(&format!("{at}.port"), &number.into(), 1, 65_535);
+    }
+    errors.one_of(&format!("{at}.protocol"), &port["protocol"], ports::PROTOCOLS);
+    if port["appProtocol"].is_string() {
+        errors.qualified_name(&format!("{at}.appProtocol"), text(&port["appProtocol"]));
+    }
+}
+
+pub(super) fn slice(object: &Value, errors: &mut Errors) {
+    let kind = &object["addressType"];
+    if text(kind).is_empty() {
+        errors.required("addressType", "");
+    } else {
+        errors.one_of("addressType", kind, &["FQDN", "IPv4", "IPv6"]);
+    }
+    for (index, endpoint) in entries(&object["endpoints"]) {
+        names(endpoint, &format!("endpoints[{index}]"), errors);
+    }
+    let mut known = Vec::new();
+    for (index, port) in entries(&object["ports"]) {
+        let (at, name) = (format!("ports[{index}]"), text(&port["name"]));
+        if known.contains(&name) {
+            errors.duplicate(&format!("{at}.name"), &format!("{name:?}"));
+        }
+        known.push(name);
+        one_port(port, &at, None, errors);
+    }
+}
+
+/// The addresses of a slice, which are looked at when they are new.
+pub(super) fn addresses_of_slice(object: &Value, errors: &mut Errors) {
+    let kind = text(&object["addressType"]);
+    for (index, endpoint) in entries(&object["endpoints"]) {
+        addresses(&endpoint["addresses"], kind, &format!("endpoints[{index}].addresses"), errors);
+    }
+}
+
+fn addresses(list: &Value, kind: &str, at: &str, errors: &mut Errors) {
+    let n_addresses = entries(list).count();
+    if n_addresses == 0 {
+        errors.required(at, "must contain at least 1 address");
+    } else if n_addresses > ADDRESSES_MAX {
+        errors.too_many(at, n_addresses, ADDRESSES_MAX);
+    }
+    for (index, one) in entries(list) {
+        let one_at = format!("{at}[{index}]");
+        if kind == "FQDN" {
+            errors.name(&one_at, one, NameRule::Subdomain);
+            continue;
+        }
+        let Some(parsed) = address::parse(text(one)).filter(|_| ["IPv4", "IPv6"].contains(&kind)) else {
+            if kind == "IPv4" || kind == "IPv6" {
+                address::legacy(one, &one_at, errors);
+            }
+            continue;
+        };
+        if parsed.is_ipv4() != (kind == "IPv4") {
+            errors.invalid(at, one, &format!("must be an {kind} address"));
+        }
+        address::endpoint(one, &one_at, errors);
+    }
+}

@@ -1,0 +1,167 @@
+//! Rules of ingresses and of their classes.
+
+use serde_json::Value;
+
+use super::{Errors, address, entries, ports, text};
+use crate::admit::names::NameRule;
+
+const WILDCARD: &str = r"a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+/// What would make a path mean different things to different proxies.
+const UNCLEAR: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
+const UNCLEAR_ENDS: &[&str] = &["/..", "/."];
+
+pub(super) fn ingress(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    let rules: Vec<(usize, &Value)> = entries(&spec["rules"]).collect();
+    if rules.is_empty() && spec["defaultBackend"].is_null() {
+        errors.invalid("spec", &Value::Null, "either `defaultBackend` or `rules` must be specified");
+    }
+    if spec["defaultBackend"].is_object() {
+        backend(&spec["defaultBackend"], "spec.defaultBackend", errors);
+    }
+    for (index, rule) in rules {
+        let at = format!("spec.rules[{index}]");
+        if address::parse(text(&rule["host"])).is_some() {
+            errors.invalid(&format!("{at}.host"), &rule["host"], "must be a DNS name, not an IP address");
+        }
+        if !text(&rule["host"]).is_empty() {
+            host(&rule["host"], &format!("{at}.host"), errors);
+        }
+        if rule["http"].is_object() {
+            paths(&rule["http"]["paths"], &format!("{at}.http.paths"), errors);
+        }
+    }
+    for (index, tls) in entries(&spec["tls"]) {
+        let at = format!("spec.tls[{index}]");
+        for (nth, name) in entries(&tls["hosts"]) {
+            host(name, &format!("{at}.hosts[{nth}]"), errors);
+        }
+        if !text(&tls["secretName"]).is_empty() {
+            errors.name(&format!("{at}.secretName"), &tls["secretName"], NameRule::Subdomain);
+        }
+    }
+    if !spec["ingressClassName"].is_null() {
+        errors.name("spec.ingressClassName", &spec["ingressClassName"], NameRule::Subdomain);
+    }
+}
+
+/// What is judged of a new ingress alone.
+pub(super) fn new_ingress(object: &Value, errors: &mut Errors) {
+    const CLASS: &str = "kubernetes.io/ingress.class";
+    let (annotated, class) = (&object["metadata"]["annotations"][CLASS], &object["spec"]["ingressClassName"]);
+    if !annotated.is_null() && !class.is_null() && annotated != class {
+        let detail = "must match `ingressClassName` when both are specified";
+        errors.invalid(&format!("annotations.{CLASS}"), annotated, detail);
+    }
+}
+
+/// A name, or all names below one.
+fn host(name: &Value, at: &str, errors: &mut Errors) {
+    let host = text(name);
+    if !host.contains('*') {
+        return errors.name(at, name, NameRule::Subdomain);
+    }
+    let is_wildcard = host.strip_prefix("*.").is_some_and(|rest| NameRule::Subdomain.check(rest).is_empty());
+    if !is_wildcard {
+        errors.invalid(at, name, WILDCARD);
+    }
+}
+
+fn paths(list: &Value, at: &str, errors: &mut Errors) {
+    if entries(list).next().is_none() {
+        errors.required(at, "");
+    }
+    for (index, path) in entries(list) {
+        let at = format!("{at}[{index}]");
+        if path["pathType"].is_null() {
+            // Without it nothing says how to read the rest.
+            errors.required(&format!("{at}.pathType"), "pathType must be specified");
+            continue;
+        }
+        one_path(path, &at, errors);
+        backend(&path["backend"], &format!("{at}.backend"), errors);
+    }
+}
+
+fn one_path(path: &Value, at: &str, errors: &mut Errors) {
+    let (given, path_at) = (text(&path["path"]), format!("{at}.path"));
+    let is_relative = !given.starts_with('/');
+    match text(&path["pathType"]) {
+        "Exact" | "Prefix" => {
+            if is_relative {
+                errors.invalid(&path_at, &given.into(), "must be an absolute path");
+            }
+            for part in UNCLEAR.iter().filter(|part| given.contains(**part)) {
+                errors.invalid(&path_at, &given.into(), &format!("must not contain '{part}'"));
+            }
+            for end in UNCLEAR_ENDS.iter().filter(|end| given.ends_with(**end)) {
+                errors.invalid(&path_at, &given.into(), &format!("cannot end with '{end}'"));
+            }
+        }
+        "ImplementationSpecific" if !given.is_empty() && is_relative => {
+            errors.invalid(&path_at, &given.into(), "must be an absolute path");
+        }
+        _ => {
+            let supported = ["Exact", "ImplementationSpecific", "Prefix"];
+            errors.always_one_of(&format!("{at}.pathType"), &path["pathType"], &supported);
+        }
+    }
+}
+
+fn backend(backend: &Value, at: &str, errors: &mut Errors) {
+    let (service, resource) = (&backend["service"], &backend["resource"]);
+    match (service.is_object(), resource.is_object()) {
+        (true, true) => errors.shown(at, "\"\"", "cannot set both resource and service backends"),
+        (false, true) => reference(resource, &format!("{at}.resource"), errors),
+        (false, false) => errors.shown(at, "\"\"", "resource or service backend is required"),
+        (true, false) => {
+            errors.required_name(&format!("{at}.service.name"), &service["name"], NameRule::Label);
+            let (name, number) = (text(&service["port"]["name"]), service["port"]["number"].as_i64().unwrap_or(0));
+            if !name.is_empty() && number != 0 {
+                errors.invalid(at, &"".into(), "cannot set both port name & port number");
+            } else if name.is_empty() && number == 0 {
+                errors.required(at, "port name or number is required");
+            } else if number != 0 {
+                errors.in_range(&format!("{at}.service.port.number"), &number.into(), 1, 65_535);
+            } else {
+                ports::number_or_name(&service["port"]["name"], &format!("{at}.service.port.name"), errors);
+            }
+        }
+    }
+}
+
+/// Another object by group, kind and name.
+fn reference(reference: &Value, at: &str, errors: &mut Errors) {
+    if !text(&reference["apiGroup"]).is_empty() {
+        errors.name(&format!("{at}.apiGroup"), &reference["apiGroup"], NameRule::Subdomain);
+    }
+    for name in ["kind", "name"] {
+        errors.required_name(&format!("{at}.{name}"), &reference[name], NameRule::PathSegment);
+    }
+}
+
+pub(super) fn class(object: &Value, errors: &mut Errors) {
+    /// Characters of the name of a controller.
+    const CONTROLLER_LEN_MAX: usize = 250;
+    let (controller, at) = (&object["spec"]["controller"], "spec.controller");
+    if text(controller).len() > CONTROLLER_LEN_MAX {
+        errors.too_long(at, CONTROLLER_LEN_MAX);
+    }
+    errors.domain_prefixed(at, controller);
+    let (parameters, at) = (&object["spec"]["parameters"], "spec.parameters");
+    if parameters.is_null() {
+        return;
+    }
+    reference(parameters, at, errors);
+    let (scope, namespace) = (text(&parameters["scope"]), text(&parameters["namespace"]));
+    errors.one_of(&format!("{at}.scope"), &parameters["scope"], &["Cluster", "Namespace"]);
+    let at = format!("{at}.namespace");
+    match scope {
+        "Namespace" if namespace.is_empty() => errors.required(&at, "`parameters.scope` is set to 'Namespace'"),
+        "Namespace" => errors.name(&at, &parameters["namespace"], NameRule::Label),
+        "Cluster" if !parameters["namespace"].is_null() => {
+            errors.forbidden(&at, "`parameters.scope` is set to 'Cluster'");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,348 @@
+//! Rules of jobs, and of the cron jobs that make them.
+
+use serde_json::Value;
+
+use super::{Errors, entries, pod, schedule, selector, text};
+use crate::admit::names::NameRule;
+
+/// Pods of an indexed job at a time.
+const PARALLELISM_MAX: i64 = 100_000;
+const FAILED_INDEXES_MAX: i64 = 100_000;
+/// Above so many completions, a job with limits per index is to be smaller otherwise.
+const COMPLETIONS_SOFT_MAX: i64 = 100_000;
+const FEW_MAX: i64 = 10_000;
+/// Rules of one policy, and codes or conditions of one rule.
+const FAILURE_RULES_MAX: usize = 20;
+const SUCCESS_RULES_MAX: usize = 20;
+const CODES_MAX: usize = 255;
+const CONDITIONS_MAX: usize = 20;
+/// Characters of the name of who manages a job.
+const MANAGER_LEN_MAX: usize = 63;
+
+pub(super) fn job(object: &Value, errors: &mut Errors) {
+    let (spec, uid) = (&object["spec"], text(&object["metadata"]["uid"]));
+    if spec["manualSelector"] != true {
+        let labels = &spec["selector"]["matchLabels"];
+        let is_own = labels["batch.kubernetes.io/controller-uid"] == uid
+            && labels.as_object().is_some_and(|labels| labels.len() == 1);
+        if !is_own {
+            errors.shown("spec.selector", &selector::shown(&spec["selector"]), "`selector` not auto-generated");
+        }
+    }
+    whole_spec(spec, errors);
+}
+
+/// The specification of a job, with its selector.
+pub(super) fn whole_spec(spec: &Value, errors: &mut Errors) {
+    job_spec(spec, "spec", errors);
+    if spec["selector"].is_null() {
+        errors.required("spec.selector", "");
+    }
+    let before = errors.len();
+    selector::selector(&spec["selector"], "spec.selector", errors);
+    if errors.len() == before {
+        selector::fits_template(&spec["selector"], &spec["template"], "spec.template", errors);
+    }
+}
+
+/// Whether the pods of a new indexed job can have names.
+pub(super) fn new_job(object: &Value, errors: &mut Errors) {
+    let (spec, name) = (&object["spec"], &object["metadata"]["name"]);
+    let Some(last) = spec["completions"].as_i64().filter(|number| spec["completionMode"] == "Indexed" && *number > 0)
+    else {
+        return;
+    };
+    let host = format!("{}-{}", text(name), last - 1);
+    if !NameRule::Label.check(&host).is_empty() {
+        let detail = format!("will not able to create pod with invalid DNS label: {host}");
+        errors.invalid("metadata.name", name, &detail);
+    }
+}
+
+fn job_spec(spec: &Value, at: &str, errors: &mut Errors) {
+    const NUMBERS: &[&str] = &[
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ];
+    let field = |name: &str| format!("{at}.{name}");
+    for name in NUMBERS {
+        errors.not_negative(&field(name), &spec[*name]);
+    }
+    if !spec["maxFailedIndexes"].is_null() && spec["backoffLimitPerIndex"].is_null() {
+        errors.required(&field("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
+    }
+    if !spec["managedBy"].is_null() {
+        errors.domain_prefixed(&field("managedBy"), &spec["managedBy"]);
+        if text(&spec["managedBy"]).len() > MANAGER_LEN_MAX {
+            errors.too_long(&field("managedBy"), MANAGER_LEN_MAX);
+        }
+    }
+    completion(spec, at, errors);
+    failure_policy(spec, &field("podFailurePolicy"), errors);
+    success_policy(spec, &field("successPolicy"), errors);
+    let (replacement, replacement_at) = (&spec["podReplacementPolicy"], field("podReplacementPolicy"));
+    if spec["podFailurePolicy"].is_null() {
+        errors.one_of(&replacement_at, replacement, &["Failed", "TerminatingOrFailed"]);
+    } else {
+        errors.one_of(&replacement_at, replacement, &["Failed"]);
+    }
+    pod::template(&spec["template"], &field("template"), errors);
+    let (policy, policy_at) = (&spec["template"]["spec"]["restartPolicy"], field("template.spec.restartPolicy"));
+    match text(policy) {
+        "" | "Always" => errors.required(&policy_at, "valid values: \"OnFailure\", \"Never\""),
+        "OnFailure" if !spec["podFailurePolicy"].is_null() => {
+            errors.invalid(&policy_at, policy, "only \"Never\" is supported when podFailurePolicy is specified");
+        }
+        _ => errors.one_of(&policy_at, policy, &["OnFailure", "Never"]),
+    }
+}
+
+fn completion(spec: &Value, at: &str, errors: &mut Errors) {
+    let field = |name: &str| format!("{at}.{name}");
+    let number = |name: &str| spec[name].as_i64();
+    let (per_index, failed) = (&spec["backoffLimitPerIndex"], &spec["maxFailedIndexes"]);
+    errors.one_of(&field("completionMode"), &spec["completionMode"], &["NonIndexed", "Indexed"]);
+    if spec["completionMode"] != "Indexed" {
+        let is_plain = spec["completionMode"].is_null() || spec["completionMode"] == "NonIndexed";
+        for (name, value) in [("backoffLimitPerIndex", per_index), ("maxFailedIndexes", failed)] {
+            if is_plain && !value.is_null() {
+                errors.invalid(&field(name), value, "requires indexed completion mode");
+            }
+        }
+        return;
+    }
+    if spec["completions"].is_null() {
+        errors.required(&field("completions"), "when completion mode is Indexed");
+    }
+    let at_most = |name: &str, most: i64, detail: &str, errors: &mut Errors| {
+        if number(name).is_some_and(|number| number > most) {
+            errors.invalid(&field(name), &spec[name], &format!("must be less than or equal to {detail}"));
+        }
+    };
+    let detail = format!("{PARALLELISM_MAX} when completion mode is Indexed");
+    at_most("parallelism", PARALLELISM_MAX, &detail, errors);
+    if let Some(completions) = number("completions") {
+        at_most("maxFailedIndexes", completions, "completions", errors);
+    }
+    at_most("maxFailedIndexes", FAILED_INDEXES_MAX, &FAILED_INDEXES_MAX.to_string(), errors);
+    if number("completions").is_some_and(|number| number > COMPLETIONS_SOFT_MAX) && !per_index.is_null() {
+        if failed.is_null() {
+            let detail = format!("must be specified when completions is above {COMPLETIONS_SOFT_MAX}");
+            errors.required(&field("maxFailedIndexes"), &detail);
+        }
+        let when = format!("when completions are above {COMPLETIONS_SOFT_MAX} and used with backoff limit per index");
+        at_most("parallelism", FEW_MAX, &format!("{FEW_MAX} {when}"), errors);
+        at_most("maxFailedIndexes", FEW_MAX, &format!("{FEW_MAX} {when}"), errors);
+    }
+}
+
+fn failure_policy(spec: &Value, at: &str, errors: &mut Errors) {
+    let (policy, at) = (&spec["podFailurePolicy"], format!("{at}.rules"));
+    let n_rules = entries(&policy["rules"]).count();
+    if n_rules > FAILURE_RULES_MAX {
+        errors.too_many(&at, n_rules, FAILURE_RULES_MAX);
+    }
+    for (index, rule) in entries(&policy["rules"]) {
+        failure_rule(spec, rule, &format!("{at}[{index}]"), errors);
+    }
+}
+
+/// A policy as Go writes it.
+pub(super) fn shown_policy(policy: &Value) -> String {
+    if policy.is_null() {
+        return "null".into();
+    }
+    let shown_rule = |rule: &Value| {
+        let codes = &rule["onExitCodes"];
+        let shown_codes = if codes.is_null() {
+            "null".into()
+        } else {
+            let (name, operator, values) = (&codes["containerName"], &codes["operator"], &codes["values"]);
+            format!("{{\"ContainerName\":{name},\"Operator\":{operator},\"Values\":{values}}}")
+        };
+        let conditions: Vec<String> = entries(&rule["onPodConditions"])
+            .map(|(_, one)| format!("{{\"Type\":{},\"Status\":{}}}", one["type"], one["status"]))
+            .collect();
+        let conditions = if conditions.is_empty() { "null".into() } else { format!("[{}]", conditions.join(",")) };
+        format!("{{\"Action\":{},\"OnExitCodes\":{shown_codes},\"OnPodConditions\":{conditions}}}", rule["action"])
+    };
+    let rules: Vec<String> = entries(&policy["rules"]).map(|(_, rule)| shown_rule(rule)).collect();
+    format!("{{\"Rules\":[{}]}}", rules.join(","))
+}
+
+fn failure_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
+    let (action, action_at) = (&rule["action"], format!("{at}.action"));
+    let (codes, conditions) = (&rule["onExitCodes"], entries(&rule["onPodConditions"]).count());
+    match text(action) {
+        "" => errors.required(&action_at, r#"valid values: ["Count" "FailIndex" "FailJob" "Ignore"]"#),
+        "FailIndex" if spec["backoffLimitPerIndex"].is_null() => {
+            errors.invalid(&action_at, action, "requires the backoffLimitPerIndex to be set");
+        }
+        _ => errors.one_of(&action_at, action, &["Count", "FailIndex", "FailJob", "Ignore"]),
+    }
+    if codes.is_object() {
+        exit_codes(spec, codes, &format!("{at}.onExitCodes"), errors);
+    }
+    let at_conditions = format!("{at}.onPodConditions");
+    if conditions > CONDITIONS_MAX {
+        errors.too_many(&at_conditions, conditions, CONDITIONS_MAX);
+    }
+    for (index, condition) in entries(&rule["onPodConditions"]) {
+        let at = format!("{at_conditions}[{index}]");
+        errors.qualified_name(&format!("{at}.type"), text(&condition["type"]));
+        errors.one_of(&format!("{at}.status"), &condition["status"], &["False", "True", "Unknown"]);
+    }
+    match (codes.is_object(), conditions > 0) {
+        (true, true) => {
+            errors.invalid_as_such(at, "specifying both OnExitCodes and OnPodConditions is not supported");
+        }
+        (false, false) => errors.invalid_as_such(at, "specifying one of OnExitCodes and OnPodConditions is required"),
+        _ => {}
+    }
+}
+
+fn exit_codes(spec: &Value, codes: &Value, at: &str, errors: &mut Errors) {
+    let (operator, operator_at) = (&codes["operator"], format!("{at}.operator"));
+    if text(operator).is_empty() {
+        errors.required(&operator_at, r#"valid values: ["In" "NotIn"]"#);
+    } else {
+        errors.one_of(&operator_at, operator, &["In", "NotIn"]);
+    }
+    let name = &codes["containerName"];
+    let is_known = ["containers", "initContainers"]
+        .iter()
+        .any(|list| entries(&spec["template"]["spec"][*list]).any(|(_, container)| container["name"] == *name));
+    if !name.is_null() && !is_known {
+        let detail = "must be one of the container or initContainer names in the pod template";
+        errors.invalid(&format!("{at}.containerName"), name, detail);
+    }
+    let at = format!("{at}.values");
+    let values: Vec<i64> = entries(&codes["values"]).filter_map(|(_, code)| code.as_i64()).collect();
+    if values.is_empty() {
+        errors.shown(&at, "[]", "at least one value is required");
+    } else if values.len() > CODES_MAX {
+        errors.too_many(&at, values.len(), CODES_MAX);
+    }
+    for (index, code) in values.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        if *code == 0 && operator == "In" {
+            errors.invalid(&at, &0.into(), "must not be 0 for the In operator");
+        }
+        if values[..index].contains(code) {
+            errors.duplicate(&at, &code.to_string());
+        }
+    }
+    if !values.is_sorted() {
+        errors.invalid(&at, &codes["values"], "must be ordered");
+    }
+}
+
+fn success_policy(spec: &Value, at: &str, errors: &mut Errors) {
+    let policy = &spec["successPolicy"];
+    if policy.is_null() {
+        return;
+    }
+    if spec["completionMode"] != "Indexed" {
+        let rules: Vec<String> = entries(&policy["rules"]).map(|(_, rule)| shown_rule(rule)).collect();
+        let shown = format!("{{\"Rules\":[{}]}}", rules.join(","));
+        return errors.shown(at, &shown, "requires indexed completion mode");
+    }
+    let (n_rules, at) = (entries(&policy["rules"]).count(), format!("{at}.rules"));
+    if n_rules == 0 {
+        errors.required(&at, "at least one rules must be specified when the successPolicy is specified");
+    }
+    if n_rules > SUCCESS_RULES_MAX {
+        errors.too_many(&at, n_rules, SUCCESS_RULES_MAX);
+    }
+    for (index, rule) in entries(&policy["rules"]) {
+        success_rule(spec, rule, &format!("{at}[{index}]"), errors);
+    }
+}
+
+fn shown_rule(rule: &Value) -> String {
+    format!("{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}", rule["succeededIndexes"], rule["succeededCount"])
+}
+
+fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
+    let (count, indexes) = (&rule["succeededCount"], &rule["succeededIndexes"]);
+    let (count_at, completions) = (format!("{at}.succeededCount"), spec["completions"].as_i64().unwrap_or(0));
+    if count.is_null() && indexes.is_null() {
+        errors.required(at, "at least one of succeededCount or succeededIndexes must be specified");
+    }
+    let mut n_indexes = 0;
+    if !indexes.is_null() {
+        match schedule::indexes(text(indexes), completions) {
+            Ok(number) => n_indexes = number,
+            Err(why) => {
+                let detail = format!("error parsing succeededIndexes: {why}");
+                errors.invalid(&format!("{at}.succeededIndexes"), indexes, &detail);
+            }
+        }
+    }
+    let Some(number) = count.as_i64() else { return };
+    if number <= 0 {
+        errors.invalid(&count_at, count, "must be greater than zero");
+    }
+    if number > completions {
+        let detail = format!("must be less than or equal to {completions} (the number of specified completions)");
+        errors.invalid(&count_at, count, &detail);
+    }
+    if !indexes.is_null() && number > n_indexes {
+        let detail = format!(
+            "must be less than or equal to {n_indexes} (the number of indexes in the specified succeededIndexes field)"
+        );
+        errors.invalid(&count_at, count, &detail);
+    }
+}
+
+pub(super) fn cron_job(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    let schedule = text(&spec["schedule"]);
+    if schedule.is_empty() {
+        errors.required("spec.schedule", "");
+    } else {
+        if let Err(why) = schedule::check(schedule) {
+            errors.invalid("spec.schedule", &spec["schedule"], &why);
+        }
+        if schedule.contains("TZ") {
+            let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+            errors.invalid("spec.schedule", &spec["schedule"], detail);
+        }
+    }
+    errors.not_negative("spec.startingDeadlineSeconds", &spec["startingDeadlineSeconds"]);
+    time_zone(&spec["timeZone"], errors);
+    errors.one_of("spec.concurrencyPolicy", &spec["concurrencyPolicy"], &["Allow", "Forbid", "Replace"]);
+    let (job, at) = (&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
+    job_spec(job, at, errors);
+    if !job["selector"].is_null() {
+        let shown = selector::shown(&job["selector"]);
+        errors.shown(&format!("{at}.selector"), &shown, "`selector` will be auto-generated");
+    }
+    if job["manualSelector"] == true {
+        errors.unsupported(&format!("{at}.manualSelector"), "true", &["nil", "false"]);
+    }
+    errors.not_negative("spec.successfulJobsHistoryLimit", &spec["successfulJobsHistoryLimit"]);
+    errors.not_negative("spec.failedJobsHistoryLimit", &spec["failedJobsHistoryLimit"]);
+}
+
+fn time_zone(zone: &Value, errors: &mut Errors) {
+    let (at, name) = ("spec.timeZone", text(zone));
+    if zone.is_null() {
+        return;
+    }
+    if name.is_empty() {
+        return errors.invalid(at, zone, "timeZone must be nil or non-empty string");
+    }
+    if name.eq_ignore_ascii_case("local") {
+        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        return errors.invalid(at, zone, detail);
+    }
+    if jiff::tz::TimeZone::get(name).is_err() {
+        errors.invalid(at, zone, &format!("unknown time zone {name}"));
+    }
+}

@@ -1,0 +1,316 @@
+//! Rules of the statuses of jobs: what a controller may write, and how a status may become another one.
+//!
+//! Behaviour: `ValidateJobStatusUpdate` in `pkg/apis/batch/validation/validation.go` with the options of
+//! `pkg/registry/batch/job/strategy.go`. Most rules are asked only when what they are about has changed.
+
+use serde_json::Value;
+
+use super::{Errors, entries, text};
+
+const CONDITIONS: &str = "status.conditions";
+
+/// A status with what its rules ask of it.
+struct State<'a> {
+    spec: &'a Value,
+    status: &'a Value,
+}
+
+impl<'a> State<'a> {
+    fn of(job: &'a Value) -> Self {
+        Self { spec: &job["spec"], status: &job["status"] }
+    }
+
+    fn has(&self, kind: &str, wanted: &str) -> bool {
+        entries(&self.status["conditions"]).any(|(_, one)| one["type"] == kind && one["status"] == wanted)
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.has(kind, "True")
+    }
+
+    fn is_finished(&self) -> bool {
+        self.is("Complete") || self.is("Failed")
+    }
+
+    fn number(&self, field: &str) -> i64 {
+        self.status[field].as_i64().unwrap_or(0)
+    }
+
+    fn is_indexed(&self) -> bool {
+        self.spec["completionMode"] == "Indexed"
+    }
+}
+
+/// What has become another one.
+struct Changed<'a> {
+    was: &'a State<'a>,
+    now: &'a State<'a>,
+}
+
+impl Changed<'_> {
+    fn field(&self, field: &str) -> bool {
+        self.was.status[field] != self.now.status[field]
+    }
+
+    fn number(&self, field: &str) -> bool {
+        self.was.number(field) != self.now.number(field)
+    }
+
+    fn condition(&self, kind: &str) -> bool {
+        self.was.is(kind) != self.now.is(kind)
+    }
+
+    fn finished(&self) -> bool {
+        self.was.is_finished() != self.now.is_finished()
+    }
+}
+
+pub(super) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, now) = (State::of(old), State::of(new));
+    let changed = Changed { was: &was, now: &now };
+    for field in ["active", "succeeded", "failed", "ready", "terminating"] {
+        errors.not_negative(&format!("status.{field}"), &now.status[field]);
+    }
+    uncounted(&now, errors);
+    ends(&now, &changed, errors);
+    finished(&now, &changed, errors);
+    indexes(&now, &changed, errors);
+    counts(&now, &changed, errors);
+    successes(&now, errors);
+    transitions(&was, &now, errors);
+}
+
+/// Pods that have ended and are not yet counted, each once.
+fn uncounted(now: &State<'_>, errors: &mut Errors) {
+    let mut seen: Vec<&str> = Vec::new();
+    for list in ["succeeded", "failed"] {
+        for (index, uid) in entries(&now.status["uncountedTerminatedPods"][list]) {
+            let (at, uid) = (format!("status.uncountedTerminatedPods.{list}[{index}]"), text(uid));
+            if uid.is_empty() {
+                errors.invalid(&at, &uid.into(), "must not be empty");
+            } else if seen.contains(&uid) {
+                errors.duplicate(&at, &Value::from(uid).to_string());
+            } else {
+                seen.push(uid);
+            }
+        }
+    }
+}
+
+/// How a job ends, and when.
+fn ends(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
+    let (complete, failed) = (changed.condition("Complete"), changed.condition("Failed"));
+    let mut refuse = |is_asked: bool, is_wrong: bool, detail: &str| {
+        if is_asked && is_wrong {
+            errors.invalid_as_such(CONDITIONS, detail);
+        }
+    };
+    let is_complete = now.is("Complete");
+    let both = is_complete && now.is("Failed");
+    refuse(complete || failed, both, "cannot set Complete=True and Failed=true conditions");
+    let both = is_complete && now.is("FailureTarget");
+    let is_asked = complete || changed.condition("FailureTarget");
+    refuse(is_asked, both, "cannot set Complete=True and FailureTarget=true conditions");
+    let (started, ended) = (&now.status["startTime"], &now.status["completionTime"]);
+    if complete || changed.field("completionTime") {
+        if !ended.is_null() && !is_complete {
+            let detail = "cannot set completionTime when there is no Complete=True condition";
+            errors.invalid("status.completionTime", ended, detail);
+        }
+        if ended.is_null() && is_complete {
+            errors.required("status.completionTime", "completionTime is required for Complete jobs");
+        }
+    }
+    // Both are times of the same form, which are ordered as their texts are.
+    let is_earlier = started.is_string() && ended.is_string() && text(ended) < text(started);
+    if (changed.field("startTime") || changed.field("completionTime")) && is_earlier {
+        errors.invalid("status.completionTime", ended, "must be equal to or after `startTime`");
+    }
+    let mut refuse = |is_asked: bool, is_wrong: bool, detail: &str| {
+        if is_asked && is_wrong {
+            errors.invalid_as_such(CONDITIONS, detail);
+        }
+    };
+    let is_asked = failed || changed.field("failedIndexes");
+    let detail = "cannot set Failed=True condition without the FailureTarget=true condition";
+    refuse(is_asked, now.is("Failed") && !now.is("FailureTarget"), detail);
+    let is_asked = complete || changed.condition("SuccessCriteriaMet");
+    let detail = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition";
+    refuse(is_asked, is_complete && !now.is("SuccessCriteriaMet"), detail);
+}
+
+/// What a job that has ended no longer has.
+fn finished(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
+    if !now.is_finished() {
+        return;
+    }
+    let (just, active) = (changed.finished(), now.number("active"));
+    if (just || changed.number("active")) && active > 0 {
+        errors.invalid("status.active", &active.into(), "active>0 is invalid for finished job");
+    }
+    let never_runs = now.spec["suspend"] == true && now.spec["completions"] == 0;
+    if (just || changed.field("startTime")) && now.status["startTime"].is_null() && !never_runs {
+        errors.required("status.startTime", "startTime is required for finished job");
+    }
+    let uncounted = &now.status["uncountedTerminatedPods"];
+    let n_uncounted = entries(&uncounted["failed"]).count() + entries(&uncounted["succeeded"]).count();
+    if (just || changed.field("uncountedTerminatedPods")) && n_uncounted > 0 {
+        let shown = |list: &str| -> Vec<String> {
+            entries(&uncounted[list]).map(|(_, uid)| format!("{:?}", text(uid))).collect()
+        };
+        let lists = ["Succeeded", "Failed"].map(|list| {
+            let uids = shown(&list.to_lowercase());
+            let uids = if uids.is_empty() { "null".to_owned() } else { format!("[{}]", uids.join(",")) };
+            format!("{list:?}:{uids}")
+        });
+        errors.shown(
+            "status.uncountedTerminatedPods",
+            &format!("{{{}}}", lists.join(",")),
+            "must be empty for finished job",
+        );
+    }
+}
+
+/// The indexes of pods that have succeeded and failed: `1,3-5,7`.
+fn indexes(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
+    let (completed, failed) = (&now.status["completedIndexes"], &now.status["failedIndexes"]);
+    let (completed_changed, failed_changed) = (changed.field("completedIndexes"), changed.field("failedIndexes"));
+    let completions = now.spec["completions"].as_i64();
+    let backs_off = now.spec["backoffLimitPerIndex"].is_i64();
+    for (name, indexes, is_asked) in
+        [("completedIndexes", completed, completed_changed), ("failedIndexes", failed, failed_changed && backs_off)]
+    {
+        if let (true, Some(completions)) = (is_asked, completions)
+            && let Err(why) = intervals(text(indexes), completions)
+        {
+            errors.invalid(&format!("status.{name}"), indexes, &format!("error parsing {name}: {why}"));
+        }
+    }
+    if completed_changed && !text(completed).is_empty() && !now.is_indexed() {
+        let detail = "cannot set non-empty completedIndexes when non-indexed completion mode";
+        errors.invalid("status.completedIndexes", completed, detail);
+    }
+    if failed_changed && failed.is_string() && !backs_off {
+        let detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null";
+        errors.invalid("status.failedIndexes", failed, detail);
+    }
+    if (completed_changed || failed_changed)
+        && let (Some(completions), true) = (completions, failed.is_string())
+        && let Some(index) = overlap(text(completed), text(failed), completions)
+    {
+        let detail = format!("failedIndexes and completedIndexes overlap at index: {index}");
+        errors.invalid("status.failedIndexes", failed, &detail);
+    }
+}
+
+/// The first and the last of each range of indexes.
+fn intervals(indexes: &str, completions: i64) -> Result<Vec<(i64, i64)>, String> {
+    let mut found: Vec<(i64, i64)> = Vec::new();
+    for part in indexes.split(',').filter(|_| !indexes.is_empty()) {
+        let (first, last) = interval(part, completions)?;
+        if let Some((_, previous)) = found.last().filter(|(_, previous)| *previous >= first) {
+            return Err(format!("non-increasing order, previous: {previous}, current: {first}"));
+        }
+        found.push((first, last));
+    }
+    Ok(found)
+}
+
+fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
+    let bounds: Vec<&str> = part.split('-').collect();
+    let number = |text: &str| match text.parse::<i64>() {
+        Err(_) => Err(format!("cannot convert string to integer for index: {text:?}")),
+        Ok(index) if index >= completions => Err(format!("too large index: {text:?}")),
+        Ok(index) => Ok(index),
+    };
+    match bounds.as_slice() {
+        [one] => number(one).map(|index| (index, index)),
+        [first, last] => {
+            let (first, last) = (number(first)?, number(last)?);
+            if first >= last {
+                return Err(format!("non-increasing order, previous: {first}, current: {last}"));
+            }
+            Ok((first, last))
+        }
+        _ => Err(format!(
+            "the fragment {part:?} violates the requirement that an index interval can have at most two parts \
+             separated by '-'"
+        )),
+    }
+}
+
+/// The first index that is in both. Ranges that cannot be read are told of elsewhere.
+fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
+    let read = |indexes: &str| -> Vec<(i64, i64)> {
+        indexes.split(',').filter_map(|part| interval(part, completions).ok()).collect()
+    };
+    let (completed, failed) = (read(completed), read(failed));
+    let pairs = completed.iter().flat_map(|done| failed.iter().map(move |lost| (done, lost)));
+    let mut shared = pairs.filter(|((from, to), (first, last))| from <= last && first <= to);
+    shared.next().map(|((from, _), (first, _))| *from.max(first))
+}
+
+/// Pods that end, and those that are ready.
+fn counts(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
+    let terminating = &now.status["terminating"];
+    let is_asked = changed.finished() || changed.field("terminating");
+    if is_asked && terminating.as_i64().is_some_and(|count| count > 0) && now.is_finished() {
+        errors.invalid("status.terminating", terminating, "terminating>0 is invalid for finished job");
+    }
+    let ready = &now.status["ready"];
+    let is_asked = changed.field("ready") || changed.number("active");
+    if is_asked && ready.as_i64().is_some_and(|count| count > now.number("active")) {
+        errors.invalid("status.ready", ready, "cannot set more ready pods than active");
+    }
+}
+
+/// What a job is that has succeeded enough.
+fn successes(now: &State<'_>, errors: &mut Errors) {
+    let is_met = now.is("SuccessCriteriaMet");
+    for (kind, detail) in [
+        ("Failed", "cannot set SuccessCriteriaMet=True and Failed=true conditions"),
+        ("FailureTarget", "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"),
+    ] {
+        if is_met && now.is(kind) {
+            errors.invalid_as_such(CONDITIONS, detail);
+        }
+    }
+    if !now.spec["successPolicy"].is_null() && !is_met && now.is("Complete") {
+        let detail = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True";
+        errors.invalid_as_such(CONDITIONS, detail);
+    }
+}
+
+/// What never goes back.
+fn transitions(was: &State<'_>, now: &State<'_>, errors: &mut Errors) {
+    for kind in ["Failed", "Complete", "FailureTarget"] {
+        if was.is(kind) && !now.is(kind) {
+            errors.invalid_as_such(CONDITIONS, &format!("cannot disable the terminal {kind}=True condition"));
+        }
+    }
+    // A job whose pods are as many as its completions can be made smaller.
+    let is_elastic = now.is_indexed() && now.spec["completions"] == now.spec["parallelism"];
+    for (field, is_asked) in [("failed", true), ("succeeded", !is_elastic)] {
+        let count = now.number(field);
+        if is_asked && count < was.number(field) {
+            errors.invalid(&format!("status.{field}"), &count.into(), &format!("cannot decrease the {field} counter"));
+        }
+    }
+    let (before, ended) = (&was.status["completionTime"], &now.status["completionTime"]);
+    if before.is_string() && ended.is_string() && before != ended {
+        errors.invalid("status.completionTime", ended, "field is immutable");
+    }
+    let (before, started) = (&was.status["startTime"], &now.status["startTime"]);
+    let resumes = was.is("Suspended") && now.has("Suspended", "False");
+    if before.is_string() && before != started && !resumes && now.spec["suspend"] != true {
+        errors.invalid("status.startTime", started, "field is immutable for unsuspended job once set");
+    }
+    let (met, is_met) = (was.is("SuccessCriteriaMet"), now.is("SuccessCriteriaMet"));
+    if met && !is_met {
+        errors.invalid_as_such(CONDITIONS, "cannot disable the SuccessCriteriaMet=True condition");
+    }
+    if was.is("Complete") && !met && is_met {
+        let detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions";
+        errors.invalid_as_such(CONDITIONS, detail);
+    }
+}

@@ -1,0 +1,96 @@
+//! Rules of nodes and of namespaces.
+
+use serde_json::Value;
+
+use super::{Errors, address, entries, pairs, resources, text};
+use crate::admit::names::{check_label_value, check_qualified_name};
+
+/// Ranges of addresses for the pods of a node: one of each family.
+const RANGES_MAX: usize = 2;
+
+pub(super) fn node(object: &Value, errors: &mut Errors) {
+    taints(&object["spec"]["taints"], "metadata.taints", errors);
+    for part in ["capacity", "allocatable"] {
+        for (name, amount) in pairs(&object["status"][part]) {
+            resources::value(name, amount, &format!("status.{part}.{name}"), errors);
+        }
+    }
+}
+
+/// What is judged of a new node alone, because it stays.
+pub(super) fn new_node(object: &Value, errors: &mut Errors) {
+    let (ranges, at) = (&object["spec"]["podCIDRs"], "spec.podCIDRs");
+    for (index, range) in entries(ranges) {
+        address::legacy_range(range, &format!("{at}[{index}]"), errors);
+    }
+    let families: Vec<bool> =
+        entries(ranges).filter_map(|(_, range)| address::range(text(range))).map(|(ip, _)| ip.is_ipv4()).collect();
+    let are_of_one = families.len() > 1 && families.iter().all(|family| *family == families[0]);
+    if are_of_one || families.len() > RANGES_MAX {
+        errors.invalid(at, ranges, "may specify no more than one CIDR for each IP family");
+    }
+}
+
+pub(super) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, is) = (&old["spec"], &new["spec"]);
+    if was["podCIDRs"].is_array() && was["podCIDRs"] != is["podCIDRs"] {
+        errors.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
+    }
+    if !text(&was["providerID"]).is_empty() && was["providerID"] != is["providerID"] {
+        errors.forbidden("spec.providerID", "node updates may not change providerID except from \"\" to valid");
+    }
+    if was["externalID"] != is["externalID"] {
+        errors.forbidden("spec.externalID", "may not be updated");
+    }
+}
+
+fn taints(list: &Value, at: &str, errors: &mut Errors) {
+    let mut known = Vec::new();
+    for (index, taint) in entries(list) {
+        let at = format!("{at}[{index}]");
+        errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
+        let wrong = check_label_value(text(&taint["value"]));
+        if !wrong.is_empty() {
+            errors.invalid(&format!("{at}.value"), &taint["value"], &wrong.join(";"));
+        }
+        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        errors.required_one_of(&format!("{at}.effect"), &taint["effect"], &effects);
+        let key = (text(&taint["effect"]), text(&taint["key"]));
+        if known.contains(&key) {
+            let shown = format!(
+                "{{\"Key\":{},\"Value\":{:?},\"Effect\":{},\"TimeAdded\":{}}}: taints must be unique by key and effect pair",
+                taint["key"],
+                text(&taint["value"]),
+                taint["effect"],
+                taint["timeAdded"]
+            );
+            errors.duplicate(&at, &shown);
+        }
+        known.push(key);
+    }
+}
+
+pub(super) fn namespace(object: &Value, errors: &mut Errors) {
+    let (phase, is_deleted) = (text(&object["status"]["phase"]), object["metadata"]["deletionTimestamp"].is_string());
+    for (_, name) in entries(&object["spec"]["finalizers"]) {
+        finalizer(name, "spec.finalizers", errors);
+    }
+    if !is_deleted && phase != "Active" {
+        let detail = "may only be 'Active' if `deletionTimestamp` is empty";
+        errors.invalid("status.Phase", &phase.into(), detail);
+    } else if is_deleted && phase != "Terminating" {
+        let detail = "may only be 'Terminating' if `deletionTimestamp` is not empty";
+        errors.invalid("status.Phase", &phase.into(), detail);
+    }
+}
+
+fn finalizer(name: &Value, at: &str, errors: &mut Errors) {
+    const STANDARD: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+    let given = text(name);
+    for message in check_qualified_name(given) {
+        errors.invalid(at, name, &message);
+    }
+    if !given.contains('/') && !STANDARD.contains(&given) {
+        errors.invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified");
+    }
+}

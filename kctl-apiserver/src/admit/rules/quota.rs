@@ -1,0 +1,226 @@
+//! Rules of quotas and of ranges of limits.
+
+use serde_json::{Value, json};
+
+use super::{Errors, entries, pairs, resources, text};
+use crate::admit::quantity;
+
+const SCOPES: &[&str] = &[
+    "BestEffort",
+    "CrossNamespacePodAffinity",
+    "NotBestEffort",
+    "NotTerminating",
+    "PriorityClass",
+    "Terminating",
+    "VolumeAttributesClass",
+];
+/// Scopes that a quota cannot have together.
+const CONFLICTS: &[[&str; 2]] = &[["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
+/// What most scopes are about.
+const OF_PODS: &[&str] = &[
+    "pods",
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+];
+
+pub(super) fn quota(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    for (name, amount) in pairs(&spec["hard"]) {
+        let at = format!("spec.hard[{name}]");
+        resources::known_name(name, &at, errors);
+        if !name.contains('/') && !resources::is_standard(name) {
+            errors.invalid(&at, &name.into(), "must be a standard resource for quota");
+        }
+        resources::value(name, amount, &at, errors);
+    }
+    let (scopes, at) = (&spec["scopes"], "spec.scopes");
+    for (_, scope) in entries(scopes) {
+        if !SCOPES.contains(&text(scope)) {
+            errors.invalid(at, scopes, "unsupported scope");
+        }
+        for _ in unscoped(spec, text(scope)) {
+            errors.invalid(at, scopes, "unsupported scope applied to resource");
+        }
+    }
+    let all: Vec<&str> = entries(scopes).map(|(_, scope)| text(scope)).collect();
+    conflicts(&all, scopes, errors);
+    scope_selector(spec, errors);
+}
+
+/// The resources of a quota that a scope says nothing about.
+fn unscoped<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str> {
+    let is_about = move |name: &str| match scope {
+        "BestEffort" => name == "pods",
+        "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity" => {
+            OF_PODS.contains(&name)
+        }
+        "VolumeAttributesClass" => ["persistentvolumeclaims", "requests.storage"].contains(&name),
+        _ => true,
+    };
+    pairs(&spec["hard"]).map(|(name, _)| name).filter(move |name| resources::is_standard(name) && !is_about(name))
+}
+
+fn conflicts(all: &[&str], shown: &Value, errors: &mut Errors) {
+    for _ in CONFLICTS.iter().filter(|pair| pair.iter().all(|scope| all.contains(scope))) {
+        errors.invalid("spec.scopes", shown, "conflicting scopes");
+    }
+}
+
+fn scope_selector(spec: &Value, errors: &mut Errors) {
+    const EXISTS: &[&str] =
+        &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
+    let (at, mut all) = ("spec.scopeSelector.matchExpressions", Vec::new());
+    for (_, requirement) in entries(&spec["scopeSelector"]["matchExpressions"]) {
+        let (scope, operator) = (text(&requirement["scopeName"]), text(&requirement["operator"]));
+        let (values, values_at) = (&requirement["values"], format!("{at}.values"));
+        if !SCOPES.contains(&scope) {
+            errors.invalid(&format!("{at}.scopeName"), &scope.into(), "unsupported scope");
+        }
+        for _ in unscoped(spec, scope) {
+            errors.invalid(at, &spec["scopeSelector"], "unsupported scope applied to resource");
+        }
+        if EXISTS.contains(&scope) && operator != "Exists" {
+            let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
+                          ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
+                          ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+            errors.invalid(&format!("{at}.operator"), &operator.into(), detail);
+        }
+        let has_values = entries(values).next().is_some();
+        match operator {
+            "In" | "NotIn" if !has_values => {
+                let detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+                errors.required(&values_at, detail);
+            }
+            "Exists" | "DoesNotExist" if has_values => {
+                let detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+                errors.invalid(&values_at, values, detail);
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            _ => errors.invalid(&format!("{at}.operator"), &operator.into(), "not a valid selector operator"),
+        }
+        all.push(scope);
+    }
+    conflicts(&all, &spec["scopes"], errors);
+}
+
+pub(super) fn limits(object: &Value, errors: &mut Errors) {
+    const KINDS: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
+    let mut known = Vec::new();
+    for (index, limit) in entries(&object["spec"]["limits"]) {
+        let (at, kind) = (format!("spec.limits[{index}]"), text(&limit["type"]));
+        let kind_at = format!("{at}.type");
+        let before = errors.len();
+        errors.qualified_name(&kind_at, kind);
+        if errors.len() == before && !kind.contains('/') && !KINDS.contains(&kind) {
+            errors.invalid(&kind_at, &kind.into(), "must be a standard limit type or fully qualified");
+        }
+        if known.contains(&kind) {
+            errors.duplicate(&kind_at, &format!("{kind:?}"));
+        }
+        known.push(kind);
+        names_of_limits(limit, kind, &at, errors);
+        let names: std::collections::BTreeSet<&str> =
+            ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]
+                .iter()
+                .flat_map(|part| pairs(&limit[*part]).map(|(name, _)| name))
+                .collect();
+        for name in names {
+            one_limit(limit, name, kind, &at, errors);
+        }
+    }
+}
+
+fn names_of_limits(limit: &Value, kind: &str, at: &str, errors: &mut Errors) {
+    let named = |part: &str, errors: &mut Errors| {
+        for (name, _) in pairs(&limit[part]) {
+            let at = format!("{at}.{part}[{name}]");
+            if ["Pod", "Container"].contains(&kind) {
+                resources::name_of_container(name, &at, errors);
+            } else {
+                resources::known_name(name, &at, errors);
+            }
+        }
+    };
+    named("max", errors);
+    named("min", errors);
+    for part in ["default", "defaultRequest"] {
+        if kind != "Pod" {
+            named(part, errors);
+        } else if pairs(&limit[part]).next().is_some() {
+            errors.forbidden(&format!("{at}.{part}"), "may not be specified when `type` is 'Pod'");
+        }
+    }
+    let has_storage = ["min", "max"].iter().any(|part| !limit[*part]["storage"].is_null());
+    if kind == "PersistentVolumeClaim" && !has_storage {
+        let detail = "either minimum or maximum storage value is required, but neither was provided";
+        errors.required(&format!("{at}.limits"), detail);
+    }
+    named("maxLimitRequestRatio", errors);
+}
+
+/// Two amounts of a limit, the second of which is not less than the first; then the place that is named when it is, what
+/// is said, and the amount that is shown.
+const ORDERS: &[(&str, &str, &str, &str, &str)] = &[
+    ("min", "max", "min", "min value {} is greater than max value {}", "min"),
+    (
+        "min",
+        "defaultRequest",
+        "defaultRequest",
+        "min value {} is greater than default request value {}",
+        "defaultRequest",
+    ),
+    (
+        "defaultRequest",
+        "max",
+        "defaultRequest",
+        "default request value {} is greater than max value {}",
+        "defaultRequest",
+    ),
+    (
+        "defaultRequest",
+        "default",
+        "defaultRequest",
+        "default request value {} is greater than default limit value {}",
+        "defaultRequest",
+    ),
+    ("min", "default", "default", "min value {} is greater than default value {}", "min"),
+    ("default", "max", "default", "default value {} is greater than max value {}", "max"),
+];
+
+fn one_limit(limit: &Value, name: &str, kind: &str, at: &str, errors: &mut Errors) {
+    let is_given = |part: &str| kind != "Pod" || !part.starts_with("default");
+    let size = |part: &str| resources::size(&limit[part][name]).filter(|_| is_given(part));
+    for (less, more, place, words, shown) in ORDERS {
+        if let (Some(least), Some(most)) = (size(less), size(more))
+            && least > most
+        {
+            let amounts = [text(&limit[*less][name]), text(&limit[*more][name])];
+            let detail = words.replacen("{}", amounts[0], 1).replacen("{}", amounts[1], 1);
+            errors.invalid(&format!("{at}.{place}[{name}]"), &limit[*shown][name], &detail);
+        }
+    }
+    let (ratio, ratio_at) = (&limit["maxLimitRequestRatio"][name], format!("{at}.maxLimitRequestRatio[{name}]"));
+    let Some(most) = resources::size(ratio) else { return };
+    if most < quantity::amount("1").unwrap_or_default() {
+        errors.invalid(&ratio_at, ratio, &format!("ratio {} is less than 1", text(ratio)));
+    }
+    if let (Some(least), Some(greatest)) = (size("min"), size("max")) {
+        let span = as_float(greatest) / as_float(least);
+        if as_float(most) / 1000.0 > span {
+            let detail = format!("ratio {} is greater than max/min = {span:.6}", text(ratio));
+            errors.invalid(&ratio_at, &json!(text(ratio)), &detail);
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "ratios are told to six places")]
+fn as_float(amount: i128) -> f64 {
+    amount as f64
+}

@@ -1,0 +1,104 @@
+//! What a write to `pods/resize` may change: amounts of CPU and memory, in so far as the pod's quality of service stays.
+
+use serde_json::Value;
+
+use super::{Errors, entries, text};
+use crate::admit::defaults;
+
+/// What containers and pods ask for that can change while they run.
+const SIZES: [&str; 2] = ["cpu", "memory"];
+const LISTS: [&str; 2] = ["containers", "initContainers"];
+
+pub(super) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
+    let (was, is) = (&old["spec"], &new["spec"]);
+    if is["os"]["name"] == "windows" {
+        // It is the path of no field.
+        errors.forbidden("[]", "windows pods cannot be resized");
+        return;
+    }
+    let n_errors = errors.len();
+    for list in LISTS {
+        same_containers(list, &was[list], &is[list], errors);
+    }
+    if errors.len() > n_errors {
+        return;
+    }
+    let class = &old["status"]["qosClass"];
+    if *class != defaults::quality_of_service(&mut is.clone()) {
+        errors.invalid("spec", class, "Pod QOS Class may not change as a result of resizing");
+    }
+    for list in LISTS {
+        for ((index, was), (_, is)) in entries(&was[list]).zip(entries(&is[list])) {
+            let at = format!("spec.{list}[{index}].resources");
+            nothing_removed(&at, "", &was["resources"], &is["resources"], errors);
+        }
+    }
+    nothing_removed("spec.resources", "pod-level ", &was["resources"], &is["resources"], errors);
+    if without_sizes(was) != without_sizes(is) {
+        errors.forbidden("spec", "only cpu and memory resources are mutable");
+    }
+}
+
+fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
+    let at = format!("spec.{list}");
+    if entries(old).count() != entries(new).count() {
+        errors.forbidden(&at, &format!("{list} may not be added or removed on resize"));
+        return;
+    }
+    for ((index, old), (_, new)) in entries(old).zip(entries(new)) {
+        if old["name"] != new["name"] {
+            let detail = format!("{list} may not be renamed or reordered on resize");
+            errors.forbidden(&format!("{at}[{index}].name"), &detail);
+        }
+    }
+}
+
+/// What was asked for may be more or less afterwards, but not be gone.
+fn nothing_removed(at: &str, whose: &str, old: &Value, new: &Value, errors: &mut Errors) {
+    for part in ["requests", "limits"] {
+        if SIZES.iter().any(|size| !old[part][*size].is_null() && new[part][*size].is_null()) {
+            errors.forbidden(&format!("{at}.{part}"), &format!("{whose}resource {part} cannot be removed"));
+        }
+    }
+}
+
+/// A specification with nothing that may change.
+fn without_sizes(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    for list in LISTS {
+        spec[list].as_array_mut().into_iter().flatten().for_each(forget_sizes);
+    }
+    forget_sizes(&mut spec);
+    spec
+}
+
+fn forget_sizes(of: &mut Value) {
+    for part in ["requests", "limits"] {
+        if let Some(Value::Object(amounts)) = of.get_mut("resources").and_then(|resources| resources.get_mut(part)) {
+            amounts.retain(|name, _| !SIZES.contains(&name.as_str()));
+        }
+    }
+    let Some(Value::Object(resources)) = of.get_mut("resources") else { return };
+    let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
+    resources.retain(|_, value| !is_empty(value));
+    if resources.is_empty()
+        && let Some(of) = of.as_object_mut()
+    {
+        of.remove("resources");
+    }
+}
+
+/// What a write to `pods/ephemeralcontainers` may do: add some. Those that are there stay as they are.
+pub(super) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
+    let at = "spec.ephemeralContainers";
+    let is = &new["spec"]["ephemeralContainers"];
+    for (_, known) in entries(&old["spec"]["ephemeralContainers"]) {
+        let name = text(&known["name"]);
+        let what = match entries(is).find(|(_, one)| one["name"] == known["name"]) {
+            None => "removed",
+            Some((_, one)) if one != known => "changed",
+            Some(_) => continue,
+        };
+        errors.forbidden(at, &format!("existing ephemeral containers {name:?} may not be {what}\n"));
+    }
+}

@@ -1,0 +1,216 @@
+//! Rules of the amounts of resources that containers and pods ask for.
+
+use serde_json::{Map, Value};
+
+use super::{Errors, entries, pairs, text};
+use crate::admit::{names::check_qualified_name, quantity};
+
+/// Resources that are counted, and so come whole.
+const COUNTED: &[&str] = &[
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+const MEASURED: &[&str] = &[
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "requests.storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+];
+const PAGES: &str = "hugepages-";
+
+/// What asks for amounts, and so which resources there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asker {
+    Container,
+    Pod,
+}
+
+/// Names, signs, and that requests are within limits.
+pub(super) fn resources(resources: &Value, at: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
+    let (limits, requests) = (&resources["limits"], &resources["requests"]);
+    let limits_at = format!("{at}.limits");
+    for (name, amount) in pairs(limits) {
+        one(name, amount, &format!("{limits_at}[{name}]"), asker, errors);
+    }
+    for (name, amount) in pairs(requests) {
+        let requests_at = format!("{at}.requests");
+        let one_at = format!("{requests_at}[{name}]");
+        name_and_sign(name, amount, &one_at, asker, errors);
+        let limit = limits.get(name).filter(|limit| !limit.is_null());
+        match (limit, is_overcommitted(name)) {
+            (Some(limit), false) if size(amount) != size(limit) => {
+                errors.invalid(&requests_at, amount, &format!("must be equal to {name} limit of {}", text(limit)));
+            }
+            (Some(limit), _) if size(amount) > size(limit) => {
+                let detail = format!("must be less than or equal to {name} limit of {}", text(limit));
+                errors.invalid(&requests_at, amount, &detail);
+            }
+            (None, false) => errors.required(&limits_at, "Limit must be set for non overcommitable resources"),
+            _ => {}
+        }
+        pages(name, amount, &one_at, errors);
+    }
+    let asks_for = |wanted: &dyn Fn(&str) -> bool| pairs(limits).chain(pairs(requests)).any(|(name, _)| wanted(name));
+    if asks_for(&|name| name.starts_with(PAGES)) && !asks_for(&|name| ["cpu", "memory"].contains(&name)) {
+        errors.forbidden(at, "HugePages require cpu or memory");
+    }
+    claimed(&resources["claims"], &format!("{at}.claims"), claims, errors);
+}
+
+fn one(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
+    name_and_sign(name, amount, at, asker, errors);
+    pages(name, amount, at, errors);
+}
+
+fn name_and_sign(name: &str, amount: &Value, at: &str, asker: Asker, errors: &mut Errors) {
+    match asker {
+        Asker::Container => name_of_container(name, at, errors),
+        Asker::Pod => name_of_pod(name, at, errors),
+    }
+    value(name, amount, at, errors);
+}
+
+/// An amount that is not negative, and whole where things are counted (`ValidateResourceQuantityValue`).
+pub(super) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
+    if size(amount).is_some_and(|size| size < 0) {
+        errors.invalid(at, amount, "must be greater than or equal to 0");
+    }
+    if (COUNTED.contains(&name) || is_extended(name)) && size(amount).is_some_and(|size| size % 1000 != 0) {
+        errors.invalid(at, amount, "must be an integer");
+    }
+}
+
+/// Memory in large pages comes in whole ones.
+fn pages(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
+    let Some(page) = name.strip_prefix(PAGES).and_then(quantity::amount) else { return };
+    if size(amount).is_some_and(|size| page <= 0 || size % page != 0) {
+        let amount = text(amount);
+        errors.invalid(at, &amount.into(), &format!("{amount} is not positive integer multiple of {name}"));
+    }
+}
+
+/// A qualified name; one without a domain is one of Kubernetes (`validateResourceName`).
+pub(super) fn known_name(name: &str, at: &str, errors: &mut Errors) -> bool {
+    let before = errors.len();
+    errors.qualified_name(at, name);
+    if errors.len() == before && !name.contains('/') && !is_standard(name) {
+        errors.invalid(at, &name.into(), "must be a standard resource type or fully qualified");
+    }
+    errors.len() == before
+}
+
+pub(super) fn name_of_container(name: &str, at: &str, errors: &mut Errors) {
+    known_name(name, at, errors);
+    let of_containers = ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with(PAGES);
+    if !name.contains('/') {
+        if !of_containers {
+            errors.invalid(at, &name.into(), "must be a standard resource for containers");
+        }
+    } else if !is_native(name) && !is_extended(name) {
+        errors.invalid(at, &name.into(), "doesn't follow extended resource name standard");
+    }
+}
+
+fn name_of_pod(name: &str, at: &str, errors: &mut Errors) {
+    if known_name(name, at, errors) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES) {
+        errors.unsupported(at, &format!("{name:?}"), &["cpu", "hugepages-", "memory"]);
+    }
+}
+
+pub(super) fn is_standard(name: &str) -> bool {
+    COUNTED.contains(&name)
+        || MEASURED.contains(&name)
+        || name.starts_with(PAGES)
+        || name.strip_prefix("requests.").is_some_and(|rest| rest.starts_with(PAGES))
+}
+
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+fn is_extended(name: &str) -> bool {
+    !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+fn is_overcommitted(name: &str) -> bool {
+    is_native(name) && !name.starts_with(PAGES)
+}
+
+/// An amount in thousandths.
+pub(super) fn size(amount: &Value) -> Option<i128> {
+    quantity::amount(text(amount))
+}
+
+fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
+    let mut names: Vec<&str> = Vec::new();
+    for (index, claim) in entries(list) {
+        let (at, name) = (format!("{at}[{index}]"), text(&claim["name"]));
+        if name.is_empty() {
+            errors.required(&at, "");
+            continue;
+        }
+        if names.contains(&name) {
+            errors.duplicate(&at, &claim["name"].to_string());
+        }
+        names.push(name);
+        if !known.contains(&name) {
+            let which = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", known.join(", ")) };
+            let detail = format!("must be one of the names in pod.spec.resourceClaims{which}");
+            errors.not_found_in(&at, &claim["name"], &detail);
+        }
+    }
+}
+
+/// The amounts of a whole pod, beside those of its containers.
+pub(super) fn of_pod(spec: &Value, at: &str, claims: &[&str], errors: &mut Errors) {
+    let (asked, at) = (&spec["resources"], format!("{at}.resources"));
+    if asked.is_null() {
+        return;
+    }
+    if spec["os"]["name"] == "windows" {
+        return errors.forbidden(&at, "may not be set for a windows pod");
+    }
+    if asked["claims"].is_array() {
+        errors.forbidden(&format!("{at}.claims"), "claims may not be set for Resources at pod-level");
+    }
+    resources(asked, &at, Asker::Pod, claims, errors);
+    let mut together = Map::new();
+    for (_, container) in entries(&spec["containers"]) {
+        for (name, amount) in pairs(&container["resources"]["requests"]) {
+            let before = together.get(name).and_then(size).unwrap_or(0);
+            let sum = size(amount).unwrap_or(0) + before;
+            let shown = quantity::canonical(&format!("{sum}m")).unwrap_or_default();
+            together.insert(name.to_owned(), shown.into());
+        }
+    }
+    for (name, sum) in &together {
+        let whole = &asked["requests"][name];
+        if !whole.is_null() && size(sum) > size(whole) {
+            let detail = format!("must be greater than or equal to aggregate container requests of {}", text(sum));
+            errors.invalid(&format!("{at}.requests[{name}]"), whole, &detail);
+        }
+    }
+    for (index, container) in entries(&spec["containers"]) {
+        for (name, limit) in pairs(&container["resources"]["limits"]) {
+            let whole = &asked["limits"][name];
+            if !whole.is_null() && size(limit) > size(whole) {
+                let detail = format!("must be less than or equal to pod limits of {}", text(whole));
+                errors.invalid(&format!("{at}.containers[{index}][{name}].limits"), limit, &detail);
+            }
+        }
+    }
+}

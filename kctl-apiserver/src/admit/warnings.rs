@@ -1,0 +1,200 @@
+//! What the real server warns about in objects that it accepts: reads one, hands on the texts.
+//!
+//! Behaviour: `k8s.io/kubernetes/pkg/api/pod/warnings.go` and `pkg/api/service/warnings.go`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::quantity;
+use crate::kinds::Resource;
+
+/// Volumes that no longer work, with what is said of them.
+const DEPRECATED: &[(&str, &str, &str)] = &[
+    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+];
+const TERMS: &[(&str, &str)] = &[
+    ("requiredDuringSchedulingIgnoredDuringExecution", ""),
+    ("preferredDuringSchedulingIgnoredDuringExecution", ".podAffinityTerm"),
+];
+const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
+
+/// The warnings about an accepted object; of a changed one, if its generation has changed.
+pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    let generation = |object: &Value| object["metadata"]["generation"].clone();
+    let is_service = resource.of.resource == "services" && resource.of.group.is_empty();
+    if !is_service && old.is_some_and(|old| generation(old) == generation(object)) {
+        return texts;
+    }
+    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+        ("", "pods") => pod(&object["spec"], "spec", &mut texts),
+        ("", "replicationcontrollers")
+        | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
+        | ("batch", "jobs") => pod(&object["spec"]["template"]["spec"], "spec.template.spec", &mut texts),
+        ("batch", "cronjobs") => {
+            let pointer = "/spec/jobTemplate/spec/template/spec";
+            let at = "spec.jobTemplate.spec.template.spec";
+            pod(object.pointer(pointer).unwrap_or(&Value::Null), at, &mut texts);
+        }
+        ("", "services") => service(&object["spec"], &mut texts),
+        _ => {}
+    }
+    texts
+}
+
+fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
+    list.as_array().into_iter().flatten().enumerate()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn service(spec: &Value, texts: &mut Vec<String>) {
+    let kind = text(&spec["type"]);
+    if kind != "ExternalName" && !text(&spec["externalName"]).is_empty() {
+        texts.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".into());
+    }
+    if spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty()) {
+        texts.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".into());
+    }
+    if spec["trafficDistribution"] == "PreferClose" {
+        texts.push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".into());
+    }
+    if spec["clusterIP"] == "None" && !text(&spec["loadBalancerIP"]).is_empty() {
+        texts.push("spec.loadBalancerIP is ignored for headless services".into());
+    }
+    if spec["sessionAffinity"] == "ClientIP" && spec["clusterIP"] == "None" {
+        texts.push("spec.SessionAffinity is ignored for headless services".into());
+    }
+}
+
+fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
+    for (index, constraint) in entries(&spec["topologySpreadConstraints"]) {
+        if constraint["labelSelector"].is_null() {
+            texts.push(format!("{at}.topologySpreadConstraints[{index}].labelSelector: {NO_SELECTOR}"));
+        }
+    }
+    for (index, volume) in entries(&spec["volumes"]) {
+        for (_, shown, why) in DEPRECATED.iter().filter(|(name, ..)| volume[*name].is_object()) {
+            texts.push(format!("{at}.volumes[{index}].{shown}: {why}"));
+        }
+    }
+    for (_, volume) in entries(&spec["volumes"]) {
+        for (_, source) in entries(&volume["projected"]["sources"]) {
+            if source.as_object().is_some_and(serde_json::Map::is_empty) {
+                texts.push(format!("volume {:?} (Projected) has no sources provided", text(&volume["name"])));
+            }
+        }
+    }
+    repeated(&spec["hostAliases"], "ip", &format!("{at}.hostAliases"), "ip", texts);
+    repeated(&spec["imagePullSecrets"], "name", &format!("{at}.imagePullSecrets"), "name", texts);
+    for (index, secret) in entries(&spec["imagePullSecrets"]) {
+        if text(&secret["name"]).is_empty() {
+            texts.push(format!("{at}.imagePullSecrets[{index}].name: invalid empty name \"\""));
+        }
+    }
+    for (list, index, container) in containers(spec) {
+        one_container(container, &format!("{at}.{list}[{index}]"), texts);
+    }
+    ports(spec, at, texts);
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        for (name, term_at) in TERMS {
+            for (index, term) in entries(&spec["affinity"][kind][*name]) {
+                let term = if term_at.is_empty() { term } else { &term["podAffinityTerm"] };
+                if term["labelSelector"].is_null() {
+                    texts.push(format!("{at}.affinity.{kind}.{name}[{index}]{term_at}.labelSelector: {NO_SELECTOR}"));
+                }
+            }
+        }
+    }
+}
+
+fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
+    let lists = ["initContainers", "containers"].into_iter();
+    lists.flat_map(move |list| entries(&spec[list]).map(move |(index, one)| (list, index, one)))
+}
+
+fn repeated(list: &Value, field: &str, at: &str, what: &str, texts: &mut Vec<String>) {
+    let mut known = Vec::new();
+    for (index, one) in entries(list) {
+        let value = text(&one[field]);
+        if known.contains(&value) {
+            texts.push(format!("{at}[{index}].{field}: duplicate {what} {value:?}"));
+        }
+        known.push(value);
+    }
+}
+
+fn one_container(container: &Value, at: &str, texts: &mut Vec<String>) {
+    for name in ["memory", "ephemeral-storage"] {
+        for part in ["limits", "requests"] {
+            let amount = text(&container["resources"][part][name]);
+            if quantity::amount(amount).is_some_and(|thousandths| thousandths % 1000 != 0) {
+                let why = format!("fractional byte value {amount:?} is invalid, must be an integer");
+                texts.push(format!("{at}.resources.{part}[{name}]: {why}"));
+            }
+        }
+    }
+    let mut known = Vec::new();
+    for (index, variable) in entries(&container["env"]) {
+        let (name, value) = (text(&variable["name"]), text(&variable["value"]));
+        let reference = format!("$({name})");
+        // One that adds to what was there before hides nothing.
+        let adds = variable["valueFrom"].is_null() && value != reference && value.contains(&reference);
+        if known.contains(&name) && !adds {
+            let why = format!("hides previous definition of {name:?}, which may be dropped when using apply");
+            texts.push(format!("{at}.env[{index}]: {why}"));
+        }
+        known.push(name);
+    }
+}
+
+fn ports(spec: &Value, at: &str, texts: &mut Vec<String>) {
+    let number = |port: &Value, field: &str| port[field].as_i64().unwrap_or(0);
+    let mut known: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
+    let mut names: BTreeMap<&str, String> = BTreeMap::new();
+    let mut of_names = Vec::new();
+    for (list, index, container) in containers(spec) {
+        for (nth, port) in entries(&container["ports"]) {
+            let at = format!("{at}.{list}[{index}].ports[{nth}]");
+            let (host, ip, name) = (number(port, "hostPort"), text(&port["hostIP"]), text(&port["name"]));
+            if !ip.is_empty() && host == 0 {
+                texts.push(format!(
+                    "{at}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{} Protocol:{} HostIP:{ip}}}",
+                    number(port, "containerPort"),
+                    text(&port["protocol"])
+                ));
+            }
+            let others = known.entry((number(port, "containerPort"), text(&port["protocol"]))).or_default();
+            for (other_at, other) in others.iter() {
+                let (other_host, other_ip) = (number(other, "hostPort"), text(&other["hostIP"]));
+                let how = match (host == other_host, ip == other_ip) {
+                    (true, true) => "duplicate",
+                    _ if host == 0 || other_host == 0 => "overlapping",
+                    (true, false) if ip.is_empty() != other_ip.is_empty() => "dangerously ambiguous",
+                    _ => continue,
+                };
+                texts.push(format!("{at}: {how} port definition with {other_at}"));
+            }
+            others.push((at.clone(), port));
+            match names.get(name).filter(|_| !name.is_empty()) {
+                Some(other) => of_names.push(format!(
+                    "{at}: duplicate port name {name:?} with {other}, services and probes that select ports by name \
+                     will use {other}"
+                )),
+                None => drop(names.insert(name, at)),
+            }
+        }
+    }
+    texts.extend(of_names);
+}

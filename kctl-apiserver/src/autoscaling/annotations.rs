@@ -1,0 +1,202 @@
+//! The texts of annotations as Go writes them: fields in the order of their types, and what HTML cannot have escaped.
+
+use serde_json::{Map, Value, json};
+
+use crate::admit::quantity;
+
+/// What a field in an annotation is.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    Text,
+    MaybeNumber,
+    /// A quantity that is `0` when it is not there.
+    Amount,
+    MaybeAmount,
+    Selector,
+    Reference,
+}
+
+impl Shape {
+    /// A value as it is written; nothing when it is left out.
+    pub(super) fn written(self, value: Option<&Value>) -> Option<String> {
+        let value = value.unwrap_or(&Value::Null);
+        match self {
+            Self::Text => Some(text(value)),
+            Self::Amount if value.is_null() => Some(text(&"0".into())),
+            _ if value.is_null() => None,
+            Self::Amount | Self::MaybeAmount | Self::MaybeNumber => Some(value.to_string()),
+            Self::Selector => Some(selector(value)),
+            Self::Reference => Some(ordered([
+                ("kind", Some(text(&value["kind"]))),
+                ("name", Some(text(&value["name"]))),
+                ("apiVersion", non_empty(&value["apiVersion"])),
+            ])),
+        }
+    }
+
+    /// A value that was written; nothing when it was left out.
+    ///
+    /// # Errors
+    /// It is of another type.
+    pub(super) fn read(self, value: &Value) -> Result<Option<Value>, Mistyped> {
+        let amount = |text: &str| quantity::canonical(text).map(Value::from).ok_or(Mistyped);
+        Ok(match (self, value) {
+            (Self::Text, Value::Null) => Some("".into()),
+            (Self::Amount, Value::Null) => Some("0".into()),
+            (_, Value::Null) => None,
+            (Self::Amount | Self::MaybeAmount, Value::String(text)) => Some(amount(text)?),
+            (Self::Amount | Self::MaybeAmount, Value::Number(number)) => Some(amount(&number.to_string())?),
+            (Self::MaybeNumber, Value::Number(number)) => {
+                number.as_i64().and_then(|number| i32::try_from(number).ok()).ok_or(Mistyped)?;
+                Some(value.clone())
+            }
+            (Self::Text, Value::String(_)) | (Self::Selector | Self::Reference, Value::Object(_)) => {
+                Some(value.clone())
+            }
+            _ => return Err(Mistyped),
+        })
+    }
+
+    /// A value that is there, as [`Shape::read`] reads it.
+    fn read_some(self, value: &Value) -> Option<Value> {
+        self.read(value).ok().flatten()
+    }
+}
+
+/// An annotation has a value of another type than its field: it stands for nothing.
+pub(super) struct Mistyped;
+
+fn selector(value: &Value) -> String {
+    let some = |field: &str, is_empty: bool| (!is_empty).then(|| value[field].to_string());
+    let labels = value["matchLabels"].as_object().is_none_or(Map::is_empty);
+    let expressions = value["matchExpressions"].as_array().is_none_or(Vec::is_empty);
+    ordered([("matchLabels", some("matchLabels", labels)), ("matchExpressions", some("matchExpressions", expressions))])
+}
+
+/// An object with its fields in this order, without those that are left out.
+pub(super) fn ordered(fields: impl IntoIterator<Item = (&'static str, Option<String>)>) -> String {
+    let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("\"{name}\":{}", value?)));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
+/// A text in quotes; the empty one when there is none.
+pub(super) fn text(value: &Value) -> String {
+    if value.is_string() { value.to_string() } else { "\"\"".to_owned() }
+}
+
+fn non_empty(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(|_| value.to_string())
+}
+
+/// JSON with what HTML cannot have escaped: such characters are in texts alone.
+pub(super) fn escaped(json: &str) -> String {
+    json.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
+}
+
+pub(super) fn conditions_text(conditions: &[Value]) -> String {
+    let one = |condition: &Value| {
+        ordered([
+            ("type", Some(text(&condition["type"]))),
+            ("status", Some(text(&condition["status"]))),
+            ("lastTransitionTime", Some(condition["lastTransitionTime"].to_string())),
+            ("reason", non_empty(&condition["reason"])),
+            ("message", non_empty(&condition["message"])),
+        ])
+    };
+    escaped(&format!("[{}]", conditions.iter().map(one).collect::<Vec<_>>().join(",")))
+}
+
+/// The conditions that an annotation stands for; nothing when it is none.
+pub(super) fn conditions(annotation: &str) -> Option<Value> {
+    let conditions: Vec<Value> = serde_json::from_str(annotation).ok()?;
+    let one = |condition: &Value| {
+        let mut read = json!({ "lastTransitionTime": condition["lastTransitionTime"] });
+        for field in ["type", "status", "reason", "message"] {
+            let is_needed = ["type", "status"].contains(&field);
+            if let Some(value) =
+                Some(Shape::Text.read_some(&condition[field])?).filter(|value| is_needed || *value != "")
+            {
+                read[field] = value;
+            }
+        }
+        Some(read)
+    };
+    let all: Option<Vec<Value>> = conditions.iter().map(one).collect();
+    all.filter(|all| !all.is_empty()).map(Value::Array)
+}
+
+/// The behaviour of an autoscaler, in the names of Go's internal type.
+pub(super) fn behavior_text(behavior: &Value) -> String {
+    let policy = |policy: &Value| {
+        let number = |field: &str| Some(policy[field].as_i64().unwrap_or(0).to_string());
+        ordered([
+            ("Type", Some(text(&policy["type"]))),
+            ("Value", number("value")),
+            ("PeriodSeconds", number("periodSeconds")),
+        ])
+    };
+    let rules = |rules: &Value| {
+        if rules.is_null() {
+            return Some("null".to_owned());
+        }
+        let policies = rules["policies"].as_array();
+        let policies = policies.map(|all| format!("[{}]", all.iter().map(policy).collect::<Vec<_>>().join(",")));
+        Some(ordered([
+            ("StabilizationWindowSeconds", Some(rules["stabilizationWindowSeconds"].to_string())),
+            ("SelectPolicy", Some(rules["selectPolicy"].to_string())),
+            ("Policies", Some(policies.unwrap_or_else(|| "null".to_owned()))),
+            ("Tolerance", Some(rules["tolerance"].to_string())),
+        ]))
+    };
+    let whole = ordered([("ScaleUp", rules(&behavior["scaleUp"])), ("ScaleDown", rules(&behavior["scaleDown"]))]);
+    escaped(&whole)
+}
+
+/// The behaviour that an annotation stands for; nothing when it is none. Go reads names in any case.
+pub(super) fn behavior(annotation: &str) -> Option<Value> {
+    let written: Value = serde_json::from_str(annotation).ok()?;
+    let mut behavior = json!({});
+    for name in ["scaleUp", "scaleDown"] {
+        let rules = field(&written, name);
+        if !rules.is_null() {
+            behavior[name] = scaling_rules(rules)?;
+        }
+    }
+    behavior.as_object().is_some_and(|fields| !fields.is_empty()).then_some(behavior)
+}
+
+/// A field by its name in any case.
+fn field<'a>(object: &'a Value, name: &str) -> &'a Value {
+    let mut fields = object.as_object().into_iter().flatten();
+    fields.rfind(|(known, _)| known.eq_ignore_ascii_case(name)).map_or(&Value::Null, |(_, value)| value)
+}
+
+fn scaling_rules(written: &Value) -> Option<Value> {
+    let mut rules = json!({});
+    written.as_object()?;
+    let shapes = [
+        ("stabilizationWindowSeconds", Shape::MaybeNumber),
+        ("selectPolicy", Shape::Text),
+        ("tolerance", Shape::MaybeAmount),
+    ];
+    for (name, shape) in shapes {
+        let value = field(written, name);
+        if !value.is_null() {
+            rules[name] = shape.read_some(value)?;
+        }
+    }
+    let policies = field(written, "policies");
+    if !policies.is_null() {
+        let read = |policy: &Value| {
+            let number = |name: &str| match field(policy, name) {
+                Value::Null => Some(0.into()),
+                number => Shape::MaybeNumber.read_some(number),
+            };
+            let kind = Shape::Text.read_some(field(policy, "type"))?;
+            Some(json!({ "type": kind, "value": number("value")?, "periodSeconds": number("periodSeconds")? }))
+        };
+        let policies: Option<Vec<Value>> = policies.as_array()?.iter().map(read).collect();
+        rules["policies"] = policies?.into();
+    }
+    Some(rules)
+}

@@ -1,0 +1,190 @@
+//! Metrics as an annotation has them and as fields: one table says what is called how.
+
+use serde_json::{Value, json};
+
+use super::annotations::{self, Shape, ordered};
+use crate::admit::quantity;
+
+/// One source of metrics: its type and field, and the names of its fields in version 1 with where they are in version 2,
+/// in the order in which they are written.
+type Source = (&'static str, &'static str, &'static [(&'static str, &'static str, Shape)]);
+
+/// The sources of the metrics that are asked for.
+pub(super) const SPEC: [Source; 5] = [
+    (
+        "Object",
+        "object",
+        &[
+            ("target", "/describedObject", Shape::Reference),
+            ("metricName", "/metric/name", Shape::Text),
+            ("targetValue", "/target/value", Shape::Amount),
+            ("selector", "/metric/selector", Shape::Selector),
+            ("averageValue", "/target/averageValue", Shape::MaybeAmount),
+        ],
+    ),
+    (
+        "Pods",
+        "pods",
+        &[
+            ("metricName", "/metric/name", Shape::Text),
+            ("targetAverageValue", "/target/averageValue", Shape::Amount),
+            ("selector", "/metric/selector", Shape::Selector),
+        ],
+    ),
+    (
+        "Resource",
+        "resource",
+        &[
+            ("name", "/name", Shape::Text),
+            ("targetAverageUtilization", "/target/averageUtilization", Shape::MaybeNumber),
+            ("targetAverageValue", "/target/averageValue", Shape::MaybeAmount),
+        ],
+    ),
+    (
+        "ContainerResource",
+        "containerResource",
+        &[
+            ("name", "/name", Shape::Text),
+            ("targetAverageUtilization", "/target/averageUtilization", Shape::MaybeNumber),
+            ("targetAverageValue", "/target/averageValue", Shape::MaybeAmount),
+            ("container", "/container", Shape::Text),
+        ],
+    ),
+    (
+        "External",
+        "external",
+        &[
+            ("metricName", "/metric/name", Shape::Text),
+            ("metricSelector", "/metric/selector", Shape::Selector),
+            ("targetValue", "/target/value", Shape::MaybeAmount),
+            ("targetAverageValue", "/target/averageValue", Shape::MaybeAmount),
+        ],
+    ),
+];
+
+/// The sources of the metrics that were seen.
+pub(super) const STATUS: [Source; 5] = [
+    (
+        "Object",
+        "object",
+        &[
+            ("target", "/describedObject", Shape::Reference),
+            ("metricName", "/metric/name", Shape::Text),
+            ("currentValue", "/current/value", Shape::Amount),
+            ("selector", "/metric/selector", Shape::Selector),
+            ("averageValue", "/current/averageValue", Shape::MaybeAmount),
+        ],
+    ),
+    (
+        "Pods",
+        "pods",
+        &[
+            ("metricName", "/metric/name", Shape::Text),
+            ("currentAverageValue", "/current/averageValue", Shape::Amount),
+            ("selector", "/metric/selector", Shape::Selector),
+        ],
+    ),
+    (
+        "Resource",
+        "resource",
+        &[
+            ("name", "/name", Shape::Text),
+            ("currentAverageUtilization", "/current/averageUtilization", Shape::MaybeNumber),
+            ("currentAverageValue", "/current/averageValue", Shape::Amount),
+        ],
+    ),
+    (
+        "ContainerResource",
+        "containerResource",
+        &[
+            ("name", "/name", Shape::Text),
+            ("currentAverageUtilization", "/current/averageUtilization", Shape::MaybeNumber),
+            ("currentAverageValue", "/current/averageValue", Shape::Amount),
+            ("container", "/container", Shape::Text),
+        ],
+    ),
+    (
+        "External",
+        "external",
+        &[
+            ("metricName", "/metric/name", Shape::Text),
+            ("metricSelector", "/metric/selector", Shape::Selector),
+            ("currentValue", "/current/value", Shape::Amount),
+            ("currentAverageValue", "/current/averageValue", Shape::MaybeAmount),
+        ],
+    ),
+];
+
+/// Metrics of version 2 as the text of an annotation.
+pub(super) fn written(metrics: &[Value], sources: &[Source]) -> String {
+    let all: Vec<String> = metrics.iter().map(|metric| one_written(metric, sources)).collect();
+    annotations::escaped(&format!("[{}]", all.join(",")))
+}
+
+fn one_written(metric: &Value, sources: &[Source]) -> String {
+    let mut parts = vec![("type", Some(annotations::text(&metric["type"])))];
+    for (_, field, fields) in sources {
+        let source = &metric[*field];
+        let inner = fields.iter().map(|(name, at, shape)| (*name, shape.written(source.pointer(at))));
+        parts.push((*field, source.is_object().then(|| ordered(inner))));
+    }
+    ordered(parts)
+}
+
+/// The metrics of version 2 that an annotation stands for; nothing when it is none.
+pub(super) fn read(annotation: &str, sources: &[Source]) -> Option<Vec<Value>> {
+    let metrics: Vec<Value> = serde_json::from_str(annotation).ok()?;
+    metrics.iter().map(|metric| one_read(metric, sources)).collect()
+}
+
+fn one_read(metric: &Value, sources: &[Source]) -> Option<Value> {
+    let kind = Shape::Text.read(&metric["type"]).ok()?;
+    let mut object = json!({ "type": kind });
+    let given = sources.iter().filter(|(_, field, _)| metric.get(field).is_some_and(|source| !source.is_null()));
+    for (_, field, fields) in given {
+        let source = metric[*field].as_object()?;
+        let mut converted = json!({});
+        for (name, at, shape) in *fields {
+            if let Some(value) = shape.read(source.get(*name).unwrap_or(&Value::Null)).ok()? {
+                put(&mut converted, at, value);
+            }
+        }
+        aim(field, &mut converted);
+        object[*field] = converted;
+    }
+    Some(object)
+}
+
+/// Sets a value at a pointer of one or two names.
+fn put(object: &mut Value, at: &str, value: Value) {
+    let names = at.trim_start_matches('/').split_once('/');
+    match names {
+        Some((part, field)) => object[part][field] = value,
+        None => object[at.trim_start_matches('/')] = value,
+    }
+}
+
+/// Says of a target what it is, which version 1 does not.
+fn aim(source: &str, converted: &mut Value) {
+    if converted.get("current").is_some() {
+        return;
+    }
+    let target = &mut converted["target"];
+    let has = |field: &str| !target[field].is_null();
+    let kind = match source {
+        "object" if !has("averageValue") => "Value",
+        "external" if has("value") => "Value",
+        "resource" | "containerResource" if has("averageUtilization") => "Utilization",
+        _ => "AverageValue",
+    };
+    // Version 1 cannot leave it out.
+    let is_nothing = target["value"].as_str().and_then(quantity::amount) == Some(0);
+    if source == "object"
+        && kind == "AverageValue"
+        && is_nothing
+        && let Some(fields) = target.as_object_mut()
+    {
+        fields.remove("value");
+    }
+    target["type"] = kind.into();
+}

@@ -1,0 +1,174 @@
+//! Autoscalers in both of their versions: reads one, hands on the other.
+//!
+//! Version 2 is what is stored. Version 1 knows one metric, the utilization of cpu; what else there is it has in annotations
+//! (`pkg/apis/autoscaling/v1/conversion.go`), which nobody else may write: version 2 drops them.
+
+mod annotations;
+mod metrics;
+
+use serde_json::{Map, Value, json};
+
+use crate::kinds::Resource;
+
+pub(crate) const FIRST: &str = "autoscaling/v1";
+pub(crate) const SECOND: &str = "autoscaling/v2";
+const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+/// All annotations that stand for fields, also those of versions that are gone.
+const OWN: [&str; 6] = [
+    METRICS,
+    BEHAVIOR,
+    CURRENT_METRICS,
+    CONDITIONS,
+    "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
+    "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+];
+/// What an autoscaler without metrics aims at (`DefaultCPUUtilization`).
+const UTILIZATION: i64 = 80;
+
+/// Whether a resource is that of autoscalers, in one of their versions.
+pub(crate) fn is_autoscaler(resource: &Resource) -> bool {
+    resource.custom.is_none() && resource.of.resource == "horizontalpodautoscalers"
+}
+
+/// An autoscaler in a version.
+pub(crate) fn converted(to: &str, object: &Value) -> Value {
+    match (object["apiVersion"].as_str(), to) {
+        (Some(FIRST), SECOND) => second(object),
+        (Some(SECOND), FIRST) => first(object),
+        _ => object.clone(),
+    }
+}
+
+/// Changes an object; an autoscaler is changed in its second version, where no field is an annotation.
+pub(crate) fn within(object: &mut Value, change: impl FnOnce(&mut Value)) {
+    if object["apiVersion"] != FIRST || object["kind"] != "HorizontalPodAutoscaler" {
+        return change(object);
+    }
+    *object = second(object);
+    change(object);
+    *object = first(object);
+}
+
+/// An autoscaler as it comes out of the internal form of its version: annotations that stand for fields are as the
+/// fields say, and in version 1 there is a metric.
+pub(crate) fn settled(object: &mut Value) {
+    if object["apiVersion"] == FIRST {
+        *object = first(&second(object));
+    } else {
+        drop_own(object);
+    }
+}
+
+fn drop_own(object: &mut Value) {
+    let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let Some(annotations) = meta.get_mut("annotations").and_then(Value::as_object_mut) else { return };
+    annotations.retain(|name, _| !OWN.contains(&name.as_str()));
+    if annotations.is_empty() {
+        meta.remove("annotations");
+    }
+}
+
+fn first(second: &Value) -> Value {
+    let mut object = second.clone();
+    object["apiVersion"] = FIRST.into();
+    drop_own(&mut object);
+    let (spec, status) = (&second["spec"], &second["status"]);
+    let list = |part: &Value, field: &str| part[field].as_array().cloned().unwrap_or_default();
+    let (metrics, current) = (list(spec, "metrics"), list(status, "currentMetrics"));
+    let mut annotate = |name: &str, text: String| object["metadata"]["annotations"][name] = text.into();
+    let others: Vec<Value> = metrics.iter().filter(|metric| utilization(metric, "target").is_none()).cloned().collect();
+    if !others.is_empty() {
+        annotate(METRICS, metrics::written(&others, &metrics::SPEC));
+    }
+    if !current.is_empty() {
+        annotate(CURRENT_METRICS, metrics::written(&current, &metrics::STATUS));
+    }
+    if spec["behavior"].is_object() {
+        annotate(BEHAVIOR, annotations::behavior_text(&spec["behavior"]));
+    }
+    let conditions = list(status, "conditions");
+    if !conditions.is_empty() {
+        annotate(CONDITIONS, annotations::conditions_text(&conditions));
+    }
+    rest(&mut object, "spec", &["metrics", "behavior"]);
+    rest(&mut object, "status", &["currentMetrics", "conditions"]);
+    if let Some(share) = metrics.iter().find_map(|metric| utilization(metric, "target")) {
+        object["spec"]["targetCPUUtilizationPercentage"] = share.into();
+    }
+    if let Some(share) = current.iter().rev().find_map(|metric| utilization(metric, "current")) {
+        object["status"]["currentCPUUtilizationPercentage"] = share.into();
+    }
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.entry("currentReplicas").or_insert_with(|| 0.into());
+    }
+    object
+}
+
+/// The utilization of cpu that a metric is about.
+fn utilization(metric: &Value, of: &str) -> Option<i64> {
+    let is_cpu = metric["type"] == "Resource" && metric["resource"]["name"] == "cpu";
+    metric["resource"][of]["averageUtilization"].as_i64().filter(|_| is_cpu)
+}
+
+/// A part of an object without some of its fields.
+fn rest(object: &mut Value, part: &str, without: &[&str]) {
+    if let Some(fields) = object.get_mut(part).and_then(Value::as_object_mut) {
+        fields.retain(|name, _| !without.contains(&name.as_str()));
+    }
+}
+
+fn second(first: &Value) -> Value {
+    let mut object = first.clone();
+    object["apiVersion"] = SECOND.into();
+    let annotation = |name: &str| first["metadata"]["annotations"][name].as_str();
+    rest(&mut object, "spec", &["targetCPUUtilizationPercentage"]);
+    rest(&mut object, "status", &["currentCPUUtilizationPercentage"]);
+    let mut of_cpu = Vec::new();
+    if let Some(share) = first["spec"]["targetCPUUtilizationPercentage"].as_i64() {
+        of_cpu.push(cpu("target", json!({ "type": "Utilization", "averageUtilization": share })));
+    }
+    let mut all = annotation(METRICS).and_then(|text| metrics::read(text, &metrics::SPEC)).unwrap_or_default();
+    all.extend(of_cpu);
+    if all.is_empty() {
+        all.push(cpu("target", json!({ "type": "Utilization", "averageUtilization": UTILIZATION })));
+    }
+    set(&mut object, "spec", "metrics", all.into());
+    if let Some(behavior) = annotation(BEHAVIOR).and_then(annotations::behavior) {
+        set(&mut object, "spec", "behavior", behavior);
+    }
+    let mut current = Vec::new();
+    if let Some(share) = first["status"]["currentCPUUtilizationPercentage"].as_i64() {
+        current.push(cpu("current", json!({ "averageUtilization": share })));
+    }
+    current = annotation(CURRENT_METRICS).and_then(|text| metrics::read(text, &metrics::STATUS)).unwrap_or(current);
+    let current = if current.is_empty() { Value::Null } else { current.into() };
+    set(&mut object, "status", "currentMetrics", current);
+    if let Some(conditions) = annotation(CONDITIONS).and_then(annotations::conditions) {
+        set(&mut object, "status", "conditions", conditions);
+    }
+    let none_yet = object["status"]["currentReplicas"] == 0;
+    if none_yet {
+        rest(&mut object, "status", &["currentReplicas"]);
+    }
+    drop_own(&mut object);
+    object
+}
+
+fn cpu(of: &str, amount: Value) -> Value {
+    let resource: Map<String, Value> =
+        [("name".to_owned(), "cpu".into()), (of.to_owned(), amount)].into_iter().collect();
+    json!({ "type": "Resource", "resource": resource })
+}
+
+fn set(object: &mut Value, part: &str, field: &str, value: Value) {
+    if !object[part].is_object() {
+        object[part] = json!({});
+    }
+    object[part][field] = value;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! Autoscalers of one version in the other, and back.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn of_second(spec: &Value, status: &Value) -> Value {
+    json!({ "apiVersion": SECOND, "kind": "HorizontalPodAutoscaler", "metadata": { "name": "a" }, "spec": spec,
+        "status": status })
+}
+
+#[test]
+fn what_comes_back_from_the_first_version_is_what_was() {
+    let amount = |kind: &str, field: &str, amount: Value| json!({ "type": kind, field: amount });
+    let metric = json!({ "name": "m" });
+    let service = json!({ "kind": "Service", "name": "s", "apiVersion": "v1" });
+    let cases = [
+        json!({ "type": "Resource", "resource": { "name": "cpu", "target": amount("Utilization", "averageUtilization", 3.into()) } }),
+        json!({ "type": "Resource", "resource": { "name": "cpu", "target": amount("AverageValue", "averageValue", "3".into()) } }),
+        json!({ "type": "Pods", "pods": { "metric": metric, "target": amount("AverageValue", "averageValue", "3".into()) } }),
+        json!({ "type": "External", "external": { "metric": metric, "target": amount("Value", "value", "3".into()) } }),
+        json!({ "type": "External", "external": { "metric": metric, "target": amount("AverageValue", "averageValue", "3".into()) } }),
+        json!({ "type": "Object", "object": { "metric": metric, "describedObject": service, "target": amount("Value", "value", "3k".into()) } }),
+        json!({ "type": "Object", "object": { "metric": metric, "describedObject": service, "target": amount("AverageValue", "averageValue", "3k".into()) } }),
+        json!({ "type": "ContainerResource", "containerResource": { "container": "c", "name": "cpu",
+            "target": amount("Utilization", "averageUtilization", 3.into()) } }),
+    ];
+    for metric in cases {
+        let object = of_second(&json!({ "maxReplicas": 3, "metrics": [metric] }), &json!({ "currentMetrics": null }));
+        let first = converted(FIRST, &object);
+        assert_eq!(first["apiVersion"], FIRST);
+        assert!(first["spec"].get("metrics").is_none(), "{first}");
+        assert_eq!(converted(SECOND, &first), object, "{first}");
+    }
+}
+
+#[test]
+fn an_annotation_that_cannot_be_read_stands_for_nothing() {
+    let metrics = |text: &str| {
+        let object = json!({ "apiVersion": FIRST, "kind": "HorizontalPodAutoscaler",
+            "metadata": { "annotations": { METRICS: text } }, "spec": {} });
+        let second = converted(SECOND, &object);
+        assert!(second["metadata"].get("annotations").is_none(), "{second}");
+        second["spec"]["metrics"].clone()
+    };
+    let default = json!([cpu("target", json!({ "type": "Utilization", "averageUtilization": UTILIZATION }))]);
+    for text in [
+        "",
+        "{}",
+        "[]",
+        r#"[{"type":7}]"#,
+        r#"[{"type":"Pods","pods":[]}]"#,
+        r#"[{"type":"Pods","pods":{"targetAverageValue":"much"}}]"#,
+    ] {
+        assert_eq!(metrics(text), default, "{text}");
+    }
+    let read = json!([{ "type": "Pods", "pods": { "metric": { "name": "" },
+        "target": { "type": "AverageValue", "averageValue": "1500m" } } }]);
+    assert_eq!(metrics(r#"[{"type":"Pods","pods":{"targetAverageValue":1.5}}]"#), read);
+}

@@ -1,0 +1,179 @@
+//! The objects that every cluster has from its start on, as the real server makes them: here the roles and bindings.
+
+mod standard;
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    clock::Chance,
+    controllers::aggregated,
+    status::GroupResource,
+    store::{Key, State},
+};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// Their uids are drawn from this, so that those of later objects are what they would be without them.
+const SEED: u64 = 0x6b63_746c;
+
+/// A role or a binding without what a server adds to it.
+struct Known {
+    of: GroupResource,
+    key: Key,
+    object: Value,
+}
+
+static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let entries: Vec<Value> =
+        serde_json::from_str(include_str!("../data/access.json")).expect("the file is generated and tested");
+    let mut known: Vec<Known> = entries.into_iter().map(whole).collect();
+    aggregate(&mut known);
+    known
+});
+
+fn whole(mut entry: Value) -> Known {
+    let take = |entry: &mut Value, field: &str| entry[field].take().as_str().unwrap_or_default().to_owned();
+    let resource = take(&mut entry, "resource");
+    let key = (take(&mut entry, "namespace"), take(&mut entry, "name"));
+    let kind = match resource.as_str() {
+        "clusterroles" => "ClusterRole",
+        "clusterrolebindings" => "ClusterRoleBinding",
+        "roles" => "Role",
+        _ => "RoleBinding",
+    };
+    let mut labels = entry["labels"].take();
+    labels["kubernetes.io/bootstrapping"] = "rbac-defaults".into();
+    let mut object = json!({
+        "kind": kind,
+        "apiVersion": format!("{RBAC}/v1"),
+        "metadata": {
+            "name": key.1,
+            "labels": labels,
+            "annotations": { "rbac.authorization.kubernetes.io/autoupdate": "true" },
+        },
+    });
+    if !key.0.is_empty() {
+        object["metadata"]["namespace"] = key.0.clone().into();
+    }
+    for field in ["aggregationRule", "rules", "roleRef", "subjects"] {
+        if !entry[field].is_null() {
+            object[field] = entry[field].take();
+        }
+    }
+    Known { of: GroupResource::new(RBAC, &resource), key, object }
+}
+
+/// Fills in the rules of the roles that are put together from others: a role may be part of another such one.
+fn aggregate(known: &mut [Known]) {
+    loop {
+        let roles: Vec<&Value> =
+            known.iter().filter(|known| known.of.resource == "clusterroles").map(|known| &known.object).collect();
+        let changed = known.iter().enumerate().find_map(|(index, one)| {
+            let rules = Value::Array(aggregated(&one.object, &roles)?);
+            (one.object["rules"] != rules).then_some((index, rules))
+        });
+        let Some((index, rules)) = changed else { return };
+        known[index].object["rules"] = rules;
+    }
+}
+
+pub(crate) use standard::is_of_system;
+
+/// Puts all into a server that it has not yet. They are no events.
+pub(crate) fn objects(state: &mut State) {
+    roles(state);
+    standard::objects(state);
+    state.count_addresses();
+}
+
+fn roles(state: &mut State) {
+    let now = state.clock.seconds();
+    let mut chance = Chance::new(SEED);
+    for known in KNOWN.iter() {
+        let uid = chance.uid();
+        if state.get(&known.of, &known.key).is_some() {
+            continue;
+        }
+        let mut object = known.object.clone();
+        object["metadata"]["uid"] = uid.into();
+        object["metadata"]["creationTimestamp"] = now.clone().into();
+        object["metadata"]["managedFields"] = managers(&object, &now);
+        state.put_first(&known.of, known.key.clone(), object);
+    }
+}
+
+/// The server has written all of it, but for the rules that the controller of aggregated roles applies.
+fn managers(object: &Value, now: &str) -> Value {
+    let owned = |map: &Value| -> Value {
+        let keys = map.as_object().into_iter().flatten().map(|(key, _)| (format!("f:{key}"), json!({})));
+        std::iter::once((".".to_owned(), json!({}))).chain(keys).collect::<Map<_, _>>().into()
+    };
+    let meta = &object["metadata"];
+    let mut fields = json!({
+        "f:metadata": { "f:annotations": owned(&meta["annotations"]), "f:labels": owned(&meta["labels"]) },
+    });
+    let is_aggregated = object["aggregationRule"].is_object();
+    if is_aggregated {
+        fields["f:aggregationRule"] = owned(&object["aggregationRule"]);
+    }
+    for field in ["rules", "roleRef", "subjects"] {
+        if !(object[field].is_null() || is_aggregated && field == "rules") {
+            fields[format!("f:{field}")] = json!({});
+        }
+    }
+    let entry = |manager: &str, operation: &str, fields: Value| {
+        json!({
+            "manager": manager, "operation": operation, "apiVersion": object["apiVersion"], "time": now,
+            "fieldsType": "FieldsV1", "fieldsV1": fields,
+        })
+    };
+    let mut entries = vec![entry("kube-apiserver", "Update", fields)];
+    if is_aggregated {
+        entries.insert(0, entry("clusterrole-aggregation-controller", "Apply", json!({ "f:rules": {} })));
+    }
+    entries.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApiServer;
+
+    #[tokio::test]
+    async fn roles_that_users_bind_have_the_rules_that_they_aggregate() {
+        let server = ApiServer::new();
+        let of = |name: &str| server.object(RBAC, "clusterroles", "", name).unwrap();
+        // As the controller of kube-controller-manager 1.36 puts them together.
+        for (name, n_rules) in [("view", 12), ("edit", 27), ("admin", 29), ("cluster-admin", 2)] {
+            assert_eq!(of(name)["rules"].as_array().map(Vec::len), Some(n_rules), "{name}");
+        }
+        assert_eq!(server.objects(RBAC, "clusterrolebindings").len(), 50);
+    }
+
+    #[tokio::test]
+    async fn standard_objects_take_no_revision_from_other_objects() {
+        assert_eq!(ApiServer::new().revision(), 5, "four namespaces");
+    }
+
+    #[tokio::test]
+    async fn the_service_of_the_api_server_has_the_first_address() {
+        let service = ApiServer::new().object("", "services", "default", "kubernetes").unwrap();
+        assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
+        assert_eq!(service["metadata"]["managedFields"][0]["time"], "2026-01-01T00:00:00Z");
+    }
+
+    #[tokio::test]
+    async fn roles_in_a_folder_are_not_made_anew() {
+        let folder = std::env::temp_dir().join(format!("kctl-bootstrap-{}", std::process::id()));
+        let server = ApiServer::new();
+        server.keep_in(&folder).unwrap();
+        let kept = server.objects(RBAC, "clusterroles");
+        drop(server);
+        let again = ApiServer::new();
+        again.keep_in(&folder).unwrap();
+        let found = again.objects(RBAC, "clusterroles");
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, kept);
+    }
+}

@@ -1,0 +1,55 @@
+//! The other objects that every cluster has: classes of priority, the levels of flow control, the service of the API server.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::{
+    clock::Chance,
+    status::GroupResource,
+    store::{Key, State},
+};
+
+/// Their uids are drawn from this, as those of roles are from theirs.
+const SEED: u64 = 0x7374_6e64;
+
+static KNOWN: LazyLock<Vec<(GroupResource, Key, Value)>> = LazyLock::new(|| {
+    let entries: Vec<Value> =
+        serde_json::from_str(include_str!("../../data/standard.json")).expect("the file is generated and tested");
+    let whole = |mut entry: Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let of = GroupResource::new(&text(&entry["group"]), &text(&entry["resource"]));
+        let meta = &entry["object"]["metadata"];
+        (of, (text(&meta["namespace"]), text(&meta["name"])), entry["object"].take())
+    };
+    entries.into_iter().map(whole).collect()
+});
+
+/// Puts those into a server that it has not yet.
+pub(super) fn objects(state: &mut State) {
+    let now = state.clock.seconds();
+    let mut chance = Chance::new(SEED);
+    for (of, key, object) in KNOWN.iter() {
+        let uid = chance.uid();
+        if state.get(of, key).is_some() {
+            continue;
+        }
+        let mut object = object.clone();
+        let meta = &mut object["metadata"];
+        meta["uid"] = uid.into();
+        meta["creationTimestamp"] = now.clone().into();
+        for entry in meta["managedFields"].as_array_mut().into_iter().flatten() {
+            entry["time"] = now.clone().into();
+        }
+        let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten() {
+            condition["lastTransitionTime"] = now.clone().into();
+        }
+        state.put_first(of, key.clone(), object);
+    }
+}
+
+/// Classes that cannot be deleted: those of the system are in the file.
+pub(crate) fn is_of_system(class: &str) -> bool {
+    KNOWN.iter().any(|(of, (_, name), _)| of.resource == "priorityclasses" && name == class)
+}

@@ -1,0 +1,53 @@
+//! What is wrong with one field of an object, in the words of the real server.
+
+use serde_json::Value;
+
+use crate::go;
+
+/// One entry of `details.causes` of a `Status` with the reason `Invalid`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The kind of the error, such as `FieldValueInvalid`.
+    pub reason: &'static str,
+    /// What is wrong, without the field.
+    pub message: String,
+    /// The path of the field, or `<nil>` where the real server names none.
+    pub field: String,
+}
+
+impl Cause {
+    pub(crate) fn new(reason: &'static str, field: &str, message: String) -> Self {
+        Self { reason, message, field: field.to_owned() }
+    }
+
+    pub(crate) fn required(field: &str, detail: &str) -> Self {
+        Self::new("FieldValueRequired", field, with_detail("Required value", detail))
+    }
+
+    pub(crate) fn invalid(field: &str, value: &Value, detail: &str) -> Self {
+        Self::new("FieldValueInvalid", field, format!("Invalid value: {}: {detail}", go::value(value)))
+    }
+
+    pub(crate) fn forbidden(field: &str, detail: &str) -> Self {
+        Self::new("FieldValueForbidden", field, with_detail("Forbidden", detail))
+    }
+
+    pub(crate) fn duplicate(field: &str, value: &Value) -> Self {
+        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {}", go::value(value)))
+    }
+
+    pub(crate) fn not_supported(field: &str, value: &Value, supported: &[String]) -> Self {
+        let supported: Vec<String> = supported.iter().map(|text| go::quote(text)).collect();
+        let message = format!("Unsupported value: {}: supported values: {}", go::value(value), supported.join(", "));
+        Self::new("FieldValueNotSupported", field, message)
+    }
+
+    /// An error of the upstream validator that names no field.
+    pub(crate) fn nameless(detail: &str) -> Self {
+        Self::new("FieldValueInvalid", "<nil>", format!("Invalid value: \"\": {detail}"))
+    }
+}
+
+pub(crate) fn with_detail(what: &str, detail: &str) -> String {
+    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
+}

@@ -1,0 +1,105 @@
+//! Cluster roles that are put together from others (`pkg/controller/clusterroleaggregation`).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    apply::{self, Request},
+    selector,
+    status::GroupResource,
+    store::{Key, State},
+    verbs::settle,
+};
+
+/// As which the controller of a cluster applies the rules.
+const MANAGER: &str = "clusterrole-aggregation-controller";
+
+/// The rules of the roles that a role selects, by its selectors and then by their names, each rule once; nothing for a role
+/// that has rules of its own.
+pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
+    let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
+    let mut rules: Vec<Value> = Vec::new();
+    for selector in selectors {
+        let selected = roles.iter().filter(|other| {
+            other["metadata"]["name"] != role["metadata"]["name"]
+                && selector::selects(selector, &other["metadata"]["labels"])
+        });
+        for rule in selected.flat_map(|other| other["rules"].as_array().into_iter().flatten()) {
+            if !rules.contains(rule) {
+                rules.push(rule.clone());
+            }
+        }
+    }
+    Some(rules)
+}
+
+/// Brings all such roles up to date.
+pub(super) fn aggregate(state: &mut State) {
+    let of = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
+    let Some(resource) = state.registry.any_version(&of) else { return };
+    let roles: Vec<Arc<Value>> = state.objects(&of, None).collect();
+    let now = state.clock.seconds();
+    let all: Vec<&Value> = roles.iter().map(AsRef::as_ref).collect();
+    for role in &roles {
+        let Some(rules) = aggregated(role, &all) else { continue };
+        if role["rules"].as_array().map_or(rules.is_empty(), |known| *known == rules) {
+            continue;
+        }
+        let api_version = resource.api_version();
+        let request = Request {
+            schema: resource.schema(),
+            manager: MANAGER,
+            subresource: "",
+            api_version: &api_version,
+            now: &now,
+            force: true,
+        };
+        let name = &role["metadata"]["name"];
+        let mut applied = json!({ "kind": "ClusterRole", "apiVersion": api_version, "metadata": { "name": name } });
+        if !rules.is_empty() {
+            applied["rules"] = rules.into();
+        }
+        match apply::apply(&request, Some(role), &applied) {
+            Ok(new) => {
+                let key: Key = (String::new(), name.as_str().unwrap_or_default().into());
+                settle(state, &of, key, role, new);
+            }
+            Err(error) => tracing::error!(%error, %name, "a role keeps the rules that it had"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::aggregated;
+
+    fn role(name: &str, labels: &Value, resources: &[&str]) -> Value {
+        let rules: Vec<Value> =
+            resources.iter().map(|resource| json!({ "verbs": ["get"], "resources": [resource] })).collect();
+        json!({ "metadata": { "name": name, "labels": labels }, "rules": rules })
+    }
+
+    #[test]
+    fn rules_come_once_by_selector_and_by_name() {
+        let mut whole = role("agg", &json!({ "agg": "yes" }), &["secrets"]);
+        whole["aggregationRule"] = json!({ "clusterRoleSelectors": [
+            { "matchLabels": { "agg": "yes" } },
+            { "matchExpressions": [{ "key": "other", "operator": "Exists" }] },
+        ] });
+        let parts = [
+            role("a", &json!({ "agg": "yes", "other": "yes" }), &["pods", "configmaps"]),
+            whole.clone(),
+            role("b", &json!({ "agg": "yes" }), &["pods", "ys"]),
+            role("c", &json!({}), &["nodes"]),
+        ];
+        let names =
+            |rules: Vec<Value>| -> Vec<Value> { rules.iter().map(|rule| rule["resources"][0].clone()).collect() };
+        // As kube-controller-manager 1.36 does it.
+        let rules = aggregated(&whole, &parts.each_ref()).map(names);
+        assert_eq!(rules, Some(vec!["pods".into(), "configmaps".into(), "ys".into()]));
+        assert_eq!(aggregated(&parts[0], &parts.each_ref()), None);
+    }
+}

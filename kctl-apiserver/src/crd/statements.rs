@@ -1,0 +1,160 @@
+//! What the CEL rules of a schema say besides what they compute: texts, reasons, paths, where an old state is known.
+//! Reads the schema, hands on what the real server refuses. Neither types nor costs are known here.
+//!
+//! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver.
+
+use serde_json::{Value, json};
+
+use super::types::{self, Type};
+use crate::cause::Cause;
+
+const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    node(schema, path, (None, true), errors);
+}
+
+/// The first names the list whose items have no past of their own; the second says whether this is a whole object.
+fn node(schema: &Value, path: &str, (lost, whole): (Option<&str>, bool), errors: &mut Vec<Cause>) {
+    let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let at = format!("{path}.x-kubernetes-validations");
+    let is_typed = schema["type"].is_string() || schema["x-kubernetes-int-or-string"] == true;
+    if !rules.is_empty() && !is_typed {
+        let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
+                   convert structural schema to CEL declarations";
+        errors.push(Cause::new("InternalError", &at, format!("Internal error: {why}")));
+        return;
+    }
+    for (index, rule) in rules.iter().enumerate() {
+        one(rule, schema, &format!("{at}[{index}]"), (lost, whole), errors);
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        node(field, &format!("{path}.properties[{name}]"), (lost, false), errors);
+    }
+    if schema["items"].is_object() {
+        let keeps = schema["x-kubernetes-list-type"] == "map";
+        let lost = lost.or((!keeps).then_some(path));
+        node(&schema["items"], &format!("{path}.items"), (lost, false), errors);
+    }
+    if schema["additionalProperties"].is_object() {
+        node(&schema["additionalProperties"], &format!("{path}.additionalProperties"), (lost, false), errors);
+    }
+}
+
+fn one(rule: &Value, schema: &Value, at: &str, (lost, whole): (Option<&str>, bool), errors: &mut Vec<Cause>) {
+    let text = |field: &str| rule[field].as_str().unwrap_or_default();
+    let expression = text("rule");
+    let invalid = |field: &str, value: &Value, why: &str| Cause::invalid(&format!("{at}.{field}"), value, why);
+    if expression.trim().is_empty() {
+        errors.push(Cause::required(&format!("{at}.rule"), "rule is not specified"));
+        return;
+    }
+    message(rule, at, errors);
+    if !text("reason").is_empty() && !REASONS.contains(&text("reason")) {
+        let known = REASONS.map(str::to_owned);
+        errors.push(Cause::not_supported(&format!("{at}.reason"), &rule["reason"], &known));
+    }
+    if !text("fieldPath").is_empty() && !leads_to_field(schema, text("fieldPath")) {
+        errors.push(invalid("fieldPath", &rule["fieldPath"], "must be a valid path"));
+    }
+    let uses_old = names(expression, "oldSelf");
+    if uses_old && let Some(lost) = lost {
+        let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}");
+        errors.push(invalid("rule", &rule["rule"], &why));
+    }
+    if rule["optionalOldSelf"].is_boolean() && !uses_old {
+        let why = "may not be set if oldSelf is not used in rule";
+        errors.push(invalid("optionalOldSelf", &rule["optionalOldSelf"], why));
+    }
+    let is_optional = rule["optionalOldSelf"] == true;
+    for (field, wanted) in [("rule", Type::Bool), ("messageExpression", Type::Text)] {
+        if let Err(why) = compiles(text(field), schema, whole, is_optional, &wanted) {
+            let message = format!("Invalid value: {}: {why}", shown(rule));
+            errors.push(Cause::new("FieldValueInvalid", &format!("{at}.{field}"), message));
+        }
+    }
+}
+
+/// Whether an expression can be read and has the wanted type. Of the optional syntax, which the evaluator does not read,
+/// nothing is known.
+fn compiles(expression: &str, schema: &Value, whole: bool, is_optional: bool, wanted: &Type<'_>) -> Result<(), String> {
+    let has_optionals =
+        ["?.", ".?", "[?", "{?", "optional.", "optMap", "optFlatMap"].iter().any(|part| expression.contains(part));
+    if expression.trim().is_empty() || has_optionals {
+        return Ok(());
+    }
+    let failed = |why: String| format!("compilation failed: ERROR: {why}");
+    let tree = crate::admission::tree(expression).map_err(failed)?;
+    let found = types::of_rule(&tree, schema, whole, is_optional).map_err(failed)?;
+    let fits = matches!(found, Type::Any) || found.name() == wanted.name();
+    if fits { Ok(()) } else { Err(format!("must evaluate to a {}", wanted.name())) }
+}
+
+fn message(rule: &Value, at: &str, errors: &mut Vec<Cause>) {
+    let field = format!("{at}.message");
+    let (text, expression) = (rule["message"].as_str().unwrap_or_default(), rule["rule"].as_str().unwrap_or_default());
+    if !text.is_empty() && text.trim().is_empty() {
+        errors.push(Cause::invalid(&field, &rule["message"], "must be non-empty if specified"));
+    } else if text.trim().contains(['\n', '\r']) {
+        errors.push(Cause::invalid(&field, &rule["message"], "must not contain line breaks"));
+    } else if text.is_empty() && expression.trim().contains(['\n', '\r']) {
+        errors.push(Cause::required(&field, "message must be specified if rule contains line breaks"));
+    }
+}
+
+/// Whether a path, as `.a.b` or `['a']`, leads to a field of a schema.
+fn leads_to_field(schema: &Value, path: &str) -> bool {
+    let mut rest = path.trim();
+    let mut schema = schema;
+    while !rest.is_empty() {
+        let step = if let Some(after) = rest.strip_prefix("['") {
+            let Some((name, after)) = after.split_once("']") else { return false };
+            rest = after;
+            name
+        } else if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            let (name, after) = after.split_at(end);
+            rest = after;
+            name
+        } else {
+            return false;
+        };
+        let below = schema["properties"].get(step).unwrap_or(&schema["additionalProperties"]);
+        if !below.is_object() {
+            return false;
+        }
+        schema = below;
+    }
+    true
+}
+
+/// Whether an expression names a variable, and not only in a text or as a part of another word.
+pub(super) fn names(expression: &str, variable: &str) -> bool {
+    let mut quote = None;
+    let mut word = String::new();
+    for letter in expression.chars().chain([' ']) {
+        match (quote, letter) {
+            (Some(open), letter) if open == letter => quote = None,
+            (None, '\'' | '"') => quote = Some(letter),
+            (None, letter) if letter.is_ascii_alphanumeric() || letter == '_' => word.push(letter),
+            (None, _) if std::mem::take(&mut word) == variable => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// A rule as upstream prints it: its internal type.
+fn shown(rule: &Value) -> String {
+    let text = |field: &str| json!(rule[field].as_str().unwrap_or_default()).to_string();
+    let html = |text: String| text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e");
+    format!(
+        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
+        html(text("rule")),
+        html(text("message")),
+        html(text("messageExpression")),
+        rule["reason"],
+        text("fieldPath"),
+        rule["optionalOldSelf"]
+    )
+}

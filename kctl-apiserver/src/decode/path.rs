@@ -1,0 +1,37 @@
+//! The way to a value in JSON, which lives on the stack of the walk and is written only when it is shown.
+
+use std::fmt;
+
+/// A step from the way to what is around a value.
+#[derive(Clone, Copy)]
+pub(super) enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl<'a> Path<'a> {
+    /// The names of the fields on the way, from the root on.
+    pub(super) fn fields(&self) -> Vec<&'a str> {
+        match *self {
+            Self::Root => Vec::new(),
+            Self::Item(parent, _) => parent.fields(),
+            Self::Field(parent, name) => {
+                let mut fields = parent.fields();
+                fields.push(name);
+                fields
+            }
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, name) => out.write_str(name),
+            Self::Field(parent, name) => write!(out, "{parent}.{name}"),
+            Self::Item(parent, index) => write!(out, "{parent}[{index}]"),
+        }
+    }
+}

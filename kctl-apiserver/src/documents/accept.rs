@@ -1,0 +1,90 @@
+//! In which form a document is asked for, as its `Accept` header says.
+
+use http::{StatusCode, header, request::Parts};
+use serde_json::json;
+
+use crate::status::Refusal;
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+/// What discovery is known as.
+const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The form of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Yaml,
+    Aggregated,
+}
+
+/// The header, or nothing.
+fn accept(parts: &Parts) -> &str {
+    parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// What the header names, in its order: media types with their parameters.
+fn named(accept: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    accept.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
+        let mut pieces = part.split(';').map(str::trim);
+        (pieces.next().unwrap_or_default(), pieces.collect())
+    })
+}
+
+/// Whether refusals are wanted in YAML: it is the first form in which the server can tell them.
+pub(super) fn wants_yaml(parts: &Parts) -> bool {
+    let known = [JSON, YAML, "application/*", "*/*"];
+    named(accept(parts)).find(|(media, _)| known.contains(media)).is_some_and(|(media, _)| media == YAML)
+}
+
+/// The first of these forms that the header names; the first one of all without a header. A form may have several names.
+pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&'a str> {
+    let accept = accept(parts);
+    if accept.trim().is_empty() {
+        return forms.first().map(|(_, form)| *form);
+    }
+    named(accept).find_map(|(media, _)| {
+        let any = ["*/*", "application/*"].contains(&media);
+        forms.iter().find(|(name, _)| any || *name == media).map(|(_, form)| *form)
+    })
+}
+
+impl Form {
+    /// The first form of the header that there is at this path: only the roots are aggregated.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn of(parts: &Parts, path: &[&str]) -> Result<Self, Refusal> {
+        let accept = accept(parts);
+        if accept.is_empty() || path == [""] {
+            return Ok(Self::Json);
+        }
+        let is_version = path == ["version"];
+        let forms = if is_version { JSON } else { FORMS };
+        // Where versions and groups are told of by themselves, the router looks at the header first.
+        let is_routed = is_version || matches!(path, ["api", ..] | ["apis", _, _]);
+        let exists = |media: &str| media == "*/*" || forms.split(", ").any(|form| form == media);
+        if is_routed && !named(accept).any(|(media, _)| exists(media)) {
+            let why = format!("406: Not Acceptable\n\nAvailable representations: {forms}");
+            let mut refusal = Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why);
+            refusal.details = json!({});
+            return Err(refusal);
+        }
+        if is_version {
+            return Ok(Self::Json);
+        }
+        for (media, parameters) in named(accept) {
+            let wanted = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
+            let is_aggregated = path.len() == 1 && wanted.iter().all(|wanted| parameters.contains(wanted));
+            let is_plain = !parameters.iter().any(|parameter| parameter.starts_with("as="));
+            match media {
+                JSON if is_aggregated => return Ok(Self::Aggregated),
+                YAML if is_plain => return Ok(Self::Yaml),
+                JSON | "application/*" | "*/*" if is_plain => return Ok(Self::Json),
+                _ => {}
+            }
+        }
+        let why = format!("only the following media types are accepted: {FORMS}");
+        Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why))
+    }
+}

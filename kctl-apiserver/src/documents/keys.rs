@@ -1,0 +1,48 @@
+//! What others verify tokens of service accounts with: who issues them, and the key.
+
+use http::{HeaderValue, Response, StatusCode, header, request::Parts};
+use serde_json::{Value, json};
+
+use super::{accept, is_read, refused};
+use crate::{
+    server::respond::{Body, bytes_of, full, respond},
+    status::Refusal,
+    store::State,
+    tokens,
+};
+
+const KEYS: &str = "application/jwk-set+json";
+
+/// Answers a request about such a path.
+pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
+    if !is_read(parts) {
+        return refused(parts, &Refusal::method_not_allowed());
+    }
+    let form = if path[0] == "openid" { KEYS } else { "application/json" };
+    if accept::first_of(parts, &[(form, form)]).is_none() {
+        let why = format!("406: Not Acceptable\n\nAvailable representations: {form}");
+        let mut refusal = Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why);
+        refusal.details = json!({});
+        return refused(parts, &refusal);
+    }
+    let document: Result<Value, _> = match form {
+        KEYS => state.signer().map(tokens::Signer::keys),
+        _ => Ok(tokens::configuration(host(parts))),
+    };
+    let document = match document {
+        Ok(document) => document,
+        Err(why) => {
+            let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string());
+            return refused(parts, &refusal);
+        }
+    };
+    let mut response = respond(StatusCode::OK, form, full(bytes_of(&document)));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response
+}
+
+/// As which the client knows the server.
+fn host(parts: &Parts) -> &str {
+    let header = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    parts.uri.authority().map(http::uri::Authority::as_str).or(header).unwrap_or("kubernetes.default.svc")
+}

@@ -1,0 +1,154 @@
+//! Paths that are not about objects: discovery, `OpenAPI`, the version, health.
+
+mod accept;
+mod health;
+mod keys;
+mod schemas;
+
+use std::collections::BTreeSet;
+
+use http::{Method, Response, StatusCode, header, request::Parts};
+use serde_json::{Value, json};
+
+use self::accept::Form;
+use crate::{
+    kinds::{self, Registry},
+    openapi,
+    request::User,
+    server::respond::{Body, bytes_of, full, refuse, respond, text, yaml},
+    status::Refusal,
+    store::State,
+    verbs,
+};
+
+/// Discovery of all groups in one answer.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Answers a request about such a path.
+pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body> {
+    let (path, verb) = (parts.uri.path(), parts.method.as_str().to_lowercase());
+    if !verbs::access::allows_path(state, user, &verb, path) {
+        return refused(parts, &verbs::access::forbidden_path(user, &verb, path));
+    }
+    let path: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let registry = &state.registry;
+    match path.as_slice() {
+        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => return keys::answer(state, &path, parts),
+        ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
+            return refused(parts, &Refusal::no_such_path());
+        }
+        ["livez" | "readyz" | "healthz", ..] => return health::answer(&path, parts),
+        ["openapi", "v2"] if is_read(parts) => return schemas::v2(registry, parts),
+        ["openapi", "v3"] if is_read(parts) => return schemas::index(registry),
+        ["openapi", "v3", root @ ..] if is_read(parts) => return schemas::v3(registry, root, parts),
+        ["api", version] if kinds::resources(registry, "", version).is_none() => {
+            return refused(parts, &Refusal::no_such_path());
+        }
+        ["version", _, ..] => return refused(parts, &Refusal::no_such_path()),
+        _ => {}
+    }
+    let no_version = matches!(path.as_slice(), ["apis", group, _, ..] if registry.is_built_in(group));
+    let Some(document) = document(registry, &path) else {
+        return if no_version {
+            refused(parts, &Refusal::no_such_path())
+        } else {
+            text(StatusCode::NOT_FOUND, "404 page not found\n")
+        };
+    };
+    if !is_read(parts) {
+        return refused(parts, &Refusal::method_not_allowed());
+    }
+    match Form::of(parts, &path) {
+        Err(refusal) => refused(parts, &refusal),
+        Ok(Form::Aggregated) => {
+            let bytes = bytes_of(&kinds::aggregated(registry, path[0] == "api"));
+            let tag = schemas::tag(&bytes);
+            schemas::tagged(parts, respond(StatusCode::OK, AGGREGATED, full(bytes)), &tag, "public")
+        }
+        Ok(Form::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(&document))),
+        Ok(Form::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(&document))),
+    }
+}
+
+fn is_read(parts: &Parts) -> bool {
+    [Method::GET, Method::HEAD].contains(&parts.method)
+}
+
+/// A refusal in the form that was asked for.
+fn refused(parts: &Parts, refusal: &Refusal) -> Response<Body> {
+    let mut response = refuse(refusal);
+    if accept::wants_yaml(parts) {
+        *response.body_mut() = full(yaml(&refusal.body()));
+        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/yaml"));
+    }
+    response
+}
+
+fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
+    Some(match path {
+        ["version"] => version(),
+        ["api"] => json!({
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{ "clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1" }],
+        }),
+        [""] => json!({ "paths": paths(registry) }),
+        ["apis"] => kinds::groups(registry),
+        ["apis", group] => kinds::group(registry, group)?,
+        ["apis", group, version] => kinds::resources(registry, group, version)?,
+        ["api", version] => kinds::resources(registry, "", version)?,
+        _ => return None,
+    })
+}
+
+/// All that `/` tells of: what is served but objects.
+fn paths(registry: &Registry) -> BTreeSet<String> {
+    let fixed = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/apis",
+        "/apis/",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        "/openid/v1/jwks",
+        "/version",
+    ];
+    let mut paths: BTreeSet<String> = fixed.map(str::to_owned).into();
+    paths.extend(health::paths());
+    for resource in registry.all() {
+        paths.insert(format!("/{}", openapi::root(&resource.of.group, &resource.version)));
+        if !resource.of.group.is_empty() {
+            paths.insert(format!("/apis/{}", resource.of.group));
+        }
+    }
+    paths
+}
+
+/// The Kubernetes version that is imitated: that of the server which the tests compare with.
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "emulationMajor": "1",
+        "emulationMinor": "36",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": concat!("v1.36.0+kctl-", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
+    })
+}
+
+/// In Go's words.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -1,0 +1,135 @@
+//! The documents that describe the API: their forms, tags and addresses.
+
+use std::hash::BuildHasher;
+
+use http::{
+    HeaderName, HeaderValue, Response, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, VARY},
+    request::Parts,
+};
+
+use super::accept;
+use crate::{
+    kinds::{Listed, Registry},
+    openapi,
+    request::Params,
+    server::respond::{Body, bytes_of, full, respond, text},
+};
+
+const JSON: &str = "application/json";
+/// Version 2 as protobuf, and the name that kubectl has for it.
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// Version 3 as protobuf, and the name that kubectl has for it.
+const PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+const PROTOBUF_3_BEFORE: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+
+/// `/openapi/v2`.
+pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
+    let forms = [(JSON, JSON), (PROTOBUF, PROTOBUF), (PROTOBUF_BEFORE, PROTOBUF)];
+    let Some(form) = accept::first_of(parts, &forms) else { return nothing(StatusCode::NOT_ACCEPTABLE) };
+    let document = openapi::v2(registry);
+    let bytes = if form == JSON { bytes_of(&document) } else { openapi::protobuf(&document) };
+    let tag = tag(&bytes);
+    let content_type = if form == JSON { JSON } else { PROTOBUF };
+    tagged(parts, respond(StatusCode::OK, content_type, full(bytes)), &tag, "no-cache, private")
+}
+
+/// `/openapi/v3`.
+pub(super) fn index(registry: &Registry) -> Response<Body> {
+    let index = openapi::index(registry, |root| tag_of(registry, root));
+    text(StatusCode::OK, &index.to_string())
+}
+
+/// What is below `/openapi/v3`.
+pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<Body> {
+    if !openapi::is_described(registry, root) {
+        return nothing(StatusCode::NOT_FOUND);
+    }
+    let forms = [(JSON, JSON), (PROTOBUF_3, PROTOBUF_3), (PROTOBUF_3_BEFORE, PROTOBUF_3)];
+    let Some(form) = accept::first_of(parts, &forms) else { return nothing(StatusCode::NOT_ACCEPTABLE) };
+    of_version(registry, &root.join("/"), form == PROTOBUF_3, parts)
+}
+
+/// An answer without a body.
+fn nothing(code: StatusCode) -> Response<Body> {
+    let mut response = respond(code, JSON, full(Vec::new()));
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+/// The document of a group and version. A hash in the address makes it one that never changes; one that is not that of
+/// the document leads to it.
+fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts) -> Response<Body> {
+    let tag = tag_of(registry, root);
+    let params = Params::parse(parts.uri.query().unwrap_or_default());
+    let document = || {
+        let root: Vec<&str> = root.split('/').collect();
+        let content_type = if as_protobuf { PROTOBUF_3 } else { JSON };
+        let bytes = if is_known(parts, &tag) {
+            Vec::new()
+        } else if as_protobuf {
+            openapi::protobuf_three(&openapi::v3(registry, &root))
+        } else {
+            bytes_of(&openapi::v3(registry, &root))
+        };
+        respond(StatusCode::OK, content_type, full(bytes))
+    };
+    match params.text("hash") {
+        "" => tagged(parts, document(), &tag, "no-cache, private"),
+        known if known == tag => tagged(parts, document(), &tag, "public, immutable"),
+        _ => {
+            let mut moved = respond(StatusCode::MOVED_PERMANENTLY, "application/json", full(Vec::new()));
+            set(&mut moved, LOCATION, &format!("{}?hash={tag}", parts.uri.path()));
+            set(&mut moved, ETAG, &format!("{tag:?}"));
+            set(&mut moved, VARY, "Accept");
+            moved
+        }
+    }
+}
+
+/// An answer with its tag; without a body for those who have it already.
+pub(super) fn tagged(parts: &Parts, mut response: Response<Body>, tag: &str, cache: &str) -> Response<Body> {
+    if is_known(parts, tag) {
+        *response.body_mut() = full(Vec::new());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response.headers_mut().remove(CONTENT_TYPE);
+    }
+    set(&mut response, ETAG, &format!("{tag:?}"));
+    set(&mut response, VARY, "Accept");
+    set(&mut response, CACHE_CONTROL, cache);
+    response
+}
+
+/// Whether the client has what has this tag.
+fn is_known(parts: &Parts, tag: &str) -> bool {
+    let known = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    known.split(',').any(|known| known.trim() == format!("{tag:?}") || known.trim() == "*")
+}
+
+fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// Equal documents have equal tags, in every process of one version of the server.
+pub(super) fn tag(document: &[u8]) -> String {
+    format!("{:016X}", foldhash::quality::FixedState::default().hash_one(document))
+}
+
+/// The tag of the document of a group and version, by what goes into it: making all documents would take longer than a
+/// client wants to wait for their index.
+fn tag_of(registry: &Registry, root: &str) -> String {
+    let mut here: Vec<_> = registry
+        .all()
+        .filter(|resource| openapi::root(&resource.of.group, &resource.version) == root)
+        .map(|resource| {
+            let version = resource.custom.as_ref().map(|custom| custom.version.to_string());
+            let Listed { kind, namespaced, .. } = &resource.listed;
+            (&resource.of.resource, kind, &resource.list_kind, namespaced, version)
+        })
+        .collect();
+    here.sort();
+    tag(format!("{} {root} {here:?}", env!("CARGO_PKG_VERSION")).as_bytes())
+}

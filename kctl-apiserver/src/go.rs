@@ -1,0 +1,150 @@
+//! Values as Go prints them: messages of the real server contain what was sent in several of its forms.
+
+use serde_json::{Map, Value};
+
+/// Shows a value as `%v` does: `map[a:1 b:[x y]]`.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => list(items),
+        Value::Object(fields) => map(fields),
+    }
+}
+
+/// Shows the items of a list.
+pub(crate) fn list(items: &[Value]) -> String {
+    format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" "))
+}
+
+/// Shows the fields of an object, sorted by name.
+pub(crate) fn map(fields: &Map<String, Value>) -> String {
+    let mut texts: Vec<String> = fields.iter().map(|(name, field)| format!("{name}:{}", shown(field))).collect();
+    texts.sort_unstable();
+    format!("map[{}]", texts.join(" "))
+}
+
+/// Shows a value as `%#v` does.
+pub(crate) fn literal(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".into(),
+        Value::Array(items) => {
+            format!("{}{{{}}}", type_name(value), items.iter().map(literal).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) => {
+            let fields =
+                fields.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), literal(value)));
+            let mut fields: Vec<_> = fields.collect();
+            fields.sort();
+            format!("{}{{{}}}", type_name(value), fields.join(", "))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// Names the type that a value is decoded to, as `%T` does.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// Names the JSON type of a value as the errors of Go's decoder do.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Quotes text as `strconv.Quote` does.
+pub(crate) fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            _ if is_printable(c) => out.push(c),
+            _ if c.is_ascii() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            _ if u32::from(c) < 0x1_0000 => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Combining marks print in Go; Rust escapes them only where a text begins, hence the letter before.
+fn is_printable(c: char) -> bool {
+    !format!("a{c}").escape_debug().to_string().contains("\\u{")
+}
+
+/// Prints a float as `%v` does: the shortest digits, with an exponent below 1e-4 and from 1e21.
+pub(crate) fn float(number: f64) -> String {
+    let size = number.abs();
+    if size != 0.0 && !(1e-4..1e21).contains(&size) {
+        let text = format!("{number:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+        return format!("{digits}e{sign}{exponent:0>2}");
+    }
+    format!("{number}")
+}
+
+/// Prints a value as it stands in field errors: quoted text, plain numbers, and JSON for the rest.
+pub(crate) fn value(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => integer.to_string(),
+            (None, Some(number)) => float(number),
+            (None, None) => number.to_string(),
+        },
+        _ => json(value),
+    }
+}
+
+/// JSON as `json.Marshal` writes it.
+pub(crate) fn json(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_quoted_as_in_go() {
+        assert_eq!(quote("x\"\n\u{2028}é\u{1}"), "\"x\\\"\\n\\u2028é\\x01\"");
+        assert_eq!(quote("e\u{301}\u{7f}"), "\"e\u{301}\\x7f\"");
+    }
+
+    #[test]
+    fn floats_have_an_exponent_only_at_the_ends() {
+        for (number, text) in
+            [(0.5, "0.5"), (1.0, "1"), (-1e21, "-1e+21"), (1e20, "100000000000000000000"), (1e-5, "1e-05")]
+        {
+            assert_eq!(float(number), text);
+        }
+    }
+}

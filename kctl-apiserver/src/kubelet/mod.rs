@@ -1,0 +1,449 @@
+//! A simulated kubelet and scheduler: pods get a node, run, become ready, and end as gracefully as they ask for.
+//!
+//! It is a client like any other: it works on every API server, embedded or real. What goes another way than usual is
+//! asked for by labels and annotations: see [`Kubelet`].
+
+mod node;
+mod stage;
+mod status;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use self::{
+    stage::{Asked, Stage},
+    status::Event,
+};
+use crate::clock::Clock;
+
+/// From a node to running and ready, unless the pod says otherwise.
+const STARTS_AFTER: Duration = Duration::from_secs(1);
+/// A failed request is tried again after this.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The kubelet of one simulated node.
+///
+/// A pod is running and ready a second after it was made, and ends when it is deleted. A label or an annotation
+/// `kubelet.kctl.dev/stage` asks for something else; an annotation counts before a label.
+///
+/// | stage of a pod | what happens |
+/// | --- | --- |
+/// | `slow` | it takes its delay, or else 30 seconds, until it runs |
+/// | `unpullable` | it waits for its images for ever: `ImagePullBackOff` |
+/// | `unready` | it runs, and becomes ready when its delay is over, if it has one |
+/// | `succeeding` | its containers end well after the delay, or else a second, and the pod is `Succeeded` |
+/// | `failing` | the same, but they fail, and the pod is `Failed`, whatever its `restartPolicy` is |
+/// | `crash-looping` | its containers fail and are started again after pauses of 10 seconds to 5 minutes |
+///
+/// More keys of the same domain say how: `delay` (`90s`, `1m30s`), `exit-code`, `reason`, `message`, and
+/// `container-name` for the only container that it happens to.
+///
+/// A node with the stage `lost` is one that nobody hears of: it is not ready and unreachable, its pods are not ready
+/// and are deleted when their tolerations are over, but nobody ends them, and new pods get no node. When the stage is
+/// gone, so is all of that.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kctl_apiserver::ApiServer;
+/// use kube::{Api, Client, api::PostParams};
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+/// # runtime.block_on(async {
+/// let server = ApiServer::new();
+/// tokio::spawn(server.kubelet().run());
+/// let pods = Api::<Pod>::default_namespaced(Client::new(server.service(), "default"));
+/// let pod = serde_json::from_value(json!({
+///     "metadata": { "name": "a", "labels": { "kubelet.kctl.dev/stage": "failing" } },
+///     "spec": { "containers": [{ "name": "c", "image": "i" }] },
+/// }))?;
+/// pods.create(&PostParams::default(), &pod).await?;
+/// tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+/// let phase = pods.get("a").await?.status.and_then(|status| status.phase);
+/// assert_eq!(phase.as_deref(), Some("Failed"));
+/// # Ok(())
+/// # })
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Kubelet {
+    client: Client,
+    node: String,
+    clock: Clock,
+    progress: Arc<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// The last resourceVersion of pods that was seen and acted on.
+    seen: AtomicU64,
+    pending: AtomicUsize,
+    /// Whether nobody hears of the node.
+    lost: AtomicBool,
+}
+
+/// What a pod needs next, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Bind,
+    /// It waits for this, and says so.
+    Hold(&'static str),
+    Start,
+    Ready,
+    /// Its containers fail, and are to be started again.
+    Crash,
+    Restart,
+    /// Its containers end for good.
+    Finish,
+    End,
+    /// It is on a node that nobody hears of: not ready, and then deleted.
+    Lose,
+    Evict,
+}
+
+impl Step {
+    /// Whether it comes again and again: nobody waits for such a pod.
+    fn is_endless(self) -> bool {
+        matches!(self, Self::Crash | Self::Restart)
+    }
+}
+
+struct Planned {
+    step: Step,
+    uid: String,
+    due: Instant,
+}
+
+type Plan = BTreeMap<(String, String), Planned>;
+
+impl Kubelet {
+    /// A kubelet that works through this client.
+    pub fn new(client: Client, node: &str) -> Self {
+        Self::on(client, node, Clock::System)
+    }
+
+    pub(crate) fn on(client: Client, node: &str, clock: Clock) -> Self {
+        Self { client, node: node.into(), clock, progress: Arc::default() }
+    }
+
+    /// How many pods wait for something that will happen.
+    pub fn pending(&self) -> usize {
+        self.progress.pending.load(Ordering::Acquire)
+    }
+
+    /// The last resourceVersion of pods that it has acted on.
+    pub fn seen(&self) -> u64 {
+        self.progress.seen.load(Ordering::Acquire)
+    }
+
+    /// Registers the node and works until it is dropped.
+    pub async fn run(self) {
+        while let Err(error) = node::register(&self.client, &self.node, self.clock).await {
+            tracing::warn!(%error, node = self.node, "the node is not registered yet");
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+        // It outlives watches, which end every few minutes.
+        let mut plan = Plan::new();
+        loop {
+            if let Err(error) = self.work(&mut plan).await {
+                tracing::warn!(%error, node = self.node, "pods are not watched for a moment");
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+        }
+    }
+
+    /// Looks at the node, and tells everybody when it is lost or found. Handed on is the version of the list, to watch from: that
+    /// of the node itself may be forgotten, as after a restart of the API server.
+    async fn look_at_node(&self) -> kube::Result<String> {
+        let only = ListParams::default().fields(&format!("metadata.name={}", self.node));
+        let list = Api::<Node>::all(self.client.clone()).list(&only).await?;
+        if let Some(node) = list.items.first() {
+            let lost = stage::is_lost(&node.metadata);
+            self.progress.lost.store(lost, Ordering::Release);
+            if lost != node::is_tainted(node) {
+                node::tell(&self.client, node, lost, self.clock).await?;
+            }
+        }
+        Ok(list.metadata.resource_version.unwrap_or_default())
+    }
+
+    fn is_lost(&self) -> bool {
+        self.progress.lost.load(Ordering::Acquire)
+    }
+
+    /// Lists, then watches until a watch ends, or the node is lost or found.
+    async fn work(&self, plan: &mut Plan) -> kube::Result<()> {
+        let version = self.look_at_node().await?;
+        let of_node = WatchParams::default().fields(&format!("metadata.name={}", self.node));
+        let nodes = Api::<Node>::all(self.client.clone());
+        let mut nodes = nodes.watch(&of_node, &version).await?.boxed();
+        let pods = Api::<Pod>::all(self.client.clone());
+        let list = pods.list(&ListParams::default()).await?;
+        let listed: BTreeSet<_> = list.items.iter().map(key_of).collect();
+        plan.retain(|key, _| listed.contains(key));
+        for pod in &list.items {
+            self.consider(plan, pod);
+        }
+        let version = list.metadata.resource_version.unwrap_or_default();
+        self.saw(&version, plan);
+        let mut events = pods.watch(&WatchParams::default(), &version).await?.boxed();
+        loop {
+            let next =
+                plan.iter().min_by_key(|(_, planned)| planned.due).map(|(key, planned)| (key.clone(), planned.due));
+            let due = next.as_ref().map_or_else(|| Instant::now() + Duration::from_secs(3_600), |(_, due)| *due);
+            tokio::select! {
+                biased;
+                event = events.try_next() => match event? {
+                    Some(event) => self.handle(plan, event)?,
+                    None => return Ok(()),
+                },
+                event = nodes.try_next() => match event? {
+                    Some(WatchEvent::Added(node) | WatchEvent::Modified(node))
+                        if stage::is_lost(&node.metadata) == self.is_lost() => {}
+                    Some(WatchEvent::Error(status)) => return Err(kube::Error::Api(status)),
+                    // All pods are looked at again.
+                    Some(WatchEvent::Added(_) | WatchEvent::Modified(_)) | None => return Ok(()),
+                    Some(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
+                },
+                () = tokio::time::sleep_until(due) => {
+                    if let Some((key, _)) = next {
+                        self.perform(plan, key).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn handle(&self, plan: &mut Plan, event: WatchEvent<Pod>) -> kube::Result<()> {
+        match event {
+            WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
+                self.consider(plan, &pod);
+                self.saw(&pod.resource_version().unwrap_or_default(), plan);
+            }
+            WatchEvent::Deleted(pod) => {
+                plan.remove(&key_of(&pod));
+                self.saw(&pod.resource_version().unwrap_or_default(), plan);
+            }
+            WatchEvent::Bookmark(_) => {}
+            WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
+        }
+        Ok(())
+    }
+
+    fn saw(&self, version: &str, plan: &Plan) {
+        self.count(plan);
+        self.progress.seen.store(version.parse().unwrap_or(0), Ordering::Release);
+    }
+
+    fn count(&self, plan: &Plan) {
+        let n_awaited = plan.values().filter(|planned| !planned.step.is_endless()).count();
+        self.progress.pending.store(n_awaited, Ordering::Release);
+    }
+
+    /// Plans the next step of a pod; one that is planned already keeps its time.
+    fn consider(&self, plan: &mut Plan, pod: &Pod) {
+        let (key, uid) = (key_of(pod), pod.uid().unwrap_or_default());
+        let Some((step, wait)) = self.next_step(pod) else {
+            plan.remove(&key);
+            return;
+        };
+        if plan.get(&key).is_some_and(|planned| planned.step == step && planned.uid == uid) {
+            return;
+        }
+        plan.insert(key, Planned { step, uid, due: Instant::now() + wait });
+    }
+
+    fn next_step(&self, pod: &Pod) -> Option<(Step, Duration)> {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+        if self.is_lost() {
+            return (node == self.node).then(|| on_lost_node(pod)).flatten();
+        }
+        if pod.metadata.deletion_timestamp.is_some() {
+            let seconds = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+            // Without seconds left finalizers hold it, and those are not the kubelet's; or an API server that marks and
+            // removes in two writes lost its client between them (seen on 1.36 when a client was killed).
+            let held = pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
+            // One without a node is left by an API server that crashed between the two; there the pod garbage collector ends it.
+            return seconds
+                .filter(|seconds| [self.node.as_str(), ""].contains(&node) && (*seconds > 0 || !held))
+                .map(|seconds| (Step::End, Duration::from_secs(seconds)));
+        }
+        match (node, phase) {
+            ("", _) => Some((Step::Bind, Duration::ZERO)),
+            (node, "" | "Pending") if node == self.node => pending_step(pod),
+            (node, "Running") if node == self.node => running_step(pod),
+            _ => None,
+        }
+    }
+
+    async fn perform(&self, plan: &mut Plan, key: (String, String)) {
+        let Some(Planned { step, uid, .. }) = plan.remove(&key) else { return };
+        let done = match step {
+            Step::Bind => self.bind(&key, &uid).await,
+            Step::Hold(reason) => self.report(&key, &uid, Event::Waits(reason)).await,
+            Step::Start => self.start(&key, &uid).await,
+            Step::Ready | Step::Restart => self.report(&key, &uid, Event::Runs { ready: true }).await,
+            Step::Crash => self.report(&key, &uid, Event::Crashed).await,
+            Step::Finish => self.report(&key, &uid, Event::Ended).await,
+            Step::Lose => self.lose(&key, &uid).await,
+            Step::Evict => self.evict(&key, &uid).await,
+            Step::End => self.end(&key, &uid).await,
+        };
+        match done {
+            Ok(()) => {}
+            // Gone or replaced meanwhile: the watch says what is there now.
+            Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
+            Err(error) => {
+                tracing::warn!(%error, pod = %format!("{}/{}", key.0, key.1), ?step, "tried again");
+                plan.insert(key, Planned { step, uid, due: Instant::now() + RETRY_AFTER });
+            }
+        }
+        self.count(plan);
+    }
+
+    fn pods(&self, namespace: &str) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    async fn bind(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
+        let binding = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": { "name": name, "namespace": namespace, "uid": uid },
+            "target": { "apiVersion": "v1", "kind": "Node", "name": self.node },
+        });
+        let _bound: Value =
+            self.pods(namespace).create_subresource("binding", name, &PostParams::default(), &binding).await?;
+        Ok(())
+    }
+
+    async fn start(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
+        let pod = self.pods(namespace).get(name).await?;
+        let (asked, now) = (Asked::of(&pod.metadata), self.clock.seconds());
+        let ready = asked.stage != Some(Stage::Unready);
+        let mut status = status::status(&pod, &asked, Event::Runs { ready }, &now);
+        let address = format!("10.244.0.{}", 2 + self.seen() % 250);
+        status["startTime"] = now.into();
+        status["hostIP"] = "127.0.0.1".into();
+        status["podIP"] = address.clone().into();
+        status["podIPs"] = json!([{ "ip": address }]);
+        self.write(namespace, name, uid, status).await
+    }
+
+    /// Writes what has happened to the containers of a pod.
+    async fn report(&self, (namespace, name): &(String, String), uid: &str, event: Event) -> kube::Result<()> {
+        let pod = self.pods(namespace).get(name).await?;
+        let status = status::status(&pod, &Asked::of(&pod.metadata), event, &self.clock.seconds());
+        self.write(namespace, name, uid, status).await
+    }
+
+    async fn write(&self, namespace: &str, name: &str, uid: &str, status: Value) -> kube::Result<()> {
+        let patch = Patch::Merge(json!({ "metadata": { "uid": uid }, "status": status }));
+        self.pods(namespace).patch_status(name, &PatchParams::default(), &patch).await.map(drop)
+    }
+
+    /// A pod whose node is lost is not ready.
+    async fn lose(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
+        let ready = json!({
+            "type": "Ready", "status": "False", "reason": node::REASON, "lastTransitionTime": self.clock.seconds(),
+        });
+        let patch = Patch::Strategic(json!({ "metadata": { "uid": uid }, "status": { "conditions": [ready] } }));
+        self.pods(namespace).patch_status(name, &PatchParams::default(), &patch).await.map(drop)
+    }
+
+    async fn evict(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
+        let preconditions = kube::api::Preconditions { uid: Some(uid.into()), resource_version: None };
+        let deletion = DeleteParams::default().preconditions(preconditions);
+        self.pods(namespace).delete(name, &deletion).await.map(drop)
+    }
+
+    async fn end(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
+        let now = DeleteParams::default()
+            .grace_period(0)
+            .preconditions(kube::api::Preconditions { uid: Some(uid.into()), resource_version: None });
+        self.pods(namespace).delete(name, &now).await.map(drop)
+    }
+}
+
+/// What a pod needs that has a node and does not run.
+fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
+    let asked = Asked::of(&pod.metadata);
+    let holds = match asked.stage {
+        Some(Stage::Unpullable) => "ImagePullBackOff",
+        Some(Stage::Slow) => "ContainerCreating",
+        _ => return Some((Step::Start, STARTS_AFTER)),
+    };
+    if waiting_for(pod) != Some(holds) {
+        return Some((Step::Hold(holds), Duration::ZERO));
+    }
+    (asked.stage == Some(Stage::Slow)).then(|| (Step::Start, asked.starts_after(STARTS_AFTER)))
+}
+
+/// What a pod needs that runs; most need nothing.
+fn running_step(pod: &Pod) -> Option<(Step, Duration)> {
+    let asked = Asked::of(&pod.metadata);
+    if waiting_for(pod) == Some("CrashLoopBackOff") {
+        let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+        let n_restarts = statuses.into_iter().flatten().map(|status| status.restart_count).max().unwrap_or(0);
+        return Some((Step::Restart, stage::back_off(n_restarts)));
+    }
+    match asked.stage {
+        Some(Stage::CrashLooping) => Some((Step::Crash, asked.runs_for())),
+        Some(Stage::Succeeding | Stage::Failing) => Some((Step::Finish, asked.runs_for())),
+        Some(Stage::Unready) if not_ready_because(pod).is_some() => {
+            asked.ready_after().map(|delay| (Step::Ready, delay))
+        }
+        // The node was lost, and is back.
+        _ if not_ready_because(pod) == Some(node::REASON) => Some((Step::Ready, Duration::ZERO)),
+        _ => None,
+    }
+}
+
+/// What happens to a pod on a node that nobody hears of.
+fn on_lost_node(pod: &Pod) -> Option<(Step, Duration)> {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let runs = pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
+    if runs && not_ready_because(pod).is_none() {
+        return Some((Step::Lose, Duration::ZERO));
+    }
+    node::stays_for(pod).map(|seconds| (Step::Evict, Duration::from_secs(seconds)))
+}
+
+/// Why a container of a pod does not run.
+fn waiting_for(pod: &Pod) -> Option<&str> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    statuses.iter().find_map(|status| status.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
+}
+
+/// Why a pod is not ready, if it is not; without words when it does not say why.
+fn not_ready_because(pod: &Pod) -> Option<&str> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
+    (ready.status != "True").then(|| ready.reason.as_deref().unwrap_or_default())
+}
+
+fn key_of(pod: &Pod) -> (String, String) {
+    (pod.namespace().unwrap_or_default(), pod.name_any())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! The node of a simulated kubelet: how it is registered, lost and found again.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+
+/// The taint of a node that nobody hears of, with each of its effects.
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+const EFFECTS: &[&str] = &["NoSchedule", "NoExecute"];
+/// Why pods on a lost node are not ready.
+pub(super) const REASON: &str = "NodeNotReady";
+
+/// A new node that is ready.
+pub(super) fn ready(name: &str, clock: Clock) -> kube::Result<Node> {
+    let node = json!({
+        "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" } },
+        "status": {
+            "capacity": { "cpu": "64", "memory": "256Gi", "pods": "10000" },
+            "allocatable": { "cpu": "64", "memory": "256Gi", "pods": "10000" },
+            "conditions": [condition(true, clock)],
+            "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }, { "type": "Hostname", "address": name }],
+            "nodeInfo": {
+                "architecture": std::env::consts::ARCH,
+                "bootID": "", "containerRuntimeVersion": "simulated://1", "kernelVersion": "", "kubeProxyVersion": "",
+                "kubeletVersion": concat!("kctl-", env!("CARGO_PKG_VERSION")),
+                "machineID": "", "operatingSystem": "linux", "osImage": "simulated", "systemUUID": "",
+            },
+        },
+    });
+    serde_json::from_value(node).map_err(kube::Error::SerdeError)
+}
+
+fn condition(is_ready: bool, clock: Clock) -> Value {
+    if is_ready {
+        return json!({ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated" });
+    }
+    json!({
+        "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
+        "message": "Kubelet stopped posting node status.", "lastTransitionTime": clock.seconds(),
+    })
+}
+
+pub(super) async fn register(client: &Client, name: &str, clock: Clock) -> kube::Result<()> {
+    match Api::all(client.clone()).create(&PostParams::default(), &ready(name, clock)?).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Whether a node is told to be unreachable already.
+pub(super) fn is_tainted(node: &Node) -> bool {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    taints.into_iter().flatten().any(|taint| taint.key == UNREACHABLE)
+}
+
+/// Tells everybody that a node is lost, or that it is back.
+pub(super) async fn tell(client: &Client, node: &Node, lost: bool, clock: Clock) -> kube::Result<()> {
+    let nodes = Api::<Node>::all(client.clone());
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    let known = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    let mut taints: Vec<Value> = known
+        .into_iter()
+        .filter(|taint| taint.key != UNREACHABLE)
+        .map(|taint| serde_json::to_value(taint).map_err(kube::Error::SerdeError))
+        .collect::<kube::Result<_>>()?;
+    if lost {
+        let now = clock.seconds();
+        taints.extend(EFFECTS.iter().map(|effect| json!({ "key": UNREACHABLE, "effect": effect, "timeAdded": now })));
+    }
+    let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
+    nodes.patch(name, &PatchParams::default(), &patch).await?;
+    let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(!lost, clock)] } }));
+    nodes.patch_status(name, &PatchParams::default(), &patch).await.map(drop)
+}
+
+/// For how many seconds a pod stays on a node that is lost; one that tolerates it for good stays for ever.
+pub(super) fn stays_for(pod: &Pod) -> Option<u64> {
+    let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
+    let matching = tolerations.into_iter().flatten().filter(|toleration| {
+        toleration.key.as_deref().is_none_or(|key| key.is_empty() || key == UNREACHABLE)
+            && toleration.effect.as_deref().is_none_or(|effect| effect.is_empty() || effect == "NoExecute")
+    });
+    let seconds: Vec<Option<i64>> = matching.map(|toleration| toleration.toleration_seconds).collect();
+    match seconds.iter().flatten().min() {
+        Some(least) => Some(u64::try_from(*least).unwrap_or(0)),
+        None if seconds.is_empty() => Some(0),
+        None => None,
+    }
+}

@@ -1,0 +1,169 @@
+//! The stages that labels and annotations ask for: reads them from a pod or a node, hands on what is to happen.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use kube::api::ObjectMeta;
+
+/// The domain of all keys.
+const DOMAIN: &str = "kubelet.kctl.dev";
+/// No stage is waited for longer.
+const DELAY_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// How long a slow pod takes to start, unless it says so.
+const SLOW_START: Duration = Duration::from_secs(30);
+/// How long containers run before they end, unless the pod says so.
+const RUNS_FOR: Duration = Duration::from_secs(1);
+/// The first pause before a container is started again, which doubles up to the last one: those of a real kubelet.
+const BACK_OFF_MIN: Duration = Duration::from_secs(10);
+const BACK_OFF_MAX: Duration = Duration::from_secs(300);
+
+/// What goes another way than usual with a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It runs when its delay is over.
+    Slow,
+    /// Its images cannot be pulled: it never runs.
+    Unpullable,
+    /// It runs, but becomes ready only when its delay is over, if it has one.
+    Unready,
+    /// Its containers end well, and the pod with them.
+    Succeeding,
+    /// Its containers fail, and the pod with them.
+    Failing,
+    /// Its containers fail again and again.
+    CrashLooping,
+}
+
+const STAGES: &[(&str, Stage)] = &[
+    ("slow", Stage::Slow),
+    ("unpullable", Stage::Unpullable),
+    ("unready", Stage::Unready),
+    ("succeeding", Stage::Succeeding),
+    ("failing", Stage::Failing),
+    ("crash-looping", Stage::CrashLooping),
+];
+/// The stage of a node that nobody hears of any more.
+const LOST: &str = "lost";
+
+/// What the metadata of an object asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) stage: Option<Stage>,
+    pub(super) exit_code: i32,
+    pub(super) reason: String,
+    pub(super) message: String,
+    /// The only container that it happens to; all when there is none.
+    pub(super) container: Option<String>,
+    delay: Option<Duration>,
+}
+
+impl Asked {
+    pub(super) fn of(metadata: &ObjectMeta) -> Self {
+        let value = |name: &str| value(metadata, name);
+        let named = value("stage").unwrap_or_default();
+        let stage = STAGES.iter().find(|(name, _)| *name == named).map(|(_, stage)| *stage);
+        if stage.is_none() && !named.is_empty() {
+            tracing::warn!(stage = named, name = metadata.name, "a pod asks for a stage that there is not");
+        }
+        let exit_code = value("exit-code").and_then(|code| code.parse().ok());
+        let exit_code = exit_code.unwrap_or_else(|| i32::from(stage != Some(Stage::Succeeding)));
+        let reason = if exit_code == 0 { "Completed" } else { "Error" };
+        Self {
+            stage,
+            exit_code,
+            reason: value("reason").unwrap_or(reason).to_owned(),
+            message: value("message").unwrap_or_default().to_owned(),
+            container: value("container-name").map(str::to_owned),
+            delay: value("delay").and_then(delay),
+        }
+    }
+
+    /// How long the pod takes from its node to running.
+    pub(super) fn starts_after(&self, usually: Duration) -> Duration {
+        if self.stage == Some(Stage::Slow) { self.delay.unwrap_or(SLOW_START) } else { usually }
+    }
+
+    /// How long containers run before they end.
+    pub(super) fn runs_for(&self) -> Duration {
+        self.delay.unwrap_or(RUNS_FOR)
+    }
+
+    /// When an unready pod becomes ready after all.
+    pub(super) fn ready_after(&self) -> Option<Duration> {
+        self.delay
+    }
+
+    /// Whether it happens to a container.
+    pub(super) fn is_about(&self, container: &str) -> bool {
+        self.container.as_ref().is_none_or(|name| name == container)
+    }
+}
+
+/// Whether a node is to be lost.
+pub(super) fn is_lost(metadata: &ObjectMeta) -> bool {
+    value(metadata, "stage") == Some(LOST)
+}
+
+/// The pause before a container is started again, by how often it was.
+pub(super) fn back_off(n_restarts: i32) -> Duration {
+    let doublings = u32::try_from(n_restarts.saturating_sub(1)).unwrap_or(0);
+    BACK_OFF_MIN.saturating_mul(2_u32.saturating_pow(doublings)).min(BACK_OFF_MAX)
+}
+
+/// The value of a key; an annotation counts before a label.
+fn value<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    let key = format!("{DOMAIN}/{name}");
+    let of = |map: &'a Option<BTreeMap<String, String>>| map.as_ref()?.get(&key).map(String::as_str);
+    of(&metadata.annotations).or_else(|| of(&metadata.labels))
+}
+
+/// A time such as `90s` or `1m30s`, bounded.
+fn delay(text: &str) -> Option<Duration> {
+    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|delay| Duration::try_from(delay).ok());
+    if parsed.is_none() {
+        tracing::warn!(delay = text, "a delay is no time such as 90s");
+    }
+    parsed.map(|delay| delay.min(DELAY_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(labels: &[(&str, &str)], annotations: &[(&str, &str)]) -> ObjectMeta {
+        let map = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().map(|(name, value)| (format!("{DOMAIN}/{name}"), (*value).to_owned()));
+            Some(pairs.collect())
+        };
+        ObjectMeta { labels: map(labels), annotations: map(annotations), ..ObjectMeta::default() }
+    }
+
+    #[test]
+    fn labels_and_annotations_ask_for_stages() {
+        for (labels, annotations, stage, code) in [
+            (&[][..], &[][..], None, 1),
+            (&[("stage", "failing")], &[], Some(Stage::Failing), 1),
+            (&[("stage", "failing")], &[("exit-code", "137")], Some(Stage::Failing), 137),
+            (&[("stage", "failing")], &[("stage", "succeeding")], Some(Stage::Succeeding), 0),
+            (&[("stage", "dancing")], &[], None, 1),
+        ] {
+            let asked = Asked::of(&metadata(labels, annotations));
+            assert_eq!((asked.stage, asked.exit_code), (stage, code), "{labels:?} {annotations:?}");
+        }
+        assert!(is_lost(&metadata(&[("stage", "lost")], &[])));
+    }
+
+    #[test]
+    fn delays_are_times_and_bounded() {
+        for (text, seconds) in
+            [("90s", Some(90)), ("1m30s", Some(90)), ("9000h", Some(24 * 3_600)), ("soon", None), ("-5s", None)]
+        {
+            assert_eq!(delay(text), seconds.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn pauses_between_restarts_double_up_to_five_minutes() {
+        let pauses: Vec<u64> = [0, 1, 2, 3, 6, 100].map(|times| back_off(times).as_secs()).to_vec();
+        assert_eq!(pauses, [10, 10, 20, 40, 300, 300]);
+    }
+}

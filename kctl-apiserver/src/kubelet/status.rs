@@ -1,0 +1,125 @@
+//! The statuses of simulated pods: reads a pod and what has happened to it, hands on what a kubelet would report.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use serde_json::{Value, json};
+
+use super::stage::Asked;
+
+/// What has happened to the containers of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// They cannot run yet, for this reason.
+    Waits(&'static str),
+    /// They run; whether they are ready, too.
+    Runs { ready: bool },
+    /// They have ended, and are started again after a pause.
+    Crashed,
+    /// They have ended for good.
+    Ended,
+}
+
+/// The status of a pod after an event.
+pub(super) fn status(pod: &Pod, asked: &Asked, event: Event, now: &str) -> Value {
+    let known = |name: &str| {
+        let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+        statuses.into_iter().flatten().find(|status| status.name == name)
+    };
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let statuses: Vec<Value> = containers
+        .map(|container| {
+            let image = container.image.clone().unwrap_or_default();
+            let about = asked.is_about(&container.name);
+            container_status(&container.name, &image, known(&container.name), about.then_some(asked), event, now)
+        })
+        .collect();
+    let phase = match event {
+        Event::Waits(_) => "Pending",
+        Event::Runs { .. } | Event::Crashed => "Running",
+        Event::Ended if asked.exit_code == 0 => "Succeeded",
+        Event::Ended => "Failed",
+    };
+    let ready = event == Event::Runs { ready: true };
+    json!({
+        "phase": phase,
+        "conditions": conditions(pod, phase, ready, event, now),
+        "containerStatuses": statuses,
+    })
+}
+
+fn container_status(
+    name: &str,
+    image: &str,
+    known: Option<&ContainerStatus>,
+    asked: Option<&Asked>,
+    event: Event,
+    now: &str,
+) -> Value {
+    let n_restarts = known.map_or(0, |known| known.restart_count);
+    let started = known.and_then(|known| known.state.as_ref()?.running.as_ref()?.started_at.as_ref());
+    let started = started.map_or_else(|| now.to_owned(), |time| time.0.to_string());
+    let running = json!({ "running": { "startedAt": now } });
+    let last = known.and_then(|known| serde_json::to_value(&known.last_state).ok()).unwrap_or_default();
+    let ended = |asked: &Asked| {
+        let mut ended = json!({
+            "exitCode": asked.exit_code, "reason": asked.reason, "startedAt": started, "finishedAt": now,
+        });
+        if !asked.message.is_empty() {
+            ended["message"] = asked.message.clone().into();
+        }
+        json!({ "terminated": ended })
+    };
+    let (state, last, n_restarts, ready) = match (event, asked) {
+        (Event::Waits(reason), _) => (json!({ "waiting": { "reason": reason } }), Value::Null, 0, false),
+        (Event::Runs { ready }, _) => (running, last, n_restarts, ready),
+        (Event::Crashed, Some(asked)) => {
+            let message = format!("back-off restarting failed container {name}");
+            let waiting = json!({ "waiting": { "reason": "CrashLoopBackOff", "message": message } });
+            (waiting, ended(asked), n_restarts + 1, false)
+        }
+        (Event::Ended, Some(asked)) => (ended(asked), last, n_restarts, false),
+        // The others go on, and end with the pod.
+        (Event::Crashed, None) => (json!({ "running": { "startedAt": started } }), last, n_restarts, true),
+        (Event::Ended, None) => {
+            let ended = json!({ "exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": now });
+            (json!({ "terminated": ended }), last, n_restarts, false)
+        }
+    };
+    let started = state.get("running").is_some();
+    let mut status = json!({
+        "name": name, "image": image, "imageID": "", "ready": ready, "started": started,
+        "restartCount": n_restarts, "state": state,
+    });
+    if !last.is_null() {
+        status["lastState"] = last;
+    }
+    status
+}
+
+fn conditions(pod: &Pod, phase: &str, ready: bool, event: Event, now: &str) -> Vec<Value> {
+    const OF_CONTAINERS: &[&str] = &["Ready", "ContainersReady"];
+    let begun = !matches!(event, Event::Waits(_));
+    let reason = match phase {
+        "Succeeded" => Some("PodCompleted"),
+        "Failed" => Some("PodFailed"),
+        _ => Some("ContainersNotReady"),
+    };
+    let of = |kind: &str| {
+        let holds = match kind {
+            "PodScheduled" | "Initialized" => true,
+            "PodReadyToStartContainers" => begun && phase == "Running",
+            _ => ready,
+        };
+        let value = if holds { "True" } else { "False" };
+        let known = pod.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+        let since = known
+            .filter(|known| known.type_ == kind && known.status == value)
+            .find_map(|known| known.last_transition_time.as_ref().map(|time| time.0.to_string()));
+        let mut condition =
+            json!({ "type": kind, "status": value, "lastTransitionTime": since.unwrap_or_else(|| now.to_owned()) });
+        if !holds && OF_CONTAINERS.contains(&kind) {
+            condition["reason"] = reason.into();
+        }
+        condition
+    };
+    ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"].map(of).to_vec()
+}

@@ -1,0 +1,220 @@
+//! The simulated kubelet under paused time: usual pods, stages, and a node that is lost.
+
+use super::*;
+use crate::ApiServer;
+
+#[tokio::test]
+async fn pod_that_is_being_deleted_ends_when_its_seconds_are_over() {
+    let kubelet = ApiServer::new().kubelet();
+    let check = |metadata: Value, node: &str, expected: Option<u64>| {
+        let mut metadata = metadata;
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let pod: Pod =
+            serde_json::from_value(json!({ "metadata": metadata, "spec": { "nodeName": node, "containers": [] } }))
+                .unwrap();
+        assert_eq!(
+            kubelet.next_step(&pod),
+            expected.map(|seconds| (Step::End, Duration::from_secs(seconds))),
+            "{pod:?}"
+        );
+    };
+    let node = kubelet.node.as_str();
+    check(json!({ "deletionGracePeriodSeconds": 30 }), node, Some(30));
+    check(json!({ "deletionGracePeriodSeconds": 0 }), node, Some(0));
+    check(json!({ "deletionGracePeriodSeconds": 0, "finalizers": ["a/b"] }), node, None);
+    check(json!({ "deletionGracePeriodSeconds": 30 }), "other", None);
+    check(json!({ "deletionGracePeriodSeconds": 0 }), "", Some(0));
+    check(json!({ "deletionGracePeriodSeconds": 0, "finalizers": ["a/b"] }), "", None);
+}
+
+struct World {
+    server: ApiServer,
+    pods: Api<Pod>,
+    nodes: Api<Node>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let server = ApiServer::new();
+        let client = Client::new(server.service(), "default");
+        let task = tokio::spawn(server.kubelet().run());
+        Self { server, pods: Api::default_namespaced(client.clone()), nodes: Api::all(client), task }
+    }
+
+    async fn create(&self, name: &str, annotations: Value) {
+        let pod = json!({
+            "metadata": { "name": name, "annotations": annotations },
+            "spec": { "containers": [{ "name": "c", "image": "i" }, { "name": "d", "image": "i" }] },
+        });
+        let pod = serde_json::from_value(pod).unwrap();
+        self.pods.create(&PostParams::default(), &pod).await.unwrap();
+    }
+
+    /// What is told of a pod: its phase, whether it is ready, and of each container its state and its restarts.
+    async fn told(&self, name: &str) -> String {
+        let Some(pod) = self.pods.get_opt(name).await.unwrap() else { return "gone".into() };
+        let status = pod.status.clone().unwrap_or_default();
+        let containers = status.container_statuses.iter().flatten().map(|container| {
+            let state = container.state.clone().unwrap_or_default();
+            let what = match (state.running, state.waiting, state.terminated) {
+                (Some(_), ..) => "runs".to_owned(),
+                (_, Some(waiting), _) => waiting.reason.unwrap_or_default(),
+                (.., Some(ended)) => format!("{} {}", ended.reason.unwrap_or_default(), ended.exit_code),
+                _ => String::new(),
+            };
+            format!("{what}/{}", container.restart_count)
+        });
+        let containers: Vec<String> = containers.collect();
+        let ready = if not_ready_because(&pod).is_none() && containers.iter().any(|one| one.starts_with("runs")) {
+            "ready"
+        } else {
+            "not ready"
+        };
+        let deleted = if pod.metadata.deletion_timestamp.is_some() { " deleted" } else { "" };
+        format!("{} {ready} {}{deleted}", status.phase.unwrap_or_default(), containers.join(" "))
+    }
+}
+
+async fn after(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds) + Duration::from_millis(500)).await;
+}
+
+/// What is told after some seconds.
+type Told = (u64, &'static str);
+
+/// Pods with their annotations, and what is told of them so many seconds after they were made.
+#[tokio::test(start_paused = true)]
+async fn pods_go_through_the_stages_that_they_ask_for() {
+    const PREFIX: &str = "kubelet.kctl.dev/";
+    let cases: &[(&str, Value, &[Told])] = &[
+        ("usual", json!({}), &[(0, "Pending not ready "), (1, "Running ready runs/0 runs/0")]),
+        (
+            "slow",
+            json!({ "stage": "slow", "delay": "20s" }),
+            &[(19, "Pending not ready ContainerCreating/0 ContainerCreating/0"), (20, "Running ready runs/0 runs/0")],
+        ),
+        (
+            "unpullable",
+            json!({ "stage": "unpullable" }),
+            &[(600, "Pending not ready ImagePullBackOff/0 ImagePullBackOff/0")],
+        ),
+        ("unready", json!({ "stage": "unready" }), &[(600, "Running not ready runs/0 runs/0")]),
+        (
+            "ready-later",
+            json!({ "stage": "unready", "delay": "1m" }),
+            &[(60, "Running not ready runs/0 runs/0"), (61, "Running ready runs/0 runs/0")],
+        ),
+        (
+            "succeeding",
+            json!({ "stage": "succeeding", "delay": "5s" }),
+            &[(5, "Running ready runs/0 runs/0"), (6, "Succeeded not ready Completed 0/0 Completed 0/0")],
+        ),
+        (
+            "failing",
+            json!({ "stage": "failing", "exit-code": "137", "reason": "OOMKilled", "container-name": "c" }),
+            &[(4, "Failed not ready OOMKilled 137/0 Completed 0/0")],
+        ),
+        (
+            "crash-looping",
+            json!({ "stage": "crash-looping", "container-name": "c" }),
+            &[
+                (2, "Running not ready CrashLoopBackOff/1 runs/0"),
+                (12, "Running ready runs/1 runs/0"),
+                (13, "Running not ready CrashLoopBackOff/2 runs/0"),
+                (32, "Running not ready CrashLoopBackOff/2 runs/0"),
+                (33, "Running ready runs/2 runs/0"),
+                (500, "Running not ready CrashLoopBackOff/6 runs/0"),
+            ],
+        ),
+    ];
+    for (name, annotations, told) in cases {
+        let world = World::new();
+        let annotations = annotations.as_object().unwrap().iter();
+        let annotations: serde_json::Map<String, Value> =
+            annotations.map(|(name, value)| (format!("{PREFIX}{name}"), value.clone())).collect();
+        world.create(name, annotations.into()).await;
+        let made = Instant::now();
+        for (seconds, expected) in *told {
+            tokio::time::sleep_until(made + Duration::from_millis(seconds * 1000 + 500)).await;
+            assert_eq!(world.told(name).await, *expected, "{name} after {seconds} seconds");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_pods_that_crash_for_ever() {
+    let world = World::new();
+    let kubelet = world.server.kubelet();
+    tokio::spawn(kubelet.clone().run());
+    world.create("a", json!({ "kubelet.kctl.dev/stage": "crash-looping" })).await;
+    after(60).await;
+    assert_eq!(kubelet.pending(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_lost_node_are_not_ready_and_then_deleted_but_nobody_ends_them() {
+    let world = World::new();
+    world.create("a", json!({})).await;
+    after(2).await;
+    let stage = |stage: Value| Patch::Merge(json!({ "metadata": { "labels": { "kubelet.kctl.dev/stage": stage } } }));
+    world.nodes.patch("kctl-node", &PatchParams::default(), &stage("lost".into())).await.unwrap();
+    after(1).await;
+    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0");
+    world.create("b", json!({})).await;
+    let node = world.nodes.get("kctl-node").await.unwrap();
+    assert!(node::is_tainted(&node));
+    let conditions = node.status.unwrap().conditions.unwrap();
+    let ready: Vec<&str> =
+        conditions.iter().filter(|one| one.type_ == "Ready").map(|one| one.status.as_str()).collect();
+    assert_eq!(ready, ["Unknown"]);
+    // The toleration that every pod gets is over after five minutes.
+    after(290).await;
+    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0");
+    after(20).await;
+    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0 deleted");
+    after(600).await;
+    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0 deleted");
+    assert_eq!(world.told("b").await, "Pending not ready ");
+    world.nodes.patch("kctl-node", &PatchParams::default(), &stage(Value::Null)).await.unwrap();
+    after(60).await;
+    assert_eq!(world.told("a").await, "gone");
+    assert_eq!(world.told("b").await, "Running ready runs/0 runs/0");
+    assert!(!node::is_tainted(&world.nodes.get("kctl-node").await.unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_node_that_is_back_in_time_are_ready_again() {
+    let world = World::new();
+    world.create("a", json!({})).await;
+    after(2).await;
+    let stage =
+        |stage: Value| Patch::Merge(json!({ "metadata": { "annotations": { "kubelet.kctl.dev/stage": stage } } }));
+    world.nodes.patch("kctl-node", &PatchParams::default(), &stage("lost".into())).await.unwrap();
+    after(60).await;
+    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0");
+    world.nodes.patch("kctl-node", &PatchParams::default(), &stage(Value::Null)).await.unwrap();
+    after(2).await;
+    assert_eq!(world.told("a").await, "Running ready runs/0 runs/0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn history_that_the_api_server_has_forgotten_stops_no_kubelet() {
+    let world = World::new();
+    after(2).await;
+    world.create("a", json!({})).await;
+    after(2).await;
+    world.server.compact();
+    // Watches end, and the next ones begin.
+    after(900).await;
+    world.create("b", json!({})).await;
+    after(3).await;
+    let told = [world.told("a").await, world.told("b").await];
+    assert_eq!(told[0], told[1], "it runs, too");
+}

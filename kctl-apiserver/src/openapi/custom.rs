@@ -1,0 +1,183 @@
+//! Custom kinds as the documents show them (`k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder`).
+
+use serde_json::{Map, Value, json};
+
+use super::{META, render::Version};
+use crate::kinds::Resource;
+
+const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+
+/// What an object is, in the words that every kind has.
+const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
+/// The name of the type of a kind of a definition: the group is turned round.
+pub(super) fn name_of(resource: &Resource, kind: &str) -> String {
+    let reversed: Vec<&str> = resource.of.group.split('.').rev().collect();
+    format!("{}.{}.{kind}", reversed.join("."), resource.version)
+}
+
+/// The types of a custom kind: its own and that of its lists.
+pub(super) fn types(resource: &Resource, version: Version) -> Vec<(String, Value)> {
+    let Some(custom) = &resource.custom else { return Vec::new() };
+    let name = name_of(resource, resource.kind());
+    let mut own = match (version, custom.schema.is_object()) {
+        (_, false) => json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
+        (Version::Two, true) => older(&custom.schema),
+        (Version::Three, true) => completed(&custom.schema),
+    };
+    let hides_all = version == Version::Two && own["x-kubernetes-preserve-unknown-fields"] == true;
+    if hides_all {
+        own = json!({ "type": "object" });
+    } else {
+        let metadata = object_metadata(version);
+        for (field, property) in [("apiVersion", text(API_VERSION)), ("kind", text(KIND)), ("metadata", metadata)] {
+            own["properties"][field] = property;
+        }
+    }
+    let mut list = json!({
+        "description": format!("{} is a list of {}", resource.list_kind, resource.kind()),
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": text(API_VERSION),
+            "kind": text(KIND),
+            "metadata": standard("list", "types-kinds", "ListMeta", version),
+            "items": {
+                "description": format!("List of {}. More info: {CONVENTIONS}", resource.of.resource),
+                "type": "array",
+                "items": version.reference(&name),
+            },
+        },
+    });
+    for (shown, kind) in [(&mut own, resource.kind()), (&mut list, &resource.list_kind)] {
+        let (group, version) = (&resource.of.group, &resource.version);
+        shown["x-kubernetes-group-version-kind"] = json!([{ "group": group, "version": version, "kind": kind }]);
+        if let Some(fields) = custom.version["selectableFields"].as_array() {
+            let path =
+                |field: &Value| field["jsonPath"].as_str().unwrap_or_default().trim_start_matches('.').to_owned();
+            let fields = fields.iter().map(|field| json!({ "fieldPath": path(field) }));
+            shown["x-kubernetes-selectable-fields"] = fields.collect();
+        }
+    }
+    vec![(name, own), (name_of(resource, &resource.list_kind), list)]
+}
+
+fn text(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+fn object_metadata(version: Version) -> Value {
+    standard("object's", "metadata", "ObjectMeta", version)
+}
+
+/// A reference to standard metadata with its text.
+fn standard(whose: &str, place: &str, name: &str, version: Version) -> Value {
+    let reference = version.reference(&format!("{META}.{name}"));
+    let mut shown = json!({ "description": format!("Standard {whose} metadata. More info: {CONVENTIONS}#{place}") });
+    match version {
+        Version::Two => shown["$ref"] = reference["$ref"].clone(),
+        Version::Three => shown["allOf"] = json!([reference]),
+    }
+    shown
+}
+
+/// A schema with each part of it changed.
+fn walk(schema: &Value, change: &impl Fn(&mut Map<String, Value>)) -> Value {
+    let Some(fields) = schema.as_object() else { return schema.clone() };
+    let mut fields = fields.clone();
+    change(&mut fields);
+    for (key, value) in &mut fields {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                properties.values_mut().for_each(|property| *property = walk(property, change));
+            }
+            ("items" | "additionalProperties", item) => *item = walk(item, change),
+            _ => {}
+        }
+    }
+    fields.into()
+}
+
+fn is(fields: &Map<String, Value>, key: &str) -> bool {
+    fields.get(key) == Some(&Value::Bool(true))
+}
+
+/// As version 3 shows a schema: what the extensions mean is written out.
+fn completed(schema: &Value) -> Value {
+    walk(schema, &|fields| {
+        remove_empty(fields);
+        let union = json!([{ "type": "integer" }, { "type": "string" }]);
+        let has_union = fields.contains_key("anyOf")
+            || fields.get("allOf").and_then(|all| all.get(0)).is_some_and(|first| first["anyOf"] == union);
+        if is(fields, "x-kubernetes-int-or-string") && !has_union {
+            fields.insert("anyOf".into(), union);
+        }
+        if is(fields, "x-kubernetes-embedded-resource") {
+            embed(fields, Version::Three);
+        }
+    })
+}
+
+/// What Go leaves out when it writes a schema.
+fn remove_empty(fields: &mut Map<String, Value>) {
+    fields.retain(|key, value| match value {
+        Value::Bool(false) => ["default", "example", "additionalProperties"].contains(&key.as_str()),
+        Value::String(text) => !text.is_empty() || ["default", "example"].contains(&key.as_str()),
+        Value::Array(items) => !items.is_empty() || ["default", "example"].contains(&key.as_str()),
+        _ => true,
+    });
+}
+
+/// An object within an object has a kind and metadata.
+fn embed(fields: &mut Map<String, Value>, version: Version) {
+    let more = "More info: ";
+    let api_version = format!(
+        "apiVersion defines the versioned schema of this representation of an object. {more}{CONVENTIONS}#resources"
+    );
+    let kind = format!(
+        "kind is a string value representing the type of this object. In CamelCase. {more}{CONVENTIONS}#types-kinds"
+    );
+    let properties = fields.entry("properties").or_insert_with(|| json!({}));
+    let metadata = object_metadata(version);
+    for (name, property) in [("apiVersion", text(&api_version)), ("kind", text(&kind)), ("metadata", metadata)] {
+        properties[name] = property;
+    }
+    let required = fields.entry("required").or_insert_with(|| json!([]));
+    for name in ["kind", "apiVersion"] {
+        if let Some(required) = required.as_array_mut().filter(|required| !required.contains(&name.into())) {
+            required.push(name.into());
+        }
+    }
+}
+
+/// As version 2 shows a schema: without what it has no words for.
+fn older(schema: &Value) -> Value {
+    walk(schema, &|fields| {
+        remove_empty(fields);
+        for unknown in ["default", "allOf", "anyOf", "oneOf", "not"] {
+            fields.remove(unknown);
+        }
+        let is_open = is(fields, "x-kubernetes-preserve-unknown-fields");
+        if fields.remove("nullable").is_some() || is_open {
+            for hidden in ["type", "items", "properties", "additionalProperties"] {
+                fields.remove(hidden);
+            }
+        }
+        let properties = fields.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let nullable: Vec<String> =
+            properties.filter(|(_, property)| property["nullable"] == true).map(|(name, _)| name.clone()).collect();
+        if let Some(required) = fields.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|name| !nullable.iter().any(|nullable| name == nullable));
+            if required.is_empty() {
+                fields.remove("required");
+            }
+        }
+        if is(fields, "x-kubernetes-int-or-string") {
+            fields.remove("type");
+        }
+        if is(fields, "x-kubernetes-embedded-resource") && !is_open {
+            embed(fields, Version::Two);
+        }
+    })
+}

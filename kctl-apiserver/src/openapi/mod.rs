@@ -1,0 +1,168 @@
+//! `/openapi/v2` and `/openapi/v3`: the shapes of all kinds and what can be done with them, as `kubectl explain`,
+//! client-side validation and generators of clients read them.
+
+mod custom;
+mod names;
+mod operations;
+mod parameters;
+mod protobuf;
+mod render;
+mod resources;
+mod types;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+pub(crate) use self::protobuf::{document as protobuf, three as protobuf_three};
+use self::{operations::Path, render::Version};
+use crate::kinds::{Registry, Resource};
+
+/// The package of the types that all groups share.
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+/// The version of Kubernetes that the documents name.
+const OF_VERSION: &str = "1.36";
+
+/// `/openapi/v3`: where the document of each group and version is, by its tag.
+pub(crate) fn index(registry: &Registry, tag_of: impl Fn(&str) -> String) -> Value {
+    let mut roots: BTreeSet<String> =
+        ["api", "apis", "version", operations::ISSUER, operations::KEYS].map(str::to_owned).into();
+    for resource in registry.all() {
+        roots.insert(root(&resource.of.group, &resource.version));
+        if resource.custom.is_none() && !resource.of.group.is_empty() {
+            roots.insert(format!("apis/{}", resource.of.group));
+        }
+    }
+    let paths = roots.into_iter().map(|root| {
+        let url = format!("/openapi/v3/{root}?hash={}", tag_of(&root));
+        (root, json!({ "serverRelativeURL": url }))
+    });
+    json!({ "paths": paths.collect::<Map<_, _>>() })
+}
+
+/// Under which path a group and version is: `apis/apps/v1`.
+pub(crate) fn root(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+/// Whether there is a document of what is under a path.
+pub(crate) fn is_described(registry: &Registry, root: &[&str]) -> bool {
+    match root {
+        ["version" | "api" | "apis"] | [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => true,
+        ["api", version] => registry.serves("", version),
+        ["apis", group] => registry.is_built_in(group),
+        ["apis", group, version] => registry.serves(group, version),
+        _ => false,
+    }
+}
+
+/// The document of what is under a path: of a group and version, of a group, of the version.
+pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
+    let place = match root {
+        ["api", version] => Some(("", *version)),
+        ["apis", group, version] => Some((*group, *version)),
+        _ => None,
+    };
+    let here: Vec<&Resource> = registry
+        .all()
+        .map(AsRef::as_ref)
+        .filter(|resource| place == Some((resource.of.group.as_str(), resource.version.as_str())))
+        .collect();
+    let is_custom = here.iter().any(|resource| resource.custom.is_some());
+    let mut paths: Vec<Path> = here.iter().flat_map(|resource| resources::paths(resource)).collect();
+    match root {
+        ["version"] => paths.push(operations::version()),
+        [".well-known" | "openid", ..] => {
+            let at = format!("/{}/", root.join("/"));
+            paths.extend(operations::of_tokens().into_iter().filter(|path| path.at == at));
+        }
+        _ if !is_custom => paths.push(operations::discovery(&root.join("/"))),
+        _ => {}
+    }
+    let (paths, schemas) = parts(&here, &paths, Version::Three, place.filter(|_| !is_custom));
+    let (info, components) = if is_custom {
+        (json!({ "title": "Kubernetes CRD Swagger", "version": "v0.1.0" }), json!({ "schemas": schemas }))
+    } else {
+        let mut components = json!({ "securitySchemes": token() });
+        if !schemas.is_empty() {
+            components["schemas"] = schemas.into();
+        }
+        (info(), components)
+    };
+    json!({ "openapi": "3.0.0", "info": info, "paths": paths, "components": components })
+}
+
+/// `/openapi/v2`.
+pub(crate) fn v2(registry: &Registry) -> Value {
+    let all: Vec<&Resource> = registry.all().map(AsRef::as_ref).collect();
+    let mut paths: Vec<Path> = all.iter().flat_map(|resource| resources::paths(resource)).collect();
+    let mut roots: BTreeSet<String> = ["api", "apis"].map(str::to_owned).into();
+    for resource in all.iter().filter(|resource| resource.custom.is_none()) {
+        roots.insert(root(&resource.of.group, &resource.version));
+        if !resource.of.group.is_empty() {
+            roots.insert(format!("apis/{}", resource.of.group));
+        }
+    }
+    paths.extend(roots.iter().map(|root| operations::discovery(root)));
+    paths.push(operations::version());
+    paths.extend(operations::of_tokens());
+    let (paths, definitions) = parts(&all, &paths, Version::Two, None);
+    json!({
+        "swagger": "2.0",
+        "info": info(),
+        "paths": paths,
+        "definitions": definitions,
+        "parameters": parameters::shared(),
+        "securityDefinitions": token(),
+        "security": [{ "BearerToken": [] }],
+    })
+}
+
+fn info() -> Value {
+    json!({ "title": "Kubernetes", "version": OF_VERSION })
+}
+
+fn token() -> Value {
+    let description = "Bearer Token authentication";
+    json!({ "BearerToken": { "type": "apiKey", "name": "authorization", "in": "header", "description": description } })
+}
+
+/// Paths as the document writes them, and all types that they lead to.
+fn parts(
+    of: &[&Resource],
+    paths: &[Path],
+    version: Version,
+    place: Option<(&str, &str)>,
+) -> (Map<String, Value>, Map<String, Value>) {
+    let mut schemas: Map<String, Value> = of.iter().flat_map(|resource| custom::types(resource, version)).collect();
+    let paths: Map<String, Value> = paths.iter().map(|path| (path.at.clone(), render::path(path, version))).collect();
+    let shared = if version == Version::Two { parameters::shared() } else { Map::new() };
+    let mut left = BTreeSet::new();
+    let all = paths.values().chain(schemas.values()).chain(shared.values());
+    all.for_each(|node| types::references(node, &mut left));
+    while let Some(name) = left.pop_first() {
+        if schemas.contains_key(&name) {
+            continue;
+        }
+        let Some(shown) = types::built_in(&name, version, place) else { continue };
+        types::references(&shown, &mut left);
+        schemas.insert(name, shown);
+    }
+    (paths, schemas)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_of_a_document_is_in_it() {
+        let document = v3(&Registry::built_in(), &["apis", "apps", "v1"]);
+        let mut found = BTreeSet::new();
+        types::references(&document, &mut found);
+        assert!(found.len() > 50);
+        for name in found {
+            assert!(document["components"]["schemas"][&name].is_object(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How operations, tags and sentences of the documents are called (`k8s.io/apiserver/pkg/endpoints/openapi`).
+
+/// A name as operations have it: the parts between dots and dashes joined, each beginning with a capital letter but
+/// perhaps the first.
+fn identifier(text: &str, capital: bool) -> String {
+    let mut name = String::new();
+    let mut is_start = capital;
+    for letter in text.chars() {
+        match letter {
+            '.' | '-' | ':' => is_start = true,
+            letter if is_start => {
+                name.extend(letter.to_uppercase());
+                is_start = false;
+            }
+            letter => name.push(letter),
+        }
+    }
+    name
+}
+
+/// What a path begins with: `apis/apps/v1` is of `apps` and `v1`.
+struct Place<'a> {
+    group: Option<&'a str>,
+    version: Option<&'a str>,
+    first: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(root: &'a str) -> Self {
+        let mut parts = root.split('/');
+        let first = parts.next().unwrap_or_default();
+        let group = match first {
+            "api" => Some("core"),
+            "apis" => parts.next().map(|group| group.strip_suffix(".k8s.io").unwrap_or(group)),
+            _ => None,
+        };
+        Self { group, version: group.and(parts.next()), first }
+    }
+}
+
+/// The tag of all that is under `apis/apps/v1`: `apps_v1`.
+pub(super) fn tag(root: &str) -> String {
+    let place = Place::of(root);
+    match (place.group, place.version) {
+        (Some(group), Some(version)) => format!("{}_{}", identifier(group, false), identifier(version, false)),
+        (Some(group), None) => identifier(group, false),
+        (None, _) => identifier(place.first, false),
+    }
+}
+
+/// The name of an operation: `read` and `NamespacedPod` under `api/v1` are `readCoreV1NamespacedPod`.
+pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
+    let place = Place::of(root);
+    let group = place.group.map_or_else(String::new, |group| identifier(group, true));
+    let version = place.version.map_or_else(String::new, |version| identifier(version, true));
+    format!("{verb}{group}{version}{}", identifier(rest, true))
+}
+
+/// A kind with the article that it has in a sentence; names in the plural have none.
+pub(super) fn with_article(kind: &str) -> String {
+    if kind.ends_with('s') && !kind.ends_with("ss") {
+        return kind.to_owned();
+    }
+    let begins_with_vowel = kind.starts_with(['A', 'E', 'I', 'O', 'U']);
+    format!("{} {kind}", if begins_with_vowel { "an" } else { "a" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_operations_and_tags_are_those_of_the_real_server() {
+        for (root, wanted, wanted_tag) in [
+            ("api/v1", "readCoreV1NamespacedPod", "core_v1"),
+            ("apis/rbac.authorization.k8s.io/v1", "readRbacAuthorizationV1NamespacedPod", "rbacAuthorization_v1"),
+            ("apis/shop.example.com/v1beta1", "readShopExampleComV1beta1NamespacedPod", "shopExampleCom_v1beta1"),
+            ("apis/apps", "readAppsNamespacedPod", "apps"),
+            ("apis", "readNamespacedPod", "apis"),
+            ("version", "readNamespacedPod", "version"),
+        ] {
+            assert_eq!((operation(root, "read", "NamespacedPod").as_str(), tag(root).as_str()), (wanted, wanted_tag));
+        }
+    }
+
+    #[test]
+    fn articles_are_those_of_the_real_server() {
+        let kinds = ["Pod", "Event", "Endpoints", "IngressClass", "APIService"];
+        assert_eq!(kinds.map(with_article), ["a Pod", "an Event", "Endpoints", "an IngressClass", "an APIService"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a document says of one path: the operations, and what each takes and answers. Those of discovery are here.
+
+use serde_json::Value;
+
+use super::{META, names, parameters::Used, types};
+
+pub(super) const JSON: &str = "application/json";
+pub(super) const YAML: &str = "application/yaml";
+pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+/// Where tokens are told of.
+pub(super) const ISSUER: &str = ".well-known/openid-configuration";
+pub(super) const KEYS: &str = "openid/v1/jwks";
+/// What built-in kinds are written as.
+pub(super) const FORMS: &[&str] = &[JSON, YAML, PROTOBUF];
+/// The body of a request.
+pub(super) struct Body {
+    pub(super) of: String,
+    pub(super) is_required: bool,
+    /// In version 2, bodies of one type are one parameter.
+    pub(super) shared: Option<&'static str>,
+}
+
+pub(super) const OK: &[(&str, &str)] = &[("200", "OK")];
+
+/// One method of one path.
+pub(super) struct Operation {
+    pub(super) method: &'static str,
+    pub(super) id: String,
+    pub(super) tag: String,
+    pub(super) description: String,
+    pub(super) action: Option<&'static str>,
+    pub(super) kind: Option<Value>,
+    pub(super) consumes: &'static [&'static str],
+    pub(super) produces: &'static [&'static str],
+    pub(super) body: Option<Body>,
+    /// Codes with their meanings.
+    pub(super) answers: &'static [(&'static str, &'static str)],
+    /// The name of the type of answers; a text without.
+    pub(super) answer: Option<String>,
+    pub(super) parameters: Vec<Used>,
+}
+
+/// One path.
+pub(super) struct Path {
+    pub(super) at: String,
+    pub(super) operations: Vec<Operation>,
+    /// What all operations have.
+    pub(super) parameters: Vec<Used>,
+}
+
+impl Path {
+    /// What all operations have in common is said once.
+    pub(super) fn new(at: String, mut operations: Vec<Operation>) -> Self {
+        let mut parameters = operations.first().map_or_else(Vec::new, |first| first.parameters.clone());
+        parameters.retain(|one| operations.iter().all(|operation| operation.parameters.contains(one)));
+        for operation in &mut operations {
+            operation.parameters.retain(|one| !parameters.contains(one));
+        }
+        parameters.sort_by(|one, other| one.order().cmp(&other.order()));
+        Self { at, operations, parameters }
+    }
+}
+
+/// The path at which discovery tells of a group or a version.
+pub(super) fn discovery(root: &str) -> Path {
+    let parts = root.split('/').count();
+    let (rest, description, kind) = match (root, parts) {
+        ("api", _) => ("APIVersions", "get available API versions", "APIVersions"),
+        ("apis", _) => ("APIVersions", "get available API versions", "APIGroupList"),
+        (root, 2) if root.starts_with("apis/") => ("APIGroup", "get information of a group", "APIGroup"),
+        _ => ("APIResources", "get available resources", "APIResourceList"),
+    };
+    let answer = format!("{META}.{kind}");
+    Path::new(format!("/{root}/"), vec![plain(root, names::operation(root, "get", rest), description, FORMS, answer)])
+}
+
+/// `/version`.
+pub(super) fn version() -> Path {
+    let (description, answer) = ("get the version information for this server", types::VERSION.to_owned());
+    let operation = plain("version", "getCodeVersion".into(), description, &[JSON], answer);
+    Path::new("/version/".into(), vec![operation])
+}
+
+/// The paths by which tokens are verified: who issues them, and the keys.
+pub(super) fn of_tokens() -> [Path; 2] {
+    let text = |root: &str, tag: &str, id: &str, what: &str, forms| {
+        let operation = Operation {
+            tag: tag.into(),
+            consumes: &[],
+            answer: None,
+            ..plain(root, id.into(), what, forms, String::new())
+        };
+        Path::new(format!("/{root}/"), vec![operation])
+    };
+    let issuer = "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'";
+    let keys = "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)";
+    [
+        text(ISSUER, "WellKnown", "getServiceAccountIssuerOpenIDConfiguration", issuer, &[JSON]),
+        text(KEYS, "openid", "getServiceAccountIssuerOpenIDKeyset", keys, &["application/jwk-set+json"]),
+    ]
+}
+
+/// What is read without saying anything.
+fn plain(root: &str, id: String, what: &str, forms: &'static [&'static str], answer: String) -> Operation {
+    Operation {
+        method: "get",
+        id,
+        tag: names::tag(root),
+        description: what.into(),
+        action: None,
+        kind: None,
+        consumes: forms,
+        produces: forms,
+        body: None,
+        answers: OK,
+        answer: Some(answer),
+        parameters: Vec::new(),
+    }
+}

@@ -1,0 +1,104 @@
+//! What requests can say: the parameters of operations, as version 2 of the documents writes them.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// One parameter that several operations have.
+#[derive(Deserialize)]
+pub(super) struct Parameter {
+    /// In version 2, operations refer to it by this name; those without are written where they are used.
+    shared: Option<String>,
+    /// The subresource or the method whose parameter it is; others have another one of this name, or none.
+    of: Option<String>,
+    #[serde(rename = "parameter")]
+    whole: Value,
+}
+
+static KNOWN: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../data/parameters.json")).expect("the file is generated and tested")
+});
+
+impl Parameter {
+    fn name(&self) -> &str {
+        self.whole["name"].as_str().unwrap_or_default()
+    }
+}
+
+/// What all parameters that are shared are called, with what they are.
+pub(super) fn shared() -> Map<String, Value> {
+    KNOWN.iter().filter_map(|known| Some((known.shared.clone()?, known.whole.clone()))).collect()
+}
+
+/// The parameter of this name; `of` picks the one that a subresource or a method has for itself.
+pub(super) fn named(name: &str, of: &str) -> Option<&'static Parameter> {
+    let own = KNOWN.iter().find(|known| known.name() == name && known.of.as_deref() == Some(of));
+    own.or_else(|| KNOWN.iter().find(|known| known.name() == name && known.of.is_none()))
+}
+
+/// The parameters that a subresource has for itself: those of `pods/exec` say what to run.
+pub(super) fn of_subresource(of: &str) -> impl Iterator<Item = &'static Parameter> {
+    KNOWN.iter().filter(move |known| known.of.as_deref() == Some(of))
+}
+
+/// A parameter of an operation.
+#[derive(Clone)]
+pub(super) enum Used {
+    Known(&'static Parameter),
+    /// The name of the object in the path: its text says of which kind.
+    Name(String),
+}
+
+impl PartialEq for Used {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Known(one), Self::Known(other)) => std::ptr::eq(*one, *other),
+            (Self::Name(one), Self::Name(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+impl Used {
+    pub(super) fn name(&self) -> &str {
+        self.order().0
+    }
+
+    /// The order of a document: by name, those of the path before those of the query.
+    pub(super) fn order(&self) -> (&str, &str) {
+        match self {
+            Self::Known(known) => (known.name(), known.whole["in"].as_str().unwrap_or_default()),
+            Self::Name(_) => ("name", "path"),
+        }
+    }
+
+    fn whole(&self) -> Value {
+        match self {
+            Self::Known(known) => known.whole.clone(),
+            Self::Name(kind) => json!({
+                "name": "name", "in": "path", "description": format!("name of the {kind}"), "required": true,
+                "type": "string", "uniqueItems": true,
+            }),
+        }
+    }
+
+    /// As version 2 writes it.
+    pub(super) fn v2(&self) -> Value {
+        match self {
+            Self::Known(Parameter { shared: Some(shared), .. }) => json!({ "$ref": format!("#/parameters/{shared}") }),
+            _ => self.whole(),
+        }
+    }
+
+    /// As version 3 writes it: the type is in a schema.
+    pub(super) fn v3(&self) -> Value {
+        let mut parameter = self.whole();
+        if let Some(fields) = parameter.as_object_mut() {
+            let schema = ["type", "uniqueItems"].into_iter().filter_map(|key| fields.remove_entry(key));
+            let schema = schema.collect::<Map<_, _>>();
+            fields.insert("schema".into(), schema.into());
+        }
+        parameter
+    }
+}

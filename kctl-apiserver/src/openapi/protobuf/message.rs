@@ -1,0 +1,112 @@
+//! Writes messages of protobuf, field by field.
+
+use serde_json::{Map, Value};
+
+const VARINT: u32 = 0;
+const FIXED_64: u32 = 1;
+const BYTES: u32 = 2;
+
+/// The items of a list; none when there is no list.
+pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// A message that is being written.
+#[derive(Default)]
+pub(super) struct Message(Vec<u8>);
+
+impl Message {
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    fn raw(&mut self, mut value: u64) {
+        loop {
+            let [low, ..] = value.to_le_bytes();
+            value >>= 7;
+            if value == 0 {
+                return self.0.push(low & 0x7f);
+            }
+            self.0.push(low | 0x80);
+        }
+    }
+
+    fn key(&mut self, number: u32, wire: u32) {
+        self.raw(u64::from(number << 3 | wire));
+    }
+
+    pub(super) fn varint(&mut self, number: u32, value: u64) {
+        self.key(number, VARINT);
+        self.raw(value);
+    }
+
+    pub(super) fn bytes(&mut self, number: u32, bytes: &[u8]) {
+        self.key(number, BYTES);
+        self.raw(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(super) fn message(&mut self, number: u32, fill: impl FnOnce(&mut Message)) {
+        let mut inner = Message::default();
+        fill(&mut inner);
+        self.bytes(number, &inner.0);
+    }
+
+    pub(super) fn text(&mut self, number: u32, value: &Value) {
+        if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
+            self.bytes(number, text.as_bytes());
+        }
+    }
+
+    pub(super) fn texts(&mut self, number: u32, value: &Value) {
+        items(value).filter_map(Value::as_str).for_each(|text| self.bytes(number, text.as_bytes()));
+    }
+
+    pub(super) fn flag(&mut self, number: u32, value: &Value) {
+        if value == &Value::Bool(true) {
+            self.varint(number, 1);
+        }
+    }
+
+    pub(super) fn count(&mut self, number: u32, value: &Value) {
+        if let Some(count) = value.as_u64().filter(|count| *count > 0) {
+            self.varint(number, count);
+        }
+    }
+
+    pub(super) fn number(&mut self, number: u32, value: &Value) {
+        if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
+            self.double(number, value);
+        }
+    }
+
+    pub(super) fn double(&mut self, number: u32, value: f64) {
+        self.key(number, FIXED_64);
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// A value of any form: as YAML, of which JSON is a part.
+    pub(super) fn any(&mut self, number: u32, value: &Value) {
+        self.message(number, |any| any.bytes(2, value.to_string().as_bytes()));
+    }
+
+    /// The fields of an object, each with its name.
+    pub(super) fn named(&mut self, number: u32, object: &Value, fill: impl Fn(&mut Message, &Value)) {
+        for (name, value) in object.as_object().into_iter().flat_map(Map::iter) {
+            self.message(number, |one| {
+                one.bytes(1, name.as_bytes());
+                one.message(2, |found| fill(found, value));
+            });
+        }
+    }
+
+    pub(super) fn extensions(&mut self, number: u32, object: &Value) {
+        let all = object.as_object().into_iter().flat_map(Map::iter);
+        for (name, value) in all.filter(|(name, _)| name.starts_with("x-")) {
+            self.message(number, |one| {
+                one.bytes(1, name.as_bytes());
+                one.any(2, value);
+            });
+        }
+    }
+}

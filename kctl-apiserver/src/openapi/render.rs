@@ -1,0 +1,115 @@
+//! Operations as versions 2 and 3 of the documents write them.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    operations::{Operation, Path},
+    parameters::{self, Used},
+};
+
+/// Which version a document is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    Two,
+    Three,
+}
+
+impl Version {
+    /// A use of a type.
+    pub(super) fn reference(self, name: &str) -> Value {
+        let place = match self {
+            Self::Two => "definitions",
+            Self::Three => "components/schemas",
+        };
+        json!({ "$ref": format!("#/{place}/{name}") })
+    }
+
+    fn parameter(self, used: &Used) -> Value {
+        match self {
+            Self::Two => used.v2(),
+            Self::Three => used.v3(),
+        }
+    }
+}
+
+/// All methods of a path.
+pub(super) fn path(path: &Path, version: Version) -> Value {
+    let mut item = Map::new();
+    for operation in &path.operations {
+        let shown = match version {
+            Version::Two => v2(operation),
+            Version::Three => v3(operation),
+        };
+        item.insert(operation.method.into(), shown);
+    }
+    if !path.parameters.is_empty() {
+        let parameters = path.parameters.iter().map(|used| version.parameter(used));
+        item.insert("parameters".into(), parameters.collect());
+    }
+    item.into()
+}
+
+/// What both versions say in the same words.
+fn common(operation: &Operation, version: Version) -> Value {
+    let mut shown = json!({
+        "description": operation.description,
+        "operationId": operation.id,
+        "tags": [operation.tag],
+    });
+    if let (Some(action), Some(kind)) = (operation.action, &operation.kind) {
+        shown["x-kubernetes-action"] = action.into();
+        shown["x-kubernetes-group-version-kind"] = kind.clone();
+    }
+    let mut parameters: Vec<((&str, &str), Value)> =
+        operation.parameters.iter().map(|used| (used.order(), version.parameter(used))).collect();
+    if let (Version::Two, Some(body)) = (version, &operation.body) {
+        let shared = body.shared.and_then(|of| parameters::named("body", of)).map(|known| Used::Known(known).v2());
+        let own = || json!({ "name": "body", "in": "body", "required": true, "schema": version.reference(&body.of) });
+        parameters.push((("body", "body"), shared.unwrap_or_else(own)));
+    }
+    parameters.sort_by_key(|(order, _)| *order);
+    if !parameters.is_empty() {
+        shown["parameters"] = parameters.into_iter().map(|(_, parameter)| parameter).collect();
+    }
+    shown
+}
+
+/// A schema for the answer of an operation.
+fn answer(operation: &Operation, version: Version) -> Value {
+    operation.answer.as_ref().map_or_else(|| json!({ "type": "string" }), |name| version.reference(name))
+}
+
+fn v2(operation: &Operation) -> Value {
+    let mut shown = common(operation, Version::Two);
+    if !operation.consumes.is_empty() {
+        shown["consumes"] = json!(operation.consumes);
+    }
+    shown["produces"] = json!(operation.produces);
+    shown["schemes"] = json!(["https"]);
+    let schema = answer(operation, Version::Two);
+    for (code, meaning) in operation.answers {
+        shown["responses"][code] = json!({ "description": meaning, "schema": schema });
+    }
+    shown["responses"]["401"] = json!({ "description": "Unauthorized" });
+    shown
+}
+
+fn v3(operation: &Operation) -> Value {
+    let mut shown = common(operation, Version::Three);
+    let content = |forms: &[&str], schema: Value| {
+        forms.iter().map(|form| ((*form).to_owned(), json!({ "schema": schema }))).collect::<Map<_, _>>()
+    };
+    if let Some(body) = &operation.body {
+        let content = content(operation.consumes, Version::Three.reference(&body.of));
+        shown["requestBody"] = json!({ "content": content });
+        if body.is_required {
+            shown["requestBody"]["required"] = true.into();
+        }
+    }
+    let content = content(operation.produces, answer(operation, Version::Three));
+    for (code, meaning) in operation.answers {
+        shown["responses"][code] = json!({ "description": meaning, "content": content });
+    }
+    shown["responses"]["401"] = json!({ "description": "Unauthorized" });
+    shown
+}

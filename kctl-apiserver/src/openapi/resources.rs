@@ -1,0 +1,339 @@
+//! Which operations a resource has, and what each takes and answers (`k8s.io/apiserver/pkg/endpoints/installer.go`).
+
+use serde_json::{Value, json};
+
+use super::{
+    META, names,
+    operations::{Body, FORMS, JSON, OK, Operation, PROTOBUF, Path, YAML},
+    parameters::{self, Used},
+    types,
+};
+use crate::{
+    kinds::{Listed, Resource},
+    verbs::answers_deleted,
+};
+
+const WATCHED: &[&str] =
+    &[JSON, YAML, PROTOBUF, "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+const LOGGED: &[&str] = &["text/plain", JSON, YAML, PROTOBUF];
+const ANY: &[&str] = &["*/*"];
+/// Custom kinds have no protobuf form, and no strategic merge patches.
+const CUSTOM: &[&str] = &[JSON, YAML];
+const PATCHES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+const CUSTOM_PATCHES: &[&str] =
+    &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+
+/// All that a proxy passes on.
+const PROXIED: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
+
+const WRITTEN: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
+const PATCHED: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force"];
+const DELETED: &[&str] = &[
+    "dryRun",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "orphanDependents",
+    "propagationPolicy",
+];
+const LISTED: &[&str] = &[
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "shardSelector",
+    "timeoutSeconds",
+    "watch",
+];
+/// A list that is not watched.
+const COLLECTION_DELETED: &[&str] = &[
+    "continue",
+    "dryRun",
+    "fieldSelector",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "labelSelector",
+    "limit",
+    "orphanDependents",
+    "propagationPolicy",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "shardSelector",
+    "timeoutSeconds",
+];
+
+const MAYBE_CREATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
+const MAYBE_LATER: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
+const ALL: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
+
+/// All paths of a resource.
+pub(super) fn paths(resource: &Resource) -> Vec<Path> {
+    let root = super::root(&resource.of.group, &resource.version);
+    let mut paths = Vec::new();
+    let whole = |in_namespace, has_name| Writer::new(resource, &root, &resource.listed, in_namespace, has_name);
+    let in_namespace = resource.listed.namespaced;
+    let (one, all) = (whole(in_namespace, true), whole(in_namespace, false));
+    let pick = |verb: &str, operation: Operation| resource.allows("", verb).then_some(operation);
+    paths.push(all.path(
+        "",
+        [pick("list", all.list()), pick("create", all.create()), pick("deletecollection", all.delete_collection())],
+    ));
+    let of_one = [
+        pick("get", one.read()),
+        pick("update", one.replace()),
+        pick("delete", one.delete()),
+        pick("patch", one.patch()),
+    ];
+    paths.push(one.path("", of_one));
+    let everywhere = whole(false, false);
+    if in_namespace {
+        paths.push(everywhere.path("", [pick("list", everywhere.list())]));
+    }
+    if resource.custom.is_none() {
+        paths.push(all.path("watch/", [pick("watch", all.watch())]));
+        paths.push(one.path("watch/", [pick("watch", one.watch())]));
+        if in_namespace {
+            paths.push(everywhere.path("watch/", [pick("watch", everywhere.watch())]));
+        }
+    }
+    for sub in &resource.subresources {
+        paths.extend(Writer::new(resource, &root, sub, in_namespace, true).paths_of_subresource(sub));
+    }
+    paths.retain(|path| !path.operations.is_empty());
+    paths
+}
+
+/// How the operations of one resource, or of one of its subresources, are written.
+struct Writer<'a> {
+    resource: &'a Resource,
+    root: &'a str,
+    /// The name of the subresource, or nothing.
+    sub: &'a str,
+    /// The name of the type of bodies and answers.
+    of: String,
+    kind: Value,
+    /// The kind in the text of the parameter `name`.
+    named: String,
+    in_namespace: bool,
+    has_name: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn new(resource: &'a Resource, root: &'a str, listed: &'a Listed, in_namespace: bool, has_name: bool) -> Self {
+        let group = listed.group.as_ref().unwrap_or(&resource.of.group);
+        let version = listed.version.as_ref().unwrap_or(&resource.version);
+        let of = types::name_of(resource, group, version, &listed.kind);
+        // Subresources of custom kinds are told of as if they were these.
+        let own = resource.custom.is_some();
+        let (group, version) = if own { (&resource.of.group, &resource.version) } else { (group, version) };
+        let named = if own { resource.kind() } else { &listed.kind }.to_owned();
+        let kind = json!({ "group": group, "version": version, "kind": named });
+        let sub = listed.name.split_once('/').map_or("", |(_, sub)| sub);
+        Self { resource, root, sub, of, kind, named, in_namespace, has_name }
+    }
+
+    /// `prefix` is `watch/` for the old paths of watches.
+    fn path<const N: usize>(&self, prefix: &str, operations: [Option<Operation>; N]) -> Path {
+        let namespace = if self.in_namespace { "namespaces/{namespace}/" } else { "" };
+        let name = if self.has_name { "/{name}" } else { "" };
+        let slash = if self.sub.is_empty() { "" } else { "/" };
+        let (root, plural, sub) = (self.root, &self.resource.of.resource, self.sub);
+        let path = format!("/{root}/{prefix}{namespace}{plural}{name}{slash}{sub}");
+        Path::new(path, operations.into_iter().flatten().collect())
+    }
+
+    fn paths_of_subresource(&self, sub: &Listed) -> Vec<Path> {
+        if self.of.ends_with("Options") {
+            let is_proxy = self.sub == "proxy";
+            let methods: &[_] = if is_proxy { PROXIED } else { &["get", "post"] };
+            let of_path = |with_path| methods.iter().map(move |method| self.connect(method, with_path)).collect();
+            let first = self.path("", []).at;
+            let mut paths = vec![Path::new(first.clone(), of_path(false))];
+            if is_proxy {
+                paths.push(Path::new(format!("{first}/{{path}}"), of_path(true)));
+            }
+            return paths;
+        }
+        let pick = |verb: &str, operation: Operation| sub.verbs.iter().any(|known| known == verb).then_some(operation);
+        let operations = [
+            pick("create", self.create()),
+            pick("get", self.read()),
+            pick("update", self.replace()),
+            pick("patch", self.patch()),
+        ];
+        vec![self.path("", operations)]
+    }
+
+    fn is_custom(&self) -> bool {
+        self.resource.custom.is_some()
+    }
+
+    fn operation(&self, method: &'static str, verb: &str, action: &'static str, description: String) -> Operation {
+        let collection = if action == "deletecollection" { "Collection" } else { "" };
+        let namespaced = if self.in_namespace { "Namespaced" } else { "" };
+        let rest = format!("{collection}{namespaced}{}{}", self.resource.kind(), capital(self.sub));
+        let everywhere = self.resource.listed.namespaced && !self.in_namespace;
+        let list = if action == "watchlist" { "List" } else { "" };
+        let rest = format!("{rest}{list}{}", if everywhere { "ForAllNamespaces" } else { "" });
+        Operation {
+            method,
+            id: names::operation(self.root, verb, &rest),
+            tag: names::tag(self.root),
+            description,
+            action: Some(action),
+            kind: Some(self.kind.clone()),
+            consumes: if self.is_custom() { CUSTOM } else { ANY },
+            produces: if self.is_custom() { CUSTOM } else { FORMS },
+            body: None,
+            answers: OK,
+            answer: Some(self.of.clone()),
+            parameters: self.parameters(&[], method),
+        }
+    }
+
+    /// These parameters, and those that the path has.
+    fn parameters(&self, names: &[&str], method: &str) -> Vec<Used> {
+        let own = names.iter().chain(self.in_namespace.then_some(&"namespace")).chain(["pretty"].iter());
+        let mut all: Vec<Used> = own.filter_map(|name| parameters::named(name, method)).map(Used::Known).collect();
+        all.extend(self.has_name.then(|| Used::Name(self.named.clone())));
+        all
+    }
+
+    fn body(&self) -> Body {
+        Body { of: self.of.clone(), is_required: true, shared: None }
+    }
+
+    /// `the specified Pod`, or `status of the specified Pod`.
+    fn specified(&self) -> String {
+        let of = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
+        format!("{of}the specified {}", self.resource.kind())
+    }
+
+    fn read(&self) -> Operation {
+        let mut operation = self.operation("get", "read", "get", format!("read {}", self.specified()));
+        if self.is_custom() {
+            operation.parameters = self.parameters(&["resourceVersion"], "get");
+        }
+        if self.sub == "log" {
+            (operation.produces, operation.answer) = (LOGGED, None);
+            operation.parameters.extend(parameters::of_subresource("pods/log").map(Used::Known));
+        }
+        operation
+    }
+
+    fn replace(&self) -> Operation {
+        let operation = self.operation("put", "replace", "put", format!("replace {}", self.specified()));
+        let parameters = self.parameters(WRITTEN, "put");
+        Operation { body: Some(self.body()), answers: MAYBE_CREATED, parameters, ..operation }
+    }
+
+    fn patch(&self) -> Operation {
+        let operation = self.operation("patch", "patch", "patch", format!("partially update {}", self.specified()));
+        let of = format!("{META}.Patch");
+        Operation {
+            body: Some(Body { of, is_required: true, shared: Some("patch") }),
+            consumes: if self.is_custom() { CUSTOM_PATCHES } else { PATCHES },
+            answers: if self.is_custom() { OK } else { MAYBE_CREATED },
+            parameters: self.parameters(PATCHED, "patch"),
+            ..operation
+        }
+    }
+
+    fn create(&self) -> Operation {
+        let kind = names::with_article(self.resource.kind());
+        let of = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
+        let operation = self.operation("post", "create", "post", format!("create {of}{kind}"));
+        Operation { body: Some(self.body()), answers: ALL, parameters: self.parameters(WRITTEN, "post"), ..operation }
+    }
+
+    fn delete(&self) -> Operation {
+        let what = format!("delete {}", names::with_article(self.resource.kind()));
+        let operation = self.operation("delete", "delete", "delete", what);
+        Operation {
+            body: Some(deletion()),
+            answers: MAYBE_LATER,
+            answer: Some(if answers_deleted(self.resource) { self.of.clone() } else { format!("{META}.Status") }),
+            parameters: self.parameters(DELETED, "delete"),
+            ..operation
+        }
+    }
+
+    fn delete_collection(&self) -> Operation {
+        let what = format!("delete collection of {}", self.resource.kind());
+        let operation = self.operation("delete", "delete", "deletecollection", what);
+        let names = if self.is_custom() { LISTED } else { COLLECTION_DELETED };
+        Operation {
+            body: (!self.is_custom()).then(deletion),
+            answer: Some(format!("{META}.Status")),
+            parameters: self.parameters(names, "delete"),
+            ..operation
+        }
+    }
+
+    fn list(&self) -> Operation {
+        let kind = self.resource.kind();
+        let or_watch = if !self.is_custom() && self.resource.allows("", "watch") { " or watch" } else { "" };
+        let operation = self.operation("get", "list", "list", format!("list{or_watch} objects of kind {kind}"));
+        Operation {
+            produces: if self.is_custom() { CUSTOM } else { WATCHED },
+            answer: Some(types::list_of(self.resource)),
+            parameters: self.parameters(LISTED, "get"),
+            ..operation
+        }
+    }
+
+    fn watch(&self) -> Operation {
+        let kind = self.resource.kind();
+        let instead = "deprecated: use the 'watch' parameter with a list operation instead";
+        let (action, what) = if self.has_name {
+            let one = "filtered to a single item with the 'fieldSelector' parameter";
+            ("watch", format!("watch changes to an object of kind {kind}. {instead}, {one}."))
+        } else {
+            ("watchlist", format!("watch individual changes to a list of {kind}. {instead}."))
+        };
+        let operation = self.operation("get", "watch", action, what);
+        Operation {
+            produces: WATCHED,
+            answer: Some(format!("{META}.WatchEvent")),
+            parameters: self.parameters(LISTED, "get"),
+            ..operation
+        }
+    }
+
+    /// What leads on to the process or the endpoints behind the object.
+    fn connect(&self, method: &'static str, with_path: bool) -> Operation {
+        let what = format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind());
+        let mut operation = self.operation(method, "connect", "connect", what);
+        let namespaced = if self.in_namespace { "Namespaced" } else { "" };
+        let (kind, sub) = (self.resource.kind(), capital(self.sub));
+        let path = if with_path { "WithPath" } else { "" };
+        let place = names::operation(self.root, "connect", "");
+        operation.id = format!("{place}{}{namespaced}{kind}{sub}{path}", capital(method));
+        (operation.consumes, operation.produces, operation.answer) = (ANY, ANY, None);
+        operation.parameters.retain(|parameter| parameter.name() != "pretty");
+        let of = format!("{}/{}", self.resource.of.resource, self.sub);
+        operation.parameters.extend(parameters::of_subresource(&of).map(Used::Known));
+        if with_path {
+            operation.parameters.extend(parameters::named("path", "").map(Used::Known));
+        }
+        operation
+    }
+}
+
+fn deletion() -> Body {
+    Body { of: format!("{META}.DeleteOptions"), is_required: false, shared: Some("delete") }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

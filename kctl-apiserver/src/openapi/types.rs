@@ -1,0 +1,190 @@
+//! The built-in types as the documents show them: with their descriptions, and in version 3 with the values that
+//! fields have when they are left out.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::LazyLock,
+};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{META, custom, render::Version};
+use crate::{
+    kinds::Resource,
+    schema::{self, Schema},
+};
+
+/// What `/version` answers.
+pub(super) const VERSION: &str = "io.k8s.apimachinery.pkg.version.Info";
+
+/// What a type says of itself and its fields.
+#[derive(Deserialize)]
+struct Described {
+    #[serde(default)]
+    name: String,
+    r#type: Option<String>,
+    #[serde(default)]
+    fields: HashMap<String, Text>,
+    /// The texts that many types have: the first entry has only these.
+    #[serde(default)]
+    shared: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Own(String),
+    /// The place among the shared ones.
+    Shared(usize),
+}
+
+/// The texts, without which the server starts: most never show them.
+struct Descriptions {
+    shared: Vec<String>,
+    types: HashMap<String, Described>,
+}
+
+static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
+    let mut all: Vec<Described> =
+        serde_json::from_str(include_str!("../../data/descriptions.json")).expect("the file is generated and tested");
+    let shared = std::mem::take(&mut all[0].shared);
+    Descriptions { shared, types: all.into_iter().map(|described| (described.name.clone(), described)).collect() }
+});
+
+/// The name of the type of a kind, which is the resource's own or that of a subresource.
+pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &str) -> String {
+    if resource.custom.is_some() && (group, kind) == (resource.of.group.as_str(), resource.kind()) {
+        return custom::name_of(resource, kind);
+    }
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    // Options of connections have no type in the documents; they are told from objects by their names.
+    schema::name_of(&api_version, kind).map_or_else(|| kind.to_owned(), str::to_owned)
+}
+
+/// The name of the type of lists of a resource.
+pub(super) fn list_of(resource: &Resource) -> String {
+    match &resource.custom {
+        Some(_) => custom::name_of(resource, &resource.list_kind),
+        None => name_of(resource, &resource.of.group, &resource.version, &resource.list_kind),
+    }
+}
+
+/// Groups that the server of custom kinds does not know.
+const NOT_OF_CUSTOM: [&str; 4] =
+    ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
+
+/// A built-in type. In version 3, `place` is the group and version that the document is of when these are built in.
+pub(super) fn built_in(name: &str, version: Version, place: Option<(&str, &str)>) -> Option<Value> {
+    let of = Schema::named(name)?.json();
+    let mut shown = form(of, version);
+    if let Some(described) = DESCRIPTIONS.types.get(name) {
+        if let Some(text) = &described.r#type {
+            shown["description"] = text.as_str().into();
+        }
+        for (field, text) in &described.fields {
+            let text = match text {
+                Text::Own(text) => Some(text),
+                Text::Shared(place) => DESCRIPTIONS.shared.get(*place),
+            };
+            shown["properties"][field]["description"] = text.map(String::as_str).into();
+        }
+    }
+    if version == Version::Three {
+        complete_for_three(name, &mut shown, place);
+    }
+    Some(shown)
+}
+
+/// What only version 3 says.
+fn complete_for_three(name: &str, shown: &mut Value, place: Option<(&str, &str)>) {
+    if let Some(properties) = shown.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(beside_reference);
+    }
+    let union: Option<[&str; 2]> = match name {
+        "io.k8s.apimachinery.pkg.api.resource.Quantity" => Some(["string", "number"]),
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Some(["integer", "string"]),
+        _ => None,
+    };
+    if let (Some(union), Some(fields)) = (union, shown.as_object_mut()) {
+        fields.remove("type");
+        fields.insert("oneOf".into(), union.iter().map(|name| json!({ "type": name })).collect());
+    }
+    // Every group has these; a document shows those of its own.
+    let of_all = ["DeleteOptions", "WatchEvent"].iter().any(|kind| name == format!("{META}.{kind}"));
+    let kinds = shown.get_mut("x-kubernetes-group-version-kind").and_then(Value::as_array_mut);
+    if let (true, Some(kinds)) = (of_all, kinds) {
+        kinds.retain(|kind| {
+            let of = |key: &str| kind[key].as_str().unwrap_or_default();
+            let own = |place| of("group").is_empty() || (of("group"), of("version")) == place;
+            place.map_or_else(|| !NOT_OF_CUSTOM.contains(&of("group")), own)
+        });
+    }
+}
+
+/// Version 3 allows nothing beside a reference but within `allOf`.
+fn beside_reference(property: &mut Value) {
+    if let Some(fields) = property.as_object_mut().filter(|fields| fields.len() > 1)
+        && let Some(reference) = fields.remove("$ref")
+    {
+        fields.insert("allOf".into(), json!([{ "$ref": reference }]));
+    }
+}
+
+/// A node of a type, without descriptions.
+fn form(node: &Value, version: Version) -> Value {
+    let Some(fields) = node.as_object() else { return node.clone() };
+    let mut shown = Map::new();
+    for (key, value) in fields {
+        match (key.as_str(), value) {
+            ("default", _) if version == Version::Two => {}
+            ("$ref", Value::String(name)) => {
+                shown.extend(version.reference(name).as_object().cloned().unwrap_or_default());
+            }
+            ("properties", Value::Object(properties)) => {
+                let properties = properties.iter().map(|(name, property)| (name.clone(), form(property, version)));
+                shown.insert(key.clone(), properties.collect::<Map<_, _>>().into());
+            }
+            ("items" | "additionalProperties", item) => {
+                shown.insert(key.clone(), item_form(item, version));
+            }
+            (_, value) => {
+                shown.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    shown.into()
+}
+
+/// The items of a list or the values of a map; version 3 knows their zero values.
+fn item_form(item: &Value, version: Version) -> Value {
+    let mut shown = form(item, version);
+    if version == Version::Two {
+        return shown;
+    }
+    let zero = match (item["type"].as_str(), item["$ref"].as_str()) {
+        (Some("string"), _) if item["format"] != "byte" => Some(json!("")),
+        (Some("integer" | "number"), _) => Some(json!(0)),
+        (Some("boolean"), _) => Some(json!(false)),
+        (_, Some(name)) => Schema::named(name).filter(|of| of.json()["type"] == "object").map(|_| json!({})),
+        _ => None,
+    };
+    if let Some(zero) = zero {
+        shown["default"] = zero;
+        beside_reference(&mut shown);
+    }
+    shown
+}
+
+/// The types that a value refers to.
+pub(super) fn references(node: &Value, found: &mut BTreeSet<String>) {
+    match node {
+        Value::Object(map) => {
+            let name = map.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next());
+            found.extend(name.map(str::to_owned));
+            map.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}

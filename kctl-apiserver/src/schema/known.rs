@@ -1,0 +1,137 @@
+//! The built-in types as a table: where each field of each type leads, found by one look instead of by reading JSON.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use serde_json::Value;
+
+use super::{BUILT_IN, ListType, Schema};
+
+type ByName<T> = HashMap<&'static str, T, foldhash::fast::FixedState>;
+
+/// One place in the built-in types: a type, or a use of one in another.
+#[derive(Debug)]
+pub(super) struct Known {
+    schema: Schema<'static>,
+    /// Its place in the table.
+    pub(super) number: usize,
+    /// The place of the type that is used here: it has the fields.
+    target: usize,
+    fields: ByName<usize>,
+    additional: Option<usize>,
+    items: Option<usize>,
+    /// The name of the type, where this is the type itself.
+    type_of: Option<&'static str>,
+    pub(super) type_name: Option<&'static str>,
+    pub(super) format: Option<&'static str>,
+    pub(super) reference: Option<&'static str>,
+    pub(super) list_type: ListType<'static>,
+    pub(super) required: Vec<&'static str>,
+}
+
+struct Table {
+    places: Vec<Known>,
+    types: ByName<usize>,
+}
+
+/// They stay where they are for ever: a place is followed by its number.
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let uses: Vec<(Option<&'static str>, &'static Value)> =
+        BUILT_IN.types.iter().flat_map(|(name, node)| uses(name, node)).collect();
+    let numbers: HashMap<usize, usize, foldhash::fast::FixedState> =
+        uses.iter().enumerate().map(|(number, (_, usage))| (address(usage), number)).collect();
+    let number_of = |usage: &Value| numbers.get(&address(usage)).copied();
+    let types = BUILT_IN.types.iter().filter_map(|(name, node)| Some((name.as_str(), number_of(node)?))).collect();
+    let places = uses.iter().enumerate().map(|(number, (type_of, usage))| place(number, *type_of, usage, &number_of));
+    Table { places: places.collect(), types }
+});
+
+/// Nothing else has the address of a place.
+fn address(usage: &Value) -> usize {
+    std::ptr::from_ref(usage).addr()
+}
+
+/// A type and all that it uses.
+fn uses(name: &'static str, first: &'static Value) -> Vec<(Option<&'static str>, &'static Value)> {
+    let (mut found, mut left) = (Vec::new(), vec![first]);
+    while let Some(usage) = left.pop() {
+        found.push((std::ptr::eq(usage, first).then_some(name), usage));
+        let fields = usage.get("properties").and_then(Value::as_object);
+        left.extend(fields.into_iter().flat_map(serde_json::Map::values));
+        left.extend(["additionalProperties", "items"].iter().filter_map(|key| usage.get(key)));
+    }
+    found
+}
+
+fn place(
+    number: usize,
+    type_of: Option<&'static str>,
+    usage: &'static Value,
+    number_of: &impl Fn(&Value) -> Option<usize>,
+) -> Known {
+    let named = usage.get("$ref").and_then(Value::as_str);
+    // A type that is not there is one about which nothing is known.
+    let node = named.map_or(usage, |name| BUILT_IN.types.get(name).unwrap_or(&Value::Null));
+    let schema = Schema { node, usage, known: None };
+    let properties = usage.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let fields = properties.filter_map(|(name, field)| Some((name.as_str(), number_of(field)?)));
+    let required = node.get("required").and_then(Value::as_array).into_iter().flatten();
+    Known {
+        schema,
+        number,
+        target: number_of(node).unwrap_or(number),
+        fields: fields.collect(),
+        additional: usage.get("additionalProperties").filter(|node| node.is_object()).and_then(number_of),
+        items: usage.get("items").and_then(number_of),
+        type_of,
+        type_name: schema.text("type"),
+        format: schema.text("format"),
+        reference: named.and_then(|name| name.rsplit('.').next()),
+        list_type: schema.list_type(),
+        required: required.filter_map(Value::as_str).collect(),
+    }
+}
+
+/// All places, by their numbers.
+pub(super) fn all() -> impl Iterator<Item = Schema<'static>> {
+    TABLE.places.iter().map(Known::schema)
+}
+
+/// The place of a type.
+pub(super) fn named(name: &str) -> Option<Schema<'static>> {
+    TABLE.types.get(name).map(|number| at(*number))
+}
+
+fn at(number: usize) -> Schema<'static> {
+    TABLE.places[number].schema()
+}
+
+impl Known {
+    fn schema(&'static self) -> Schema<'static> {
+        Schema { known: Some(self), ..self.schema }
+    }
+
+    /// The type that is used here.
+    fn target(&self) -> &'static Self {
+        &TABLE.places[self.target]
+    }
+
+    pub(super) fn name(&self) -> Option<&'static str> {
+        self.target().type_of
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<Schema<'static>> {
+        self.target().fields.get(name).map(|number| at(*number))
+    }
+
+    pub(super) fn has_fields(&self) -> bool {
+        !self.target().fields.is_empty()
+    }
+
+    pub(super) fn additional(&self) -> Option<Schema<'static>> {
+        self.target().additional.map(at)
+    }
+
+    pub(super) fn items(&self) -> Option<Schema<'static>> {
+        self.target().items.map(at)
+    }
+}

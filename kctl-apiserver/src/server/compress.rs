@@ -1,0 +1,92 @@
+//! Large answers for clients that take them compressed: gzip, outside of the lock.
+//!
+//! Behaviour: `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`, asked of kube-apiserver 1.36. The documents of `OpenAPI` 3
+//! and watches are never compressed there, whatever their length is.
+
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+use futures::FutureExt;
+use http::{HeaderMap, HeaderValue, Response, header, request::Parts};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+
+use super::respond::{Body, full};
+
+/// Answers up to here go as they are: compressing them takes longer than sending them.
+const PLAIN_LEN_MAX: u64 = 128 * 1024;
+
+/// The same answer, compressed when it is large and its client asks for it.
+pub(super) fn compressed(asked: &Parts, response: Response<Body>) -> Response<Body> {
+    // The body of a watch has no length yet.
+    let is_large = response.body().size_hint().exact().is_some_and(|len| len > PLAIN_LEN_MAX);
+    if !is_large || !takes_gzip(&asked.headers) || asked.uri.path().starts_with("/openapi/v3") {
+        return response;
+    }
+    let (mut head, body) = response.into_parts();
+    let Some(Ok(collected)) = body.collect().now_or_never() else { unreachable!("a body with a length is there") };
+    let plain = collected.to_bytes();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let compressed = encoder.write_all(&plain).and_then(|()| encoder.finish());
+    let compressed = compressed.unwrap_or_else(|error| unreachable!("a vector takes all bytes: {error}"));
+    head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    head.headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    Response::from_parts(head, full(compressed))
+}
+
+/// The real server looks for the bare word in the first of the headers: neither weights nor capital letters count.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.split(',').any(|one| one.trim() == "gzip"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+    use http::{Request, StatusCode};
+
+    use super::*;
+    use crate::server::respond::respond;
+
+    fn asked(path: &str, accepted: &str) -> Parts {
+        Request::get(path).header("accept-encoding", accepted).body(()).unwrap().into_parts().0
+    }
+
+    async fn bytes_of(response: Response<Body>) -> Vec<u8> {
+        response.into_body().collect().await.unwrap().to_bytes().to_vec()
+    }
+
+    #[tokio::test]
+    async fn answers_over_the_length_are_compressed_for_clients_that_ask() {
+        for (len, path, accepted, is_compressed) in [
+            (131_072, "/api/v1/pods", "gzip", false),
+            (131_073, "/api/v1/pods", "gzip", true),
+            (131_073, "/api/v1/pods", "deflate, gzip", true),
+            (131_073, "/api/v1/pods", "gzip;q=1.0", false),
+            (131_073, "/api/v1/pods", "GZIP", false),
+            (131_073, "/api/v1/pods", "*", false),
+            (131_073, "/api/v1/pods", "identity;q=1,gzip;q=0", false),
+            (131_073, "/openapi/v2", "gzip", true),
+            (131_073, "/openapi/v3/api/v1", "gzip", false),
+        ] {
+            let plain: Vec<u8> = b"pod ".iter().copied().cycle().take(len).collect();
+            let response = respond(StatusCode::OK, "application/json", full(plain.clone()));
+            let response = compressed(&asked(path, accepted), response);
+            let named = |name: header::HeaderName| response.headers().get(name).map(|value| value.to_str().unwrap());
+            let expected = is_compressed.then_some("gzip");
+            assert_eq!(named(header::CONTENT_ENCODING), expected, "{len} {path} {accepted}");
+            assert_eq!(named(header::VARY), expected.map(|_| "Accept-Encoding"), "{len} {path} {accepted}");
+            let sent = bytes_of(response).await;
+            if !is_compressed {
+                assert_eq!(sent, plain, "{len} {path} {accepted}");
+                continue;
+            }
+            assert!(sent.len() < len / 10, "{} bytes", sent.len());
+            let mut read = Vec::new();
+            GzDecoder::new(sent.as_slice()).read_to_end(&mut read).unwrap();
+            assert_eq!(read, plain, "{path} {accepted}");
+        }
+    }
+}

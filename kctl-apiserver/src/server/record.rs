@@ -1,0 +1,114 @@
+//! What is told of requests and of changes: records for tests, and for those who observe.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::{
+    request::Call,
+    status::GroupResource,
+    store::{Event, State},
+    verbs::{Answer, Payload},
+};
+
+/// Requests that are remembered.
+const REQUESTS_LEN_MAX: usize = 100_000;
+
+/// A request that was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Who sent it.
+    pub user: String,
+    /// Which process, where it is one [under faults](crate::faults::Connection::client).
+    pub client: Option<String>,
+    /// In the words of RBAC: `get`, `list`, …
+    pub verb: &'static str,
+    /// The group; empty for the core.
+    pub group: String,
+    /// The resource, with its subresource: `pods/status`.
+    pub resource: String,
+    /// Empty for the cluster.
+    pub namespace: String,
+    /// Empty for several objects.
+    pub name: String,
+    /// The HTTP status of the answer.
+    pub code: u16,
+}
+
+/// A change of an object.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The client of a request ([`Connection::client`](crate::faults::Connection::client)) or else the user; empty for what
+    /// the server does by itself.
+    pub by: String,
+    /// The revision of the change.
+    pub revision: u64,
+    /// The group; empty for the core.
+    pub group: String,
+    /// The resource.
+    pub resource: String,
+    /// Empty for the cluster.
+    pub namespace: String,
+    /// The object.
+    pub name: String,
+    /// The state before; there is none of a new object.
+    pub before: Option<Arc<Value>>,
+    /// The state from now on; there is none of an object that is gone.
+    pub after: Option<Arc<Value>>,
+}
+
+impl Change {
+    pub(crate) fn new(by: &str, of: &GroupResource, event: &Event) -> Self {
+        let (namespace, name) = event.key.clone();
+        Self {
+            by: by.into(),
+            revision: event.revision,
+            group: of.group.clone(),
+            resource: of.resource.clone(),
+            namespace,
+            name,
+            before: event.before.as_ref().map(|before| before.value()),
+            after: (!event.deleted).then(|| event.object.value()),
+        }
+    }
+}
+
+/// Remembers a request that is answered, and tells of it.
+pub(super) fn record(
+    state: &mut State,
+    call: &Call,
+    client: Option<String>,
+    code: StatusCode,
+    answer: Option<&Answer>,
+) {
+    let mut resource = call.resource.of.resource.clone();
+    if !call.subresource.is_empty() {
+        resource += &format!("/{}", call.subresource);
+    }
+    if state.requests.len() >= REQUESTS_LEN_MAX {
+        state.requests.pop_front();
+    }
+    // A new object with a generated name has it in the answer.
+    let generated = match answer {
+        Some(Answer { payload: Payload::Json(object), .. }) if call.name.is_empty() => {
+            object["metadata"]["name"].as_str().unwrap_or_default()
+        }
+        Some(Answer { payload: Payload::Text { name, .. }, .. }) if call.name.is_empty() => name,
+        _ => "",
+    };
+    let record = RequestRecord {
+        user: call.caller.user.name.clone(),
+        client,
+        verb: call.verb.name(),
+        group: call.resource.of.group.clone(),
+        resource,
+        namespace: call.namespace.clone(),
+        name: if call.name.is_empty() { generated.into() } else { call.name.clone() },
+        code: code.as_u16(),
+    };
+    if let Some(observer) = &state.observer {
+        observer(&record);
+    }
+    state.requests.push_back(record);
+}

@@ -1,0 +1,287 @@
+//! Requests of clients in this process: each runs under the lock, until nothing is left to ask outside of it.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::time::Instant;
+
+use super::{
+    audit::{Received, audit, audit_other},
+    compress::compressed,
+    record::record,
+    respond::{Body, full, refuse, rendered, respond, warn, yaml},
+};
+use crate::{
+    documents,
+    faults::Connection,
+    request::{Call, Caller},
+    session::{Question, Session},
+    status::Refusal,
+    store::State,
+    transport::Transport,
+    verbs::{self, Answer, Payload, impersonation},
+};
+
+/// Longest body of a request, as the real server has it.
+pub(crate) const BODY_LEN_MAX: usize = 3 * 1024 * 1024;
+/// A body has this long to come, and then a request that asks webhooks has this long: `--request-timeout`.
+const REQUEST_WITHIN: Duration = Duration::from_secs(60);
+
+/// A server without a socket between it and its client: a tower service for `kube::Client`. As on a socket, answers of more than
+/// 128 KiB are compressed for clients that send `Accept-Encoding: gzip`.
+#[derive(Clone)]
+pub struct InProcess {
+    state: Arc<Mutex<State>>,
+    caller: Caller,
+}
+
+impl InProcess {
+    pub(super) fn new(state: Arc<Mutex<State>>, caller: Caller) -> Self {
+        Self { state, caller }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for InProcess
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (state, caller) = (self.state.clone(), self.caller.clone());
+        let (mut parts, body) = request.into_parts();
+        Box::pin(async move {
+            let clock = state.lock().clock;
+            parts.extensions.insert(Received::now(clock));
+            match whole(body).await {
+                Ok(body) => Ok(compressed(&parts, answer(&state, &caller, &parts, body).await)),
+                Err(refusal) => Ok(refuse_audited(&mut state.lock(), &caller, &parts, &refusal)),
+            }
+        })
+    }
+}
+
+/// A body, once it is there. A client that never ends it is not waited for.
+async fn whole<B>(body: B) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let mut collected = std::pin::pin!(Limited::new(body, BODY_LEN_MAX).collect());
+    // Most bodies are there at once: they need no timer.
+    let read = match futures::poll!(collected.as_mut()) {
+        Poll::Ready(read) => read,
+        Poll::Pending => tokio::time::timeout(REQUEST_WITHIN, collected).await.map_err(|_late| Refusal::timed_out())?,
+    };
+    match read {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::too_large()),
+        // The client is gone, or will be.
+        Err(error) => Err(Refusal::bad_request(error.to_string())),
+    }
+}
+
+/// What a run of a request has come to.
+enum Run {
+    Done(Response<Body>),
+    /// It goes on when these were asked.
+    Waits(Transport, Vec<(Question, String)>),
+}
+
+/// Runs a request until nothing is left to ask: each time from its start, under the lock.
+async fn answer(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: Bytes) -> Response<Body> {
+    let named = impersonation::named_by(&mut state.lock(), caller, parts);
+    let caller = match named {
+        Ok(caller) => caller,
+        Err(refusal) => return refuse_audited(&mut state.lock(), caller, parts, &refusal),
+    };
+    let session = Arc::new(Session::default());
+    let end = Instant::now() + REQUEST_WITHIN;
+    loop {
+        let (transport, questions) = match run(state, &caller, parts, &body, &session) {
+            Run::Done(response) => return response,
+            Run::Waits(transport, questions) => (transport, questions),
+        };
+        let asked = questions.into_iter().map(|(question, uid)| {
+            let transport = &transport;
+            async move {
+                let reply = transport.ask(&question, uid).await;
+                (question, reply)
+            }
+        });
+        match tokio::time::timeout_at(end, futures::future::join_all(asked)).await {
+            Ok(answers) => session.learn(answers),
+            Err(_) => return refuse_audited(&mut state.lock(), &caller, parts, &Refusal::timed_out()),
+        }
+    }
+}
+
+/// Refuses a request that no verb has seen, or that none has answered in time.
+fn refuse_audited(state: &mut State, caller: &Caller, parts: &Parts, refusal: &Refusal) -> Response<Body> {
+    audit_other(state, &parts.into(), Some(caller), refusal.code);
+    refuse(refusal)
+}
+
+fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, session: &Arc<Session>) -> Run {
+    let mut locked = state.lock();
+    let registry = locked.registry.clone();
+    let Some(call) = Call::parse(&registry, caller.clone(), parts, body.clone(), session) else {
+        let document = documents::answer(&locked, &caller.user, parts);
+        audit_other(&mut locked, &parts.into(), Some(caller), document.status());
+        return Run::Done(document);
+    };
+    let call = match call {
+        Ok(call) => call,
+        Err(refusal) => return Run::Done(refuse_audited(&mut locked, caller, parts, &refusal)),
+    };
+    let before = locked.revision;
+    let connection: Option<&Connection> = parts.extensions.get();
+    locked.acting = connection.map_or(caller.user.name.as_str(), Connection::client).into();
+    let performed = locked.repeatably(session, |state| verbs::perform(state, &call));
+    locked.acting.clear();
+    let open = session.take_open();
+    if open.is_empty() {
+        return Run::Done(finish(state, locked, parts, &call, performed));
+    }
+    debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");
+    let asked = open.into_iter().map(|question| (question, locked.chance.uid())).collect();
+    Run::Waits(locked.transport.clone(), asked)
+}
+
+fn finish(
+    state: &Arc<Mutex<State>>,
+    mut locked: MutexGuard<'_, State>,
+    parts: &Parts,
+    call: &Call,
+    performed: Result<Answer, Refusal>,
+) -> Response<Body> {
+    let code = performed.as_ref().map_or_else(|refusal| refusal.code, |answer| answer.code);
+    let connection: Option<&Connection> = parts.extensions.get();
+    let client = connection.map(|connection| connection.client().to_owned());
+    record(&mut locked, call, client, code, performed.as_ref().ok());
+    audit(&mut locked, call, parts, code);
+    drop(locked);
+    let mut response = match performed {
+        Err(refusal) if call.wants_yaml() => {
+            let mut response = refuse(&refusal);
+            *response.body_mut() = full(yaml(&refusal.body()));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
+            response
+        }
+        Err(refusal) => refuse(&refusal),
+        Ok(Answer { payload: Payload::Watch(start), .. }) => {
+            let start = start.under(connection);
+            let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));
+            respond(StatusCode::OK, "application/json", StreamBody::new(body).boxed_unsync())
+        }
+        Ok(Answer { code, payload: Payload::Json(object), warnings }) => {
+            let mut response = rendered(call, code, &object);
+            warn(&mut response, warnings);
+            response
+        }
+        Ok(Answer { code, payload: Payload::Plain(log), .. }) => {
+            let mut response = respond(code, "text/plain", full(log.into_bytes()));
+            if code == StatusCode::NO_CONTENT {
+                response.headers_mut().remove(header::CONTENT_TYPE);
+            }
+            response
+        }
+        Ok(Answer { code, payload: Payload::Text { line, .. }, warnings }) => {
+            let mut response = respond(code, "application/json", Full::new(line).boxed_unsync());
+            warn(&mut response, warnings);
+            response
+        }
+    };
+    warn(&mut response, call.session.warnings());
+    warn(&mut response, verbs::deprecation(call));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::ApiServer;
+
+    /// A body that comes in this many pieces, one after each pause.
+    fn slow(
+        n_pieces: usize,
+        pause: Duration,
+    ) -> impl http_body::Body<Data = Bytes, Error = Infallible> + Send + 'static {
+        let pieces = futures::stream::iter(0..n_pieces).then(move |_| async move {
+            tokio::time::sleep(pause).await;
+            Ok(http_body::Frame::data(Bytes::from_static(b" ")))
+        });
+        StreamBody::new(pieces.chain(futures::stream::once(async {
+            Ok(http_body::Frame::data(Bytes::from_static(br#"{"metadata":{"name":"a"}}"#)))
+        })))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_comes_too_slowly_is_given_up() {
+        let server = ApiServer::new();
+        for (n_pieces, pause, expected) in [(59, 1, 201), (61, 1, 504), (1, 3_600, 504)] {
+            let request = Request::post("/api/v1/namespaces").body(slow(n_pieces, Duration::from_secs(pause))).unwrap();
+            let start = Instant::now();
+            let code = server.service().oneshot(request).await.unwrap().status().as_u16();
+            assert_eq!(code, expected, "{n_pieces} pieces");
+            assert!(start.elapsed() <= REQUEST_WITHIN, "{n_pieces} pieces: {:?}", start.elapsed());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_request_is_in_the_audit_log_with_the_time_that_it_took() {
+        let server = ApiServer::new();
+        let file = std::env::temp_dir().join(format!("kctl-audit-{}.log", std::process::id()));
+        let _absent = std::fs::remove_file(&file);
+        server.audit_to(&file).unwrap();
+        let jane = || server.service_as(crate::User { name: "jane".into(), groups: Vec::new() });
+        let empty = || Full::<Bytes>::default();
+        let asked = |path: &str| Request::get(path).body(empty()).unwrap();
+        let posted = Request::post("/api/v1/namespaces").body(slow(2, Duration::from_secs(1))).unwrap();
+        server.service().oneshot(posted).await.unwrap();
+        server.service().oneshot(asked("/api/v1/nothings")).await.unwrap();
+        server.service().oneshot(asked("/version")).await.unwrap();
+        let other = Request::get("/api/v1/pods").header("impersonate-user", "john").body(empty()).unwrap();
+        jane().oneshot(other).await.unwrap();
+        let late = Request::post("/api/v1/namespaces").body(slow(100, Duration::from_secs(1))).unwrap();
+        server.service().oneshot(late).await.unwrap();
+        let log = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let events: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for (event, (verb, path, code, user, took)) in events.iter().zip([
+            ("create", "/api/v1/namespaces", 201, "kubernetes-admin", 2),
+            ("get", "/api/v1/nothings", 404, "kubernetes-admin", 0),
+            ("get", "/version", 200, "kubernetes-admin", 0),
+            ("get", "/api/v1/pods", 403, "jane", 0),
+            ("post", "/api/v1/namespaces", 504, "kubernetes-admin", 60),
+        ]) {
+            assert_eq!((&event["verb"], &event["requestURI"]), (&verb.into(), &path.into()), "{event}");
+            assert_eq!((&event["responseStatus"]["code"], &event["user"]["username"]), (&code.into(), &user.into()));
+            let time = |name: &str| event[name].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+            let passed = time("stageTimestamp").as_second() - time("requestReceivedTimestamp").as_second();
+            assert_eq!(passed, took, "{event}");
+            let latency = event["annotations"]["apiserver.latency.k8s.io/total"].as_str().unwrap();
+            assert!(latency.starts_with(&(took * 1000).to_string()) && latency.ends_with("ms"), "{latency}");
+        }
+        assert_eq!(events.len(), 5);
+    }
+}

@@ -1,0 +1,70 @@
+//! The addresses that services get: each its own number in 10.96.0.0/12.
+
+use std::net::Ipv4Addr;
+
+use serde_json::Value;
+
+/// The second byte of the first address, and how many values it has.
+const SECOND: u8 = 96;
+const N_SECONDS: u8 = 16;
+
+/// The address with a number.
+pub(crate) fn address(n: u32) -> String {
+    let [.., second, third, fourth] = n.to_be_bytes();
+    Ipv4Addr::new(10, SECOND + second % N_SECONDS, third, fourth).to_string()
+}
+
+/// The number of the address that a service has.
+pub(super) fn number_of(service: &Value) -> Option<u32> {
+    let address: Ipv4Addr = service["spec"]["clusterIP"].as_str()?.parse().ok()?;
+    let [10, second, third, fourth] = address.octets() else { return None };
+    let second = second.checked_sub(SECOND).filter(|second| *second < N_SECONDS)?;
+    Some(u32::from_be_bytes([0, second, third, fourth]))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http_body_util::Full;
+    use serde_json::json;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::ApiServer;
+
+    async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) {
+        let request = Request::builder().method(method).uri(format!("/api/v1/namespaces/default/services{path}"));
+        let request = request.body(Full::from(body.to_string())).unwrap();
+        let response = server.service().oneshot(request).await.unwrap();
+        assert!(response.status().is_success(), "{method} {path}: {}", response.status());
+    }
+
+    #[tokio::test]
+    async fn address_of_a_service_is_its_own_after_a_restart_too() {
+        let folder = std::env::temp_dir().join(format!("kctl-addresses-{}", std::process::id()));
+        let service = |name: &str| json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } });
+        let server = ApiServer::new();
+        server.keep_in(&folder).unwrap();
+        ask(&server, "POST", "", service("gone")).await;
+        ask(&server, "POST", "", service("stays")).await;
+        ask(&server, "DELETE", "/gone", json!({})).await;
+        drop(server);
+        let again = ApiServer::new();
+        again.keep_in(&folder).unwrap();
+        ask(&again, "POST", "", service("new")).await;
+        let of = |name: &str| again.object("", "services", "default", name).unwrap()["spec"]["clusterIP"].clone();
+        let (stays, new) = (of("stays"), of("new"));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(stays != new && new.is_string(), "{stays} {new}");
+    }
+
+    #[test]
+    fn number_of_an_address_is_the_one_that_it_was_made_of() {
+        for n in [1, 255, 256, 65_536, 0x000f_ffff] {
+            assert_eq!(number_of(&json!({ "spec": { "clusterIP": address(n) } })), Some(n), "{}", address(n));
+        }
+        for other in [json!("None"), json!("10.95.0.1"), json!("10.112.0.1"), json!("192.0.2.1"), json!(null)] {
+            assert_eq!(number_of(&json!({ "spec": { "clusterIP": other } })), None, "{other}");
+        }
+    }
+}

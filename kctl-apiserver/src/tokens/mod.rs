@@ -1,0 +1,217 @@
+//! Tokens of service accounts: what a JSON Web Token says of its bearer, and whether that still holds.
+//!
+//! Behaviour: `pkg/serviceaccount/claims.go`, `pkg/serviceaccount/jwt.go`. Nothing is kept of a token that was handed out.
+
+mod signer;
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub(crate) use self::signer::{Signer, SignerError};
+use crate::{
+    request::{Caller, User},
+    status::GroupResource,
+    store::State,
+};
+
+/// Who issues tokens, and the audience of those that name none.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
+/// So long after its end a token still counts, for clocks that differ (`jwt.DefaultLeeway`).
+const LEEWAY_SECONDS: i64 = 60;
+/// Prefix of what a token says beyond names and groups.
+const EXTRA: &str = "authentication.kubernetes.io/";
+
+/// The claims of a token.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Claims {
+    #[serde(default)]
+    pub(crate) aud: Vec<String>,
+    pub(crate) exp: i64,
+    pub(crate) iat: i64,
+    pub(crate) iss: String,
+    pub(crate) jti: String,
+    #[serde(rename = "kubernetes.io")]
+    pub(crate) about: About,
+    pub(crate) nbf: i64,
+    pub(crate) sub: String,
+}
+
+/// The objects that a token is about: the account, and what the token is bound to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct About {
+    pub(crate) namespace: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<Named>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pod: Option<Named>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<Named>,
+    pub(crate) serviceaccount: Named,
+    /// From when on a token of a pod is older than was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warnafter: Option<i64>,
+}
+
+/// An object that must be the same one for as long as the token counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) uid: String,
+}
+
+impl Named {
+    pub(crate) fn of(object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        Self { name: text("name"), uid: text("uid") }
+    }
+}
+
+/// Why nobody is the bearer of a token, in the words of the real server.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum TokenError {
+    /// It is no token of this server's issuer.
+    #[error("invalid bearer token")]
+    Foreign,
+    #[error("[invalid bearer token, go-jose/go-jose: error in cryptographic primitive]")]
+    Forged,
+    #[error("[invalid bearer token, token audiences {token} is invalid for the target audiences {target}]")]
+    OtherAudience { token: String, target: String },
+    #[error("[invalid bearer token, {0}]")]
+    Over(String),
+}
+
+impl TokenError {
+    fn over(why: impl Into<String>) -> Self {
+        Self::Over(why.into())
+    }
+}
+
+/// Audiences as Go writes a list of texts.
+fn quoted(audiences: &[String]) -> String {
+    format!("[{}]", audiences.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(" "))
+}
+
+/// Who bears a token that is meant for one of the audiences, and for which of them; without any it is for this server.
+///
+/// # Errors
+/// It is not signed by this server, is over, or one of its objects is another one now.
+pub(crate) fn bearer(state: &State, token: &str, audiences: &[String]) -> Result<(Caller, Vec<String>), TokenError> {
+    let own = [ISSUER.to_owned()];
+    let audiences = if audiences.is_empty() { &own } else { audiences };
+    let mut parts = token.split('.');
+    let (Some(head), Some(claims), Some(signature), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(TokenError::Foreign);
+    };
+    let decoded = |part: &str| BASE64_URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenError::Foreign);
+    let said: Value = serde_json::from_slice(&decoded(claims)?).map_err(|_| TokenError::Foreign)?;
+    if said["iss"] != ISSUER {
+        return Err(TokenError::Foreign);
+    }
+    let named: Value = serde_json::from_slice(&decoded(head)?).map_err(|_| TokenError::Foreign)?;
+    if named["alg"] != signer::ALGORITHM {
+        return Err(TokenError::Foreign);
+    }
+    let signer = state.signer().map_err(|_| TokenError::Forged)?;
+    let signed = &token[..head.len() + 1 + claims.len()];
+    if !signer.has_signed(signed.as_bytes(), &decoded(signature)?) {
+        return Err(TokenError::Forged);
+    }
+    let claims: Claims = serde_json::from_value(said).map_err(|_| TokenError::Foreign)?;
+    let fitting: Vec<String> = audiences.iter().filter(|one| claims.aud.contains(one)).cloned().collect();
+    if fitting.is_empty() {
+        return Err(TokenError::OtherAudience { token: quoted(&claims.aud), target: quoted(audiences) });
+    }
+    still_holds(state, &claims)?;
+    Ok((caller(&claims), fitting))
+}
+
+fn still_holds(state: &State, claims: &Claims) -> Result<(), TokenError> {
+    let now = state.clock.now().as_second();
+    if now > claims.exp + LEEWAY_SECONDS {
+        return Err(TokenError::over("service account token has expired"));
+    }
+    if now < claims.nbf - LEEWAY_SECONDS {
+        return Err(TokenError::over("service account token is not valid yet"));
+    }
+    let About { namespace, node, pod, secret, serviceaccount: account, .. } = &claims.about;
+    let found = |resource: &str, namespace: &str, name: &str| {
+        state.get(&GroupResource::new("", resource), &(namespace.to_owned(), name.to_owned()))
+    };
+    let name = &account.name;
+    let Some(known) = found("serviceaccounts", namespace, name) else {
+        return Err(TokenError::over(format!("serviceaccounts {name:?} not found")));
+    };
+    let uid = Named::of(&known).uid;
+    if uid != account.uid {
+        return Err(TokenError::over(format!("service account UID ({uid}) does not match claim ({})", account.uid)));
+    }
+    if is_long_gone(&known, now) {
+        return Err(TokenError::over(format!("service account {namespace}/{name} has been deleted")));
+    }
+    // The node of a pod is only told of.
+    let node = node.as_ref().filter(|_| pod.is_none());
+    let bound = [("secret", secret.as_ref(), namespace.as_str()), ("pod", pod.as_ref(), namespace), ("node", node, "")];
+    for (kind, claimed, namespace) in bound {
+        let Some(claimed) = claimed else { continue };
+        let gone = || TokenError::over("service account token has been invalidated");
+        let object = found(&format!("{kind}s"), namespace, &claimed.name).ok_or_else(gone)?;
+        let uid = Named::of(&object).uid;
+        if uid != claimed.uid {
+            let own = &claimed.uid;
+            let why = format!("{kind} UID ({uid}) does not match service account {kind} ref claim ({own})");
+            return Err(TokenError::over(why));
+        }
+        if is_long_gone(&object, now) {
+            return Err(gone());
+        }
+    }
+    Ok(())
+}
+
+/// Whether an object was to be gone some time ago.
+fn is_long_gone(object: &Value, now: i64) -> bool {
+    let deleted = object["metadata"]["deletionTimestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    deleted.is_some_and(|deleted| deleted.as_second() < now - LEEWAY_SECONDS)
+}
+
+fn caller(claims: &Claims) -> Caller {
+    let About { namespace, node, pod, serviceaccount: account, .. } = &claims.about;
+    let groups = vec![
+        "system:serviceaccounts".into(),
+        format!("system:serviceaccounts:{namespace}"),
+        "system:authenticated".into(),
+    ];
+    let user = User { name: format!("system:serviceaccount:{namespace}:{}", account.name), groups };
+    let mut caller = Caller { uid: account.uid.clone(), ..Caller::from(user) };
+    let mut add = |key: &str, value: &str| {
+        if !value.is_empty() {
+            caller.extra.insert(format!("{EXTRA}{key}"), vec![value.to_owned()]);
+        }
+    };
+    add("credential-id", &format!("JTI={}", claims.jti));
+    for (kind, named) in [("pod", pod), ("node", node)] {
+        if let Some(named) = named {
+            add(&format!("{kind}-name"), &named.name);
+            add(&format!("{kind}-uid"), &named.uid);
+        }
+    }
+    caller
+}
+
+/// `/.well-known/openid-configuration`: who issues tokens, and where the keys are.
+pub(crate) fn configuration(host: &str) -> Value {
+    serde_json::json!({
+        "issuer": ISSUER,
+        "jwks_uri": format!("https://{host}/openid/v1/jwks"),
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [signer::ALGORITHM],
+    })
+}
+
+#[cfg(test)]
+mod tests;

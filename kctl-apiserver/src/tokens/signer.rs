@@ -1,0 +1,195 @@
+//! The key that tokens are signed with: made at the first token, or kept in a folder, and told to those who verify.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use base64::{
+    Engine,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
+use ring::{
+    digest,
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The file of the key in a folder: PKCS #8 as PEM.
+const KEY_FILE: &str = "service-account.key";
+/// The name of the algorithm in tokens: ECDSA on the curve P-256.
+pub(super) const ALGORITHM: &str = "ES256";
+/// What comes before the point of a public key of this curve in its DER.
+const BEFORE_POINT: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
+    0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+];
+/// Each of the two coordinates of a point, behind a byte that says so.
+const COORDINATE_LEN: usize = 32;
+const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+const PEM_END: &str = "-----END PRIVATE KEY-----";
+
+/// Why tokens cannot be signed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SignerError {
+    #[error("the machine gives no random numbers to make a key for tokens with")]
+    NoKey,
+    #[error("tokens cannot be signed: the machine gives no random numbers")]
+    NoSignature,
+    #[error("{file}: no private key of ECDSA on P-256 in PKCS #8: {why}; remove the file for a new key")]
+    KeyBroken { file: String, why: String },
+    #[error("{file}: {error}; make the folder writable")]
+    KeyUnkept { file: String, error: io::Error },
+}
+
+/// Signs tokens, and knows its signatures again.
+pub(crate) struct Signer {
+    pair: EcdsaKeyPair,
+    /// The name of the key: a digest of it.
+    id: String,
+}
+
+impl Signer {
+    /// A signer with a key that nobody else has.
+    ///
+    /// # Errors
+    /// Without random numbers there is no key.
+    pub(crate) fn new() -> Result<Self, SignerError> {
+        Self::from_document(&new_key()?).map_err(|_| SignerError::NoKey)
+    }
+
+    /// A signer with the key of a folder, which gets one when it has none.
+    ///
+    /// # Errors
+    /// The file is no key, or cannot be written.
+    pub(crate) fn kept_in(folder: &Path) -> Result<Self, SignerError> {
+        let path = folder.join(KEY_FILE);
+        let file = path.display().to_string();
+        let unkept = |error| SignerError::KeyUnkept { file: file.clone(), error };
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                let document = decoded(&text).map_err(|why| SignerError::KeyBroken { file: file.clone(), why })?;
+                Self::from_document(&document).map_err(|why| SignerError::KeyBroken { file, why })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let document = new_key()?;
+                write_private(&path, &encoded(&document)).map_err(unkept)?;
+                Self::from_document(&document).map_err(|_| SignerError::NoKey)
+            }
+            Err(error) => Err(unkept(error)),
+        }
+    }
+
+    fn from_document(document: &[u8]) -> Result<Self, String> {
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document, &SystemRandom::new())
+            .map_err(|why| why.to_string())?;
+        let public: Vec<u8> = BEFORE_POINT.iter().chain(pair.public_key().as_ref()).copied().collect();
+        let id = BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, &public));
+        Ok(Self { pair, id })
+    }
+
+    /// A token that says this.
+    ///
+    /// # Errors
+    /// Without random numbers there is no signature.
+    pub(crate) fn sign(&self, claims: &impl Serialize) -> Result<String, SignerError> {
+        let head = json!({ "alg": ALGORITHM, "kid": self.id }).to_string();
+        let claims = serde_json::to_vec(claims).map_err(|_| SignerError::NoSignature)?;
+        let said = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(head), BASE64_URL_SAFE_NO_PAD.encode(claims));
+        let signature = self.pair.sign(&SystemRandom::new(), said.as_bytes()).map_err(|_| SignerError::NoSignature)?;
+        Ok(format!("{said}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
+    }
+
+    /// Whether a signature is one of this key.
+    pub(crate) fn has_signed(&self, said: &[u8], signature: &[u8]) -> bool {
+        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref());
+        key.verify(said, signature).is_ok()
+    }
+
+    /// `/openid/v1/jwks`: the key for those who verify tokens.
+    pub(crate) fn keys(&self) -> Value {
+        let point = &self.pair.public_key().as_ref()[1..];
+        let (x, y) = point.split_at(COORDINATE_LEN);
+        json!({ "keys": [{
+            "use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": ALGORITHM,
+            "x": BASE64_URL_SAFE_NO_PAD.encode(x), "y": BASE64_URL_SAFE_NO_PAD.encode(y),
+        }] })
+    }
+}
+
+fn new_key() -> Result<Vec<u8>, SignerError> {
+    let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
+    document.map(|document| document.as_ref().to_vec()).map_err(|_| SignerError::NoKey)
+}
+
+fn encoded(document: &[u8]) -> String {
+    format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", BASE64_STANDARD.encode(document))
+}
+
+fn decoded(text: &str) -> Result<Vec<u8>, String> {
+    let inside = text.split_once(PEM_BEGIN).and_then(|(_, rest)| rest.split_once(PEM_END));
+    let (inside, _) = inside.ok_or_else(|| format!("there is no {PEM_BEGIN}"))?;
+    let inside: String = inside.split_whitespace().collect();
+    BASE64_STANDARD.decode(inside).map_err(|error| error.to_string())
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&beside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("kctl-signer-{name}-{}", std::process::id()));
+        let _absent = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_kept_key_knows_its_signatures_again() {
+        let folder = folder("kept");
+        let first = Signer::kept_in(&folder).unwrap();
+        let token = first.sign(&json!({ "a": 1 })).unwrap();
+        let (said, signature) = token.rsplit_once('.').unwrap();
+        let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).unwrap();
+        let again = Signer::kept_in(&folder).unwrap();
+        assert_eq!(again.keys(), first.keys());
+        assert!(again.has_signed(said.as_bytes(), &signature));
+        assert!(!Signer::new().unwrap().has_signed(said.as_bytes(), &signature));
+        assert!(!again.has_signed(b"something else", &signature));
+        #[cfg(unix)]
+        {
+            let mode = fs::metadata(folder.join(KEY_FILE)).unwrap();
+            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o600);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_no_key_is_told_and_left_as_it_is() {
+        let folder = folder("broken");
+        let rsa = format!("{PEM_BEGIN}\nMIIBVQ==\n{PEM_END}\n");
+        for (text, why) in [("", "there is no"), ("nonsense", "there is no"), (rsa.as_str(), "remove the file")] {
+            fs::write(folder.join(KEY_FILE), text).unwrap();
+            let error = Signer::kept_in(&folder).err().unwrap().to_string();
+            assert!(error.contains(why) && error.contains(KEY_FILE), "{error}");
+            assert_eq!(fs::read_to_string(folder.join(KEY_FILE)).unwrap(), text);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

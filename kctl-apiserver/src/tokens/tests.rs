@@ -1,0 +1,114 @@
+//! What a token is worth as time passes and objects change.
+
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use serde_json::json;
+use tower::ServiceExt;
+
+use super::*;
+use crate::ApiServer;
+
+async fn send(server: &ApiServer, method: &str, path: &str, body: &Value) -> Value {
+    let body = Full::new(bytes::Bytes::from(body.to_string()));
+    let request = Request::builder().method(method).uri(path).body(body).unwrap();
+    let response = server.service().oneshot(request).await.unwrap();
+    serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap()
+}
+
+async fn token(server: &ApiServer, spec: Value) -> String {
+    let path = "/api/v1/namespaces/default/serviceaccounts/a/token";
+    let answer = send(server, "POST", path, &json!({ "spec": spec })).await;
+    answer["status"]["token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+async fn with_account() -> ApiServer {
+    let server = ApiServer::new();
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    send(&server, "POST", accounts, &json!({ "metadata": { "name": "a" } })).await;
+    let pod = json!({ "metadata": { "name": "p" }, "spec": { "serviceAccountName": "a", "nodeName": "n",
+        "containers": [{ "name": "c", "image": "i" }] } });
+    send(&server, "POST", "/api/v1/namespaces/default/pods", &pod).await;
+    server
+}
+
+fn claims(token: &str) -> Value {
+    let part = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_says_who_issued_it_for_whom_and_until_when() {
+    let server = with_account().await;
+    let bound = json!({ "kind": "Pod", "apiVersion": "v1", "name": "p" });
+    for (spec, aud, life, warned) in [
+        (json!({}), json!([ISSUER]), 3_600, None),
+        (json!({ "audiences": ["x"], "expirationSeconds": 600 }), json!(["x"]), 600, None),
+        (json!({ "expirationSeconds": 3_607, "boundObjectRef": bound }), json!([ISSUER]), 365 * 86_400, Some(3_607)),
+        (json!({ "audiences": ["x"], "expirationSeconds": 3_607, "boundObjectRef": bound }), json!(["x"]), 3_607, None),
+    ] {
+        let said = claims(&token(&server, spec.clone()).await);
+        let issued = said["iat"].as_i64().unwrap();
+        assert_eq!(said["aud"], aud, "{spec}");
+        assert_eq!(said["exp"].as_i64().unwrap() - issued, life, "{spec}");
+        assert_eq!(said["kubernetes.io"]["warnafter"].as_i64().map(|time| time - issued), warned, "{spec}");
+        assert_eq!((&said["sub"], &said["iss"]), (&json!("system:serviceaccount:default:a"), &json!(ISSUER)));
+        assert_eq!(said["kubernetes.io"].get("pod").is_some(), spec.get("boundObjectRef").is_some(), "{spec}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_counts_until_a_minute_after_its_end() {
+    let server = with_account().await;
+    let token = token(&server, json!({ "expirationSeconds": 600 })).await;
+    for (passed, counts) in [(600, true), (59, true), (2, false)] {
+        tokio::time::sleep(Duration::from_secs(passed)).await;
+        assert_eq!(server.user_of_token(&token).is_some(), counts, "{passed} seconds later");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bearer_is_known_with_its_pod_and_the_node_of_that() {
+    let server = with_account().await;
+    let bound = json!({ "boundObjectRef": { "kind": "Pod", "apiVersion": "v1", "name": "p" } });
+    let token = token(&server, bound).await;
+    let info = server.caller_of_token(&token).unwrap().info();
+    let said = claims(&token);
+    let expected = json!({
+        "authentication.kubernetes.io/credential-id": [format!("JTI={}", said["jti"].as_str().unwrap())],
+        "authentication.kubernetes.io/node-name": ["n"],
+        "authentication.kubernetes.io/pod-name": ["p"],
+        "authentication.kubernetes.io/pod-uid": [said["kubernetes.io"]["pod"]["uid"]],
+    });
+    assert_eq!((&info["extra"], &info["uid"]), (&expected, &said["kubernetes.io"]["serviceaccount"]["uid"]));
+    send(&server, "DELETE", "/api/v1/namespaces/default/pods/p", &json!({ "gracePeriodSeconds": 0 })).await;
+    assert_eq!(server.caller_of_token(&token), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_is_one_of_all_forks_and_of_no_other_server() {
+    let server = with_account().await;
+    let token = token(&server, json!({})).await;
+    assert!(server.fork(1).user_of_token(&token).is_some());
+    assert!(with_account().await.user_of_token(&token).is_none());
+    let (said, _) = token.rsplit_once('.').unwrap();
+    for forged in [format!("{said}."), format!("{said}.AAAA"), said.to_owned(), String::new()] {
+        assert!(server.user_of_token(&forged).is_none(), "{forged}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_counts_after_a_start_with_the_same_folder() {
+    let folder = std::env::temp_dir().join(format!("kctl-tokens-{}", std::process::id()));
+    let _absent = std::fs::remove_dir_all(&folder);
+    let token = {
+        let server = with_account().await;
+        server.keep_in(&folder).unwrap();
+        token(&server, json!({})).await
+    };
+    let again = ApiServer::new();
+    again.keep_in(&folder).unwrap();
+    assert_eq!(again.user_of_token(&token).unwrap().name, "system:serviceaccount:default:a");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,289 @@
+//! In whose name a request is: what its headers ask for, and whether its sender may be that user.
+//!
+//! Behaviour: `k8s.io/apiserver/pkg/endpoints/filters/impersonation`. First the verbs are tried that allow one kind of user for
+//! one kind of request (`impersonate:user-info` with `impersonate-on:user-info:get`), then `impersonate`, which allows all.
+
+use std::collections::{BTreeMap, HashMap};
+
+use http::{HeaderMap, Method, request::Parts};
+
+use super::access::{self, Attributes};
+use crate::{
+    admit::{names::NameRule, rules},
+    request::{Caller, Params, Place, User, decode, place},
+    status::Refusal,
+    store::State,
+};
+
+const USER: &str = "impersonate-user";
+const UID: &str = "impersonate-uid";
+const GROUP: &str = "impersonate-group";
+const EXTRA: &str = "impersonate-extra-";
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const ANONYMOUS: &str = "system:anonymous";
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// From so many on, it is first asked whether all are allowed at once.
+const MANY: usize = 4;
+/// Users whose way is known, as upstream; beyond it all are forgotten.
+const WAYS_LEN_MAX: usize = 10_000;
+/// The node of the pod that a token was made for.
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+
+/// Who sends a request, as its headers say; the caller itself when they say nothing.
+///
+/// # Errors
+/// The headers name no user, or one that the caller may not be.
+pub(crate) fn named_by(state: &mut State, caller: &Caller, parts: &Parts) -> Result<Caller, Refusal> {
+    let Some(wanted) = wanted(&parts.headers)? else { return Ok(caller.clone()) };
+    let last = state.ways.last_of(caller);
+    let (mut first, mut modes): (_, Vec<&Mode>) = (None, MODES.iter().collect());
+    modes.sort_by_key(|mode| Some(mode.name) != last);
+    for mode in modes.into_iter().filter(|mode| (mode.fits)(&wanted, caller)) {
+        match (Asked { state, caller, parts, wanted: &wanted }).allowed_by(mode) {
+            Ok(user) => {
+                state.ways.remember(caller, mode.name);
+                return Ok(user);
+            }
+            Err(refusal) => first = first.or(Some(refusal)),
+        }
+    }
+    Err(first.unwrap_or_else(|| Refusal::bad_request("all impersonation modes failed")))
+}
+
+/// In which way users were somebody else the last time: it is tried first, and so it is that whose refusal they see.
+#[derive(Default)]
+pub(crate) struct Ways(HashMap<String, &'static str>);
+
+impl Ways {
+    fn last_of(&self, caller: &Caller) -> Option<&'static str> {
+        self.0.get(&caller.user.name).copied()
+    }
+
+    fn remember(&mut self, caller: &Caller, mode: &'static str) {
+        if self.0.len() >= WAYS_LEN_MAX {
+            self.0.clear();
+        }
+        self.0.insert(caller.user.name.clone(), mode);
+    }
+}
+
+/// The user that the headers ask for.
+fn wanted(headers: &HeaderMap) -> Result<Option<Caller>, Refusal> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in headers {
+        if let Some(key) = name.as_str().strip_prefix(EXTRA) {
+            extra.entry(decode(key)).or_default().push(text(value));
+        }
+    }
+    let groups: Vec<String> = headers.get_all(GROUP).iter().map(text).collect();
+    let wanted = Caller { user: User { name: one(USER), groups }, uid: one(UID), extra };
+    if !wanted.user.name.is_empty() {
+        return Ok(Some(wanted));
+    }
+    if wanted.user.groups.is_empty() && wanted.uid.is_empty() && wanted.extra.is_empty() {
+        return Ok(None);
+    }
+    let listed = |texts: &[String]| {
+        if texts.is_empty() {
+            return "(nil)".to_owned();
+        }
+        format!("{{{}}}", texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", "))
+    };
+    let extra: Vec<String> =
+        wanted.extra.iter().map(|(key, values)| format!("{key:?}:[]string{}", listed(values))).collect();
+    let extra = if extra.is_empty() { "(nil)".to_owned() } else { format!("{{{}}}", extra.join(", ")) };
+    Err(Refusal::bad_request(format!(
+        "requested &user.DefaultInfo{{Name:\"\", UID:{:?}, Groups:[]string{}, Extra:map[string][]string{extra}}} without \
+         impersonating a user name",
+        wanted.uid,
+        listed(&wanted.user.groups),
+    )))
+}
+
+/// A way in which a user may be somebody else.
+struct Mode {
+    /// Empty for the verb that allows everything.
+    name: &'static str,
+    /// Whether it is for such users.
+    fits: fn(&Caller, &Caller) -> bool,
+}
+
+const MODES: &[Mode] = &[
+    Mode { name: "associated-node", fits: is_own_node },
+    Mode { name: "arbitrary-node", fits: |wanted, _| is_only_named(wanted) && node(wanted).is_some() },
+    Mode { name: "serviceaccount", fits: |wanted, _| is_only_named(wanted) && account(&wanted.user).is_some() },
+    Mode { name: "user-info", fits: |wanted, _| node(wanted).is_none() && account(&wanted.user).is_none() },
+    Mode { name: "", fits: |_, _| true },
+];
+
+fn is_only_named(wanted: &Caller) -> bool {
+    wanted.user.groups.is_empty() && wanted.uid.is_empty() && wanted.extra.is_empty()
+}
+
+fn is_own_node(wanted: &Caller, caller: &Caller) -> bool {
+    let own = caller.extra.get(NODE_NAME).map_or(&[] as &[String], Vec::as_slice);
+    is_only_named(wanted)
+        && account(&caller.user).is_some()
+        && node(wanted).is_some_and(|name| own == [name.to_owned()])
+}
+
+fn node(wanted: &Caller) -> Option<&str> {
+    let name = wanted.user.name.strip_prefix("system:node:")?;
+    NameRule::Subdomain.check(name).is_empty().then_some(name)
+}
+
+/// Namespace and name of a service account.
+fn account(user: &User) -> Option<(&str, &str)> {
+    let (namespace, name) = user.name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    let is_right = NameRule::Label.check(namespace).is_empty() && NameRule::Subdomain.check(name).is_empty();
+    is_right.then_some((namespace, name))
+}
+
+/// One attempt to be somebody else.
+struct Asked<'a> {
+    state: &'a State,
+    caller: &'a Caller,
+    parts: &'a Parts,
+    wanted: &'a Caller,
+}
+
+impl Asked<'_> {
+    fn allowed_by(&self, mode: &Mode) -> Result<Caller, Refusal> {
+        let is_constrained = !mode.name.is_empty();
+        let verb = if is_constrained { format!("impersonate:{}", mode.name) } else { "impersonate".to_owned() };
+        if is_constrained {
+            self.check_request(mode.name)?;
+        }
+        let group = if is_constrained { AUTHENTICATION } else { "" };
+        let mut user = self.wanted.clone();
+        let name = user.user.name.clone();
+        let (resource, namespace, name) = match (node(self.wanted), account(&self.wanted.user)) {
+            (Some(node), _) if is_constrained => {
+                user.user.groups = vec!["system:nodes".into()];
+                ("nodes", "", if mode.name == "associated-node" { "*" } else { node })
+            }
+            (_, Some((namespace, name))) => {
+                if user.user.groups.is_empty() {
+                    let own = format!("system:serviceaccounts:{namespace}");
+                    user.user.groups = vec!["system:serviceaccounts".into(), own];
+                }
+                ("serviceaccounts", namespace, name)
+            }
+            _ => ("users", "", name.as_str()),
+        };
+        self.check(&Attributes { verb: &verb, group, resource, subresource: "", namespace, name })?;
+        self.check_uid(&verb)?;
+        self.check_groups(&verb, group, is_constrained)?;
+        self.check_extra(&verb, is_constrained)?;
+        let of_all = if user.user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
+        let has = |group: &str| user.user.groups.iter().any(|known| known == group);
+        if !has(of_all) && !has(UNAUTHENTICATED) {
+            user.user.groups.push(of_all.into());
+        }
+        Ok(user)
+    }
+
+    /// Whether the request itself may be sent in such a name.
+    fn check_request(&self, mode: &str) -> Result<(), Refusal> {
+        let path = self.parts.uri.path();
+        let method = self.parts.method.as_str().to_lowercase();
+        let Some(Place { group, namespace, resource, name, subresource, watches, .. }) = place(path) else {
+            let verb = format!("impersonate-on:{mode}:{method}");
+            if access::allows_path(self.state, &self.caller.user, &verb, path) {
+                return Ok(());
+            }
+            return Err(access::forbidden_path(&self.caller.user, &verb, path));
+        };
+        let watches = watches || Params::parse(self.parts.uri.query().unwrap_or_default()).flag("watch");
+        let verb = match self.parts.method {
+            Method::GET | Method::HEAD if name.is_empty() => {
+                if watches {
+                    "watch"
+                } else {
+                    "list"
+                }
+            }
+            Method::GET | Method::HEAD => "get",
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::DELETE if name.is_empty() => "deletecollection",
+            _ => method.as_str(),
+        };
+        let verb = format!("impersonate-on:{mode}:{verb}");
+        // A namespace is in itself.
+        let namespace = if resource == "namespaces" { name } else { namespace };
+        self.check(&Attributes { verb: &verb, group, resource, subresource, namespace, name })
+    }
+
+    fn check(&self, asked: &Attributes<'_>) -> Result<(), Refusal> {
+        if access::allowed(self.state, &self.caller.user, asked) {
+            return Ok(());
+        }
+        Err(access::forbidden(&self.caller.user, asked))
+    }
+
+    fn check_uid(&self, verb: &str) -> Result<(), Refusal> {
+        if self.wanted.uid.is_empty() {
+            return Ok(());
+        }
+        self.check(&Attributes { name: &self.wanted.uid, ..of_authentication(verb, "uids", "") })
+    }
+
+    fn check_groups(&self, verb: &str, group: &str, is_constrained: bool) -> Result<(), Refusal> {
+        let groups = &self.wanted.user.groups;
+        let of_groups = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
+        if is_constrained {
+            let refused = |name: &str, why: &str| {
+                let mut refusal = access::forbidden(&self.caller.user, &Attributes { name, ..of_groups });
+                refusal.message = format!("{}: {why}", refusal.message);
+                Err(refusal)
+            };
+            if groups.iter().any(String::is_empty) {
+                return refused("", "impersonating the empty string group is not allowed");
+            }
+            if groups.iter().any(|group| group == "system:masters") {
+                return refused("system:masters", "impersonating the system:masters group is not allowed");
+            }
+            if groups.len() >= MANY && self.check(&Attributes { name: "*", ..of_groups }).is_ok() {
+                return Ok(());
+            }
+        }
+        groups.iter().try_for_each(|name| self.check(&Attributes { name, ..of_groups }))
+    }
+
+    fn check_extra(&self, verb: &str, is_constrained: bool) -> Result<(), Refusal> {
+        let extra = &self.wanted.extra;
+        let n_values: usize = extra.values().map(Vec::len).sum();
+        for key in extra.keys().filter(|_| is_constrained) {
+            if let Some(cause) = rules::domain_prefixed("extra.key", key).first() {
+                let mut refusal = access::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
+                let why =
+                    format!("impersonating an invalid key in extra is not allowed: {}: {}", cause.field, cause.message);
+                refusal.message = format!("{}: {why}", refusal.message);
+                return Err(refusal);
+            }
+        }
+        let many = Attributes { name: "*", ..of_authentication(verb, "userextras", "*") };
+        if is_constrained && n_values >= MANY && self.check(&many).is_ok() {
+            return Ok(());
+        }
+        let all = extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
+        for (key, value) in all {
+            if is_constrained && value.is_empty() {
+                let mut refusal = access::forbidden(&self.caller.user, &of_authentication(verb, "userextras", ""));
+                let why = "impersonating the empty string value in extra is not allowed";
+                refusal.message = format!("{}: {why}", refusal.message);
+                return Err(refusal);
+            }
+            self.check(&Attributes { name: value, ..of_authentication(verb, "userextras", key) })?;
+        }
+        Ok(())
+    }
+}
+
+fn of_authentication<'a>(verb: &'a str, resource: &'a str, subresource: &'a str) -> Attributes<'a> {
+    Attributes { verb, group: AUTHENTICATION, resource, subresource, namespace: "", name: "" }
+}

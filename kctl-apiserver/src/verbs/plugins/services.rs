@@ -1,0 +1,98 @@
+//! The addresses of services: which families there are, and which addresses are free.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use crate::{
+    admit::rules,
+    request::Call,
+    status::{Cause, Refusal},
+    store::State,
+};
+
+/// The addresses of services: `--service-cluster-ip-range`, of IPv4 alone.
+const RANGE: &str = "10.96.0.0/16";
+const RANGE_OCTETS: [u8; 2] = [10, 96];
+
+/// Looks at the addresses of a service as it was sent, before any is given to it (`initIPFamilyFields`).
+pub(in crate::verbs) fn check(state: &State, call: &Call, old: Option<&Value>, sent: &Value) -> Result<(), Refusal> {
+    let mut service = sent.clone();
+    let spec = &mut service["spec"];
+    if spec["type"] == "ExternalName" {
+        return Ok(());
+    }
+    if old.is_none() && spec["clusterIPs"].is_null() && spec["clusterIP"].as_str().is_some_and(|one| !one.is_empty()) {
+        spec["clusterIPs"] = json!([spec["clusterIP"]]);
+    }
+    let spec = &service["spec"];
+    let refused = |causes: &[Cause]| {
+        if causes.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::invalid("", "Service", service["metadata"]["name"].as_str().unwrap_or_default(), causes))
+    };
+    refused(&rules::addresses_of_service(&service))?;
+    let list = |name: &str| spec[name].as_array().cloned().unwrap_or_default();
+    let (addresses, families) = (list("clusterIPs"), list("ipFamilies"));
+    let is_six = |address: &Value| address.as_str().is_some_and(|address| address.contains(':'));
+    let unknown = addresses.iter().enumerate().skip(families.len()).filter(|(_, address)| is_six(address));
+    let causes: Vec<Cause> = unknown
+        .map(|(index, _)| {
+            let message = format!("Invalid value: {}: IPv6 is not configured on this cluster", spec["clusterIPs"]);
+            invalid(format!("spec.clusterIPs[{index}]"), message)
+        })
+        .collect();
+    refused(&causes)?;
+    let is_headless = addresses == [json!("None")];
+    if is_headless && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
+        return Ok(());
+    }
+    refused(&policy(spec, families.len().max(addresses.len())))?;
+    let causes: Vec<Cause> = (families.iter().enumerate().filter(|(_, family)| **family == "IPv6"))
+        .map(|(index, _)| {
+            let message = "Invalid value: \"IPv6\": not configured on this cluster".into();
+            invalid(format!("spec.ipFamilies[{index}]"), message)
+        })
+        .collect();
+    refused(&causes)?;
+    if is_headless || (old.is_some_and(|old| old["spec"]["clusterIPs"] == spec["clusterIPs"])) {
+        return Ok(());
+    }
+    refused(&taken(state, call, spec))
+}
+
+fn invalid(field: String, message: String) -> Cause {
+    Cause { reason: "FieldValueInvalid", message, field }
+}
+
+fn policy(spec: &Value, n_families: usize) -> Vec<Cause> {
+    let policy = &spec["ipFamilyPolicy"];
+    let why = match policy.as_str() {
+        Some("SingleStack") if n_families > 1 => {
+            "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
+        }
+        Some("RequireDualStack") => "this cluster is not configured for dual-stack services",
+        _ => return Vec::new(),
+    };
+    vec![invalid("spec.ipFamilyPolicy".into(), format!("Invalid value: {policy}: {why}"))]
+}
+
+/// An address that a client asks for is one of the range, and nobody else's.
+fn taken(state: &State, call: &Call, spec: &Value) -> Vec<Cause> {
+    let Some(address) = spec["clusterIPs"][0].as_str() else { return Vec::new() };
+    let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four)) if four.octets()[..2] == RANGE_OCTETS);
+    let is_other = |service: &Value| {
+        service["metadata"]["name"] != call.name.as_str() || service["metadata"]["namespace"] != call.namespace.as_str()
+    };
+    let mut others = state.objects(&call.resource.of, None);
+    let why = if !is_in_range {
+        format!("the provided IP ({address}) is not in the valid range. The range of valid IPs is {RANGE}")
+    } else if others.any(|other| is_other(&other) && other["spec"]["clusterIPs"][0] == address) {
+        "provided IP is already allocated".to_owned()
+    } else {
+        return Vec::new();
+    };
+    let message = format!("Invalid value: {}: failed to allocate IP {address}: {why}", spec["clusterIPs"]);
+    vec![invalid("spec.clusterIPs".into(), message)]
+}

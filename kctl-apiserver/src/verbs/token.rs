@@ -1,0 +1,175 @@
+//! `POST` to the token of a service account (`pkg/registry/core/serviceaccount/storage/token.go`).
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Answer;
+use crate::{
+    apply,
+    request::Call,
+    status::{Cause, GroupResource, Refusal},
+    store::State,
+    tokens::{About, Claims, ISSUER, Named},
+};
+
+/// The life of a token, in seconds: the shortest, the longest, and that of a token that asks for none.
+const SECONDS_MIN: i64 = 600;
+const SECONDS_MAX: i64 = 1 << 32;
+const SECONDS_DEFAULT: i64 = 3_600;
+/// A token of a pod that asks for this life is one that an old client may not renew: it lives for a year
+/// (`WarnOnlyBoundTokenExpirationSeconds`).
+const SECONDS_OF_MOUNTED: i64 = 3_607;
+const SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
+
+const API_VERSION: &str = "authentication.k8s.io/v1";
+
+pub(super) fn create(state: &mut State, call: &Call, account: &Value, mut request: Value) -> Result<Answer, Refusal> {
+    complete(state, call, account, &mut request)?;
+    let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(SECONDS_DEFAULT);
+    let too_long = format!("may not specify a duration larger than 2^{} seconds", SECONDS_MAX.trailing_zeros());
+    for (is_wrong, why) in [
+        (seconds < SECONDS_MIN, "may not specify a duration less than 10 minutes"),
+        (seconds > SECONDS_MAX, too_long.as_str()),
+    ] {
+        if is_wrong {
+            return Err(invalid("", "spec.expirationSeconds", &seconds.into(), why));
+        }
+    }
+    let mut about = About {
+        namespace: call.namespace.clone(),
+        serviceaccount: Named::of(account),
+        ..bound(state, call, &request["spec"]["boundObjectRef"])?
+    };
+    let audiences: Vec<String> = serde_json::from_value(request["spec"]["audiences"].clone()).unwrap_or_default();
+    let now = state.clock.now();
+    let mut life = seconds;
+    if about.pod.is_some() && seconds == SECONDS_OF_MOUNTED && audiences == [ISSUER] {
+        about.warnafter = Some(now.as_second() + seconds);
+        life = SECONDS_EXTENDED;
+    }
+    let claims = Claims {
+        aud: audiences,
+        exp: now.as_second() + life,
+        iat: now.as_second(),
+        iss: ISSUER.into(),
+        jti: state.chance.uid(),
+        about,
+        nbf: now.as_second(),
+        sub: format!("system:serviceaccount:{}:{}", call.namespace, call.name),
+    };
+    let token = state.signer().and_then(|signer| signer.sign(&claims));
+    let token =
+        token.map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string()))?;
+    let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
+    request["status"] = json!({ "token": token, "expirationTimestamp": crate::clock::seconds(expires) });
+    Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
+}
+
+/// Fills in what the request need not say, and refuses what it says otherwise.
+fn complete(state: &State, call: &Call, account: &Value, request: &mut Value) -> Result<(), Refusal> {
+    if request["metadata"].is_null() {
+        request["metadata"] = json!({});
+    }
+    let given = |request: &Value, field: &str| request["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let kind = request["kind"].as_str().unwrap_or_default();
+    if !["", "TokenRequest"].contains(&kind) {
+        return Err(Refusal::bad_request(format!(
+            "{kind} in version \"v1\" cannot be handled as a TokenRequest: converting (v1.{kind}) to \
+             (authentication.TokenRequest): unknown conversion"
+        )));
+    }
+    let namespace = given(request, "namespace");
+    if !namespace.is_empty() && namespace != call.namespace {
+        return Err(Refusal::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let name = given(request, "name");
+    if !name.is_empty() && name != call.name {
+        let why = "must match the service account name if specified";
+        return Err(invalid(&call.name, "metadata.name", &name.into(), why));
+    }
+    let (uid, own) = (given(request, "uid"), Named::of(account).uid);
+    if !uid.is_empty() && uid != own {
+        let why = format!("the UID in the token request ({uid}) does not match the UID of the service account ({own})");
+        return Err(Refusal::conflict(&GroupResource::new("authentication.k8s.io", "TokenRequest"), &call.name, &why));
+    }
+    if !request["spec"]["expirationSeconds"].is_i64() {
+        request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
+    }
+    request["kind"] = "TokenRequest".into();
+    request["apiVersion"] = API_VERSION.into();
+    let writing = super::create::Writing::of(call, state);
+    let schema = crate::schema::Schema::built_in(API_VERSION, "TokenRequest");
+    let writer = apply::Request { schema, api_version: API_VERSION, ..writing.request() };
+    apply::update(&writer, None, request);
+    for field in ["name", "namespace", "uid"] {
+        request["metadata"][field] = account["metadata"][field].clone();
+    }
+    request["metadata"]["creationTimestamp"] = state.clock.seconds().into();
+    if request["spec"]["audiences"].as_array().is_none_or(Vec::is_empty) {
+        request["spec"]["audiences"] = json!([ISSUER]);
+    }
+    // It is told of where there is none, too.
+    request["spec"]["boundObjectRef"] = request["spec"]["boundObjectRef"].take();
+    Ok(())
+}
+
+fn invalid(name: &str, field: &str, value: &Value, why: &str) -> Refusal {
+    let message = format!("Invalid value: {value}: {why}");
+    let cause = Cause { reason: "FieldValueInvalid", message, field: field.into() };
+    Refusal::invalid("authentication.k8s.io", "TokenRequest", name, &[cause])
+}
+
+/// What a token is bound to: it counts for as long as that is there.
+fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, Refusal> {
+    let mut about = About::default();
+    if reference.is_null() {
+        return Ok(about);
+    }
+    let text = |field: &str| reference[field].as_str().unwrap_or_default();
+    let (kind, api_version, name) = (text("kind"), text("apiVersion"), text("name"));
+    let find = |resource: &str, namespace: &str, name: &str| -> Result<Arc<Value>, Refusal> {
+        let of = GroupResource::new("", resource);
+        state.get(&of, &(namespace.into(), name.into())).ok_or_else(|| Refusal::not_found(&of, name))
+    };
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let object = match (group, kind) {
+        ("", "Pod") => find("pods", &call.namespace, name)?,
+        ("", "Secret") => find("secrets", &call.namespace, name)?,
+        ("", "Node") => find("nodes", "", name)?,
+        _ => {
+            let what = format!("{group}/{version}, Kind={kind}");
+            return Err(Refusal::bad_request(format!("cannot bind token to object of type {what}")));
+        }
+    };
+    let named = Named::of(&object);
+    if kind == "Pod" && object["spec"]["serviceAccountName"] != call.name.as_str() {
+        return Err(Refusal::bad_request(format!(
+            "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
+            call.name
+        )));
+    }
+    let uid = text("uid");
+    if !uid.is_empty() && uid != named.uid {
+        let why = format!(
+            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have \
+             been deleted and then recreated"
+        );
+        return Err(Refusal::conflict(&GroupResource::new(group, kind), name, &why));
+    }
+    match kind {
+        "Pod" => {
+            let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
+            let known = find("nodes", "", node).map(|node| Named::of(&node));
+            let unknown = |_| Named { name: node.to_owned(), uid: String::new() };
+            about.node = (!node.is_empty()).then(|| known.unwrap_or_else(unknown));
+            about.pod = Some(named);
+        }
+        "Secret" => about.secret = Some(named),
+        _ => about.node = Some(named),
+    }
+    Ok(about)
+}

@@ -1,0 +1,31 @@
+//! Ways into JSON: the fields of fields, by their names as they are. `Value::pointer` copies each name twice.
+
+use serde_json::Value;
+
+/// The field of a field.
+pub(crate) fn at<'v, const N: usize>(value: &'v Value, names: [&str; N]) -> Option<&'v Value> {
+    names.into_iter().try_fold(value, |value, name| value.get(name))
+}
+
+/// The same, to be changed.
+pub(crate) fn at_mut<'v, const N: usize>(value: &'v mut Value, names: [&str; N]) -> Option<&'v mut Value> {
+    names.into_iter().try_fold(value, |value, name| value.get_mut(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_lead_to_fields_of_fields() {
+        let mut value = json!({ "a": { "b/c": 1 }, "d": [2] });
+        for (names, found) in
+            [(["a", "b/c"], Some(json!(1))), (["a", "x"], None), (["d", "0"], None), (["x", "y"], None)]
+        {
+            assert_eq!(at(&value, names), found.as_ref(), "{names:?}");
+            assert_eq!(at_mut(&mut value, names), found.clone().as_mut(), "{names:?}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What `kctl apiserver` says when it cannot listen.
+
+use std::{
+    net::TcpListener,
+    process::{Command, Output},
+};
+
+fn apiserver(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kctl")).arg("apiserver").args(arguments).output().unwrap()
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_named_with_what_to_do() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let in_use =
+        format!("port {port} of 127.0.0.1: in use; stop what uses it, or choose another one: 0 is any free one");
+    // Of the addresses that are kept for documentation.
+    let foreign = "port 0 of 192.0.2.1: this machine does not have the address; choose one of its own".to_owned();
+    for (arguments, expected) in [(["--port", &port], in_use), (["--bind", "192.0.2.1"], foreign)] {
+        let output = apiserver(&arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.lines().last(), Some(&*format!("kctl: {expected}")), "{said}");
+        assert_eq!(output.status.code(), Some(1));
+    }
+}

@@ -1,0 +1,278 @@
+//! `kctl apiserver --data`: what was answered is there after a kill at any moment, and a broken file is refused.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client, Config,
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+const N_KILLS: usize = 30;
+const N_WRITERS: usize = 4;
+/// Objects of each writer, which are created, changed and deleted in turns.
+const N_NAMES: usize = 5;
+/// The longest time that a server is let write.
+const LIFE_MS_MAX: u64 = 150;
+/// A server starts and answers within this.
+const WITHIN: Duration = Duration::from_secs(60);
+const FILE: &str = "objects.jsonl";
+
+/// splitmix64: one seed gives one sequence.
+#[derive(Clone)]
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % n
+    }
+}
+
+/// A folder of a test, for as long as it lasts.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("kctl-persistence-{name}-{}", std::process::id()));
+        let _absent = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn data(&self) -> PathBuf {
+        self.0.join("data")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kctl"));
+        command.arg("apiserver").arg("--data").arg(self.data());
+        command.arg("--write-kubeconfig").arg(self.0.join("kubeconfig"));
+        command
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _left = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server, which ends as by `kill -9`.
+struct Server(Child);
+
+impl Server {
+    fn start(folder: &Folder) -> Self {
+        let mut child = folder.command().stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("serving https://"), "{line:?}");
+        Self(child)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _over = self.0.kill();
+        let _status = self.0.wait();
+    }
+}
+
+async fn configs(folder: &Folder) -> Api<ConfigMap> {
+    let kubeconfig = Kubeconfig::read_from(folder.0.join("kubeconfig")).unwrap();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    // A request that fails was not answered, and is not sent again.
+    config.default_retry = false;
+    Api::default_namespaced(Client::try_from(config).unwrap())
+}
+
+/// An object as it is after a write: nothing when it is gone.
+type State = Option<String>;
+
+/// What a writer knows of its objects.
+#[derive(Clone, Default)]
+struct Known {
+    answered: BTreeMap<String, State>,
+    /// The write that was not answered: both states are right.
+    open: Option<(String, State)>,
+    /// The newest version that it was told.
+    version: u64,
+    n_writes: u64,
+}
+
+impl Known {
+    fn allows(&self, name: &str, found: &State) -> bool {
+        let answered = self.answered.get(name).cloned().flatten();
+        *found == answered || self.open.as_ref().is_some_and(|(of, state)| of == name && state == found)
+    }
+
+    /// What is found is what counts from now on.
+    fn learn(&mut self, found: &BTreeMap<String, String>) {
+        self.open = None;
+        for (name, state) in &mut self.answered {
+            *state = found.get(name).cloned();
+        }
+    }
+}
+
+fn version(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+/// Writes until the server is gone.
+async fn write(configs: Api<ConfigMap>, writer: usize, mut known: Known, mut chance: Chance) -> Known {
+    loop {
+        let name = format!("config-{writer}-{}", chance.below(N_NAMES as u64));
+        known.n_writes += 1;
+        let text = format!("{writer}/{}", known.n_writes);
+        let data = Some(BTreeMap::from([("text".to_owned(), text.clone())]));
+        let is_there = known.answered.get(&name).is_some_and(Option::is_some);
+        let deletes = is_there && chance.below(4) == 0;
+        known.answered.entry(name.clone()).or_default();
+        known.open = Some((name.clone(), (!deletes).then_some(text)));
+        let written = if deletes {
+            configs.delete(&name, &DeleteParams::default()).await.map(|_| None)
+        } else if is_there {
+            let patch = Patch::Merge(json!({ "data": data }));
+            configs.patch(&name, &PatchParams::default(), &patch).await.map(Some)
+        } else {
+            let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+            let config = ConfigMap { metadata, data, ..ConfigMap::default() };
+            configs.create(&PostParams::default(), &config).await.map(Some)
+        };
+        match written {
+            Ok(object) => {
+                known.version = object.map_or(known.version, |object| known.version.max(version(&object.metadata)));
+                let (name, state) = known.open.take().unwrap();
+                known.answered.insert(name, state);
+            }
+            Err(kube::Error::Api(status)) => panic!("{name}: {status}"),
+            Err(_gone) => return known,
+        }
+    }
+}
+
+/// Checks what the server has against what the writers were told; they go on from there.
+async fn check(configs: &Api<ConfigMap>, writers: &mut [Known], kill: usize) {
+    let list = configs.list(&ListParams::default()).await.unwrap();
+    let text = |config: &ConfigMap| config.data.as_ref().map(|data| data["text"].clone()).unwrap_or_default();
+    let found: BTreeMap<String, String> =
+        list.items.iter().map(|config| (config.metadata.name.clone().unwrap_or_default(), text(config))).collect();
+    let newest: u64 = list.metadata.resource_version.as_deref().unwrap().parse().unwrap();
+    for known in writers.iter_mut() {
+        for name in known.answered.keys() {
+            let state = found.get(name).cloned();
+            let answered = &known.answered[name];
+            assert!(known.allows(name, &state), "kill {kill}: {name} is {state:?}, was answered {answered:?}");
+        }
+        assert!(newest >= known.version, "kill {kill}: the server is at {newest}, and {} was answered", known.version);
+        known.learn(&found);
+    }
+    let all: usize = writers.iter().map(|known| known.answered.values().flatten().count()).sum();
+    assert_eq!(all, found.len(), "kill {kill}: {found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answered_write_is_there_after_a_kill_at_any_moment_and_versions_go_on() {
+    let folder = Folder::new("kills");
+    let seed = std::env::var("PERSISTENCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let mut chance = Chance(seed);
+    let mut writers = vec![Known::default(); N_WRITERS];
+    for kill in 0..N_KILLS {
+        let server = Server::start(&folder);
+        let configs = configs(&folder).await;
+        tokio::time::timeout(WITHIN, check(&configs, &mut writers, kill)).await.unwrap();
+        let mut tasks = JoinSet::new();
+        for (index, known) in std::mem::take(&mut writers).into_iter().enumerate() {
+            let own = Chance(chance.below(u64::MAX));
+            let configs = configs.clone();
+            tasks.spawn(async move { (index, write(configs, index, known, own).await) });
+        }
+        tokio::time::sleep(Duration::from_millis(chance.below(LIFE_MS_MAX))).await;
+        drop(server);
+        let mut known = tokio::time::timeout(WITHIN, tasks.join_all()).await.unwrap();
+        known.sort_by_key(|(index, _)| *index);
+        writers = known.into_iter().map(|(_, known)| known).collect();
+    }
+    let _server = Server::start(&folder);
+    check(&configs(&folder).await, &mut writers, N_KILLS).await;
+    let n_writes: u64 = writers.iter().map(|known| known.n_writes).sum();
+    assert!(n_writes > u64::try_from(N_KILLS).unwrap(), "{n_writes} writes are none to speak of");
+}
+
+/// What is done to the bytes of a file.
+type Breaks = fn(&mut Vec<u8>);
+
+/// A folder that a server has written, with this done to its file.
+fn broken(name: &str, breaks: impl Fn(&mut Vec<u8>)) -> Folder {
+    let folder = Folder::new(name);
+    drop(Server::start(&folder));
+    let file = folder.data().join(FILE);
+    let mut bytes = fs::read(&file).unwrap();
+    breaks(&mut bytes);
+    File::create(&file).unwrap().write_all(&bytes).unwrap();
+    folder
+}
+
+fn n_lines(file: &Path) -> usize {
+    fs::read(file).unwrap().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
+}
+
+#[test]
+fn a_broken_file_is_refused_with_its_line_and_stays_as_it_is() {
+    let cases: [(&str, Breaks, bool); 4] = [
+        ("first", |bytes| bytes[0] = b'x', true),
+        (
+            "middle",
+            |bytes| {
+                let at = bytes.len() / 2;
+                bytes[at..at + 20].fill(0);
+            },
+            false,
+        ),
+        // It ends as a whole line does: somebody was answered that this was kept.
+        (
+            "last",
+            |bytes| {
+                let at = bytes.len() - 3;
+                bytes[at] = b'[';
+            },
+            false,
+        ),
+        ("strange", |bytes| bytes.extend_from_slice(b"{\"revision\":\"many\"}\n"), false),
+    ];
+    for (name, breaks, is_first) in cases {
+        let folder = broken(name, breaks);
+        let file = folder.data().join(FILE);
+        let before = fs::read(&file).unwrap();
+        let Output { status, stderr, .. } = folder.command().output().unwrap();
+        let said = String::from_utf8(stderr).unwrap();
+        let place =
+            if is_first { format!("{}: line 1 cannot be read", file.display()) } else { " cannot be read".into() };
+        assert!(said.contains(&place) && said.contains("put back a copy of the folder"), "{name}: {said}");
+        assert_eq!(status.code(), Some(1), "{name}");
+        assert_eq!(fs::read(&file).unwrap(), before, "{name}: the file is changed");
+    }
+}
+
+#[test]
+fn a_line_that_a_kill_has_cut_off_is_left_out() {
+    let folder = broken("cut", |bytes| bytes.extend_from_slice(b"{\"revision\":9,\"group\":\"\",\"resour"));
+    let file = folder.data().join(FILE);
+    let before = n_lines(&file);
+    drop(Server::start(&folder));
+    assert_eq!(n_lines(&file), before - 1);
+}

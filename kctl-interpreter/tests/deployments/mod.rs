@@ -1,0 +1,74 @@
+//! Functions on Deployments, one for every operation: what is served here and asked there.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kctl_interpreter::{
+    function::{About, ClusterStatus, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
+    operation::{Component, DependentReference, Operation, ReplicaRequirements, Replicas},
+};
+
+pub(crate) fn about(operation: Operation) -> About {
+    About::new(operation, "function", "src/main.rs", 7)
+}
+
+pub(crate) fn dependency(name: &str) -> DependentReference {
+    DependentReference {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: "d".into(),
+        name: name.into(),
+        label_selector: None,
+    }
+}
+
+/// One function for every operation; what goes wrong is chosen by the name of the object.
+pub(crate) fn rules() -> Vec<Rule> {
+    vec![
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica), |object| async move {
+            let requests = [("cpu".to_owned(), "100m".to_owned())].into();
+            let requirements = ReplicaRequirements { resource_request: requests, ..ReplicaRequirements::default() };
+            let replicas = object.spec.replicas.unwrap_or(1);
+            IsReplicas::answer(Replicas { replicas, requirements: Some(requirements) })
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretComponent), |object| async move {
+            let replicas = object.spec.replicas.unwrap_or(1);
+            IsComponents::answer(vec![Component { name: "main".into(), replicas, replica_requirements: None }])
+        }),
+        Rule::revise::<Deployment, _, _>(about(Operation::ReviseReplica), |mut object, replicas| async move {
+            object.spec.replicas = Some(replicas);
+            Ok(object)
+        }),
+        Rule::retain::<Deployment, _, _>(about(Operation::Retain), |mut object, observed| async move {
+            object.spec.paused = observed.spec.paused;
+            Ok(object)
+        }),
+        Rule::aggregate::<Deployment, ClusterStatus<i32>, _, _>(
+            about(Operation::AggregateStatus),
+            |mut object, items| async move {
+                let sum = items.iter().filter_map(|item| item.status).sum();
+                object.status.get_or_insert_default().ready_replicas = Some(sum);
+                Ok(object)
+            },
+        ),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretStatus), |object| async move {
+            IsStatus::answer(object.status.and_then(|status| status.ready_replicas))
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretDependency), |object| async move {
+            let names = object.metadata.name.iter().filter(|name| *name != "free");
+            IsDependencies::answer(names.map(|name| dependency(name)).collect::<Vec<_>>())
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretHealth), |object| async move {
+            match object.metadata.name.as_deref() {
+                Some("panics") => panic!("the roof fell in"),
+                Some("fails") => Err("the database is down".into()),
+                Some("waits") => std::future::pending().await,
+                Some("naps") => {
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    IsHealth::answer(true)
+                }
+                _ => IsHealth::answer(object.metadata.generation != Some(2)),
+            }
+        }),
+    ]
+}

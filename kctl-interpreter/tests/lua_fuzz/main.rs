@@ -1,0 +1,122 @@
+//! Thousands of random scripts, many of them hostile: none crashes or hangs the process, none changes another's answer.
+//!
+//! The generator is seeded and the limit is one of steps, so every machine runs the same scripts to the same ends.
+#![cfg(feature = "lua")]
+
+mod generator;
+
+use std::time::Duration;
+
+use generator::Generator;
+
+use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
+use serde_json::{Value, json};
+
+const N_SCRIPTS: u64 = 2000;
+
+/// Scripts between two looks at the probe.
+const PROBE_INTERVAL: u64 = 50;
+
+#[test]
+fn random_scripts_neither_crash_nor_hang_nor_leak() {
+    let limits = Limits { time: Duration::from_secs(60), steps: 10_000, memory_bytes: 4 << 20 };
+    let pool = Pool::new(limits);
+    let probe_source = "function ReflectStatus(o)
+        n = (n or 0) + 1
+        local sum = require('kube').resourceAdd('1', '500m')
+        return {n = n, upper = ('x'):upper(), sum = sum, found = string.match('a=1', '%w+=(%d+)'), keys = o.spec.list}
+      end";
+    let probe = Script::compile(probe_source, "ReflectStatus").expect("the probe is Lua");
+    let expected = run(&pool, &probe);
+    assert!(expected.is_ok());
+    let mut n_ok = 0;
+    for seed in 0..N_SCRIPTS {
+        let source = Generator::new(seed).script();
+        let Ok(script) = Script::compile(&source, "ReflectStatus") else { continue };
+        let first = run(&pool, &script);
+        n_ok += usize::from(first.is_ok());
+        let second = run(&pool, &script);
+        let is_same = match (&first, &second) {
+            (Ok(first), Ok(second)) => first == second || has_address(first),
+            // A run stops within some hundred steps of its limit, and how much garbage it meets is the last one's.
+            (Err(ErrorClass::Timeout | ErrorClass::Memory), _) | (_, Err(ErrorClass::Timeout | ErrorClass::Memory)) => {
+                true
+            }
+            (first, second) => first == second,
+        };
+        assert!(is_same, "seed {seed}: {first:?} then {second:?}\n{source}");
+        if seed % PROBE_INTERVAL == 0 {
+            assert_eq!(run(&pool, &probe), expected, "after seed {seed}:\n{source}");
+        }
+    }
+    assert!(n_ok > 100, "{n_ok} scripts gave an answer: the generator makes nothing but errors");
+}
+
+/// Scripts of the run with mutations; `LUA_FUZZ_SCRIPTS` asks for more, `LUA_FUZZ_SEED` for others.
+const N_MUTATED: u64 = 3000;
+/// How much more memory the process may hold after a run than after its first part: states wait in a pool of bounded size.
+const GROWTH_MAX: u64 = 96 << 20;
+/// No script has more of a processor, in a build without optimization: its own limit is 5 ms, and what Lua may hold at most,
+/// 4 MiB, is copied and freed in some more.
+const RUN_WITHIN: Duration = Duration::from_millis(500);
+
+#[test]
+fn hostile_and_broken_scripts_neither_crash_nor_hang_nor_leak() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("it is a number"));
+    let (first, n_scripts) =
+        (number("LUA_FUZZ_SEED").unwrap_or(1 << 32), number("LUA_FUZZ_SCRIPTS").unwrap_or(N_MUTATED));
+    let limits = Limits { time: Duration::from_millis(5), steps: 50_000, memory_bytes: 4 << 20 };
+    let pool = Pool::new(limits);
+    let (mut n_answers, mut n_errors, mut n_refused, mut held) = (0_u64, 0_u64, 0_u64, None);
+    let (mut longest, mut longest_seed) = (Duration::ZERO, first);
+    for seed in first..first + n_scripts {
+        let source = Generator::new(seed).mutated();
+        let start = thread_time();
+        match Script::compile(&source, "ReflectStatus") {
+            Err(_) => n_refused += 1,
+            Ok(script) if run(&pool, &script).is_ok() => n_answers += 1,
+            Ok(_) => n_errors += 1,
+        }
+        let took = thread_time().saturating_sub(start);
+        if took > longest {
+            (longest, longest_seed) = (took, seed);
+        }
+        assert!(took < RUN_WITHIN, "seed {seed} took {took:?}\n{source}");
+        if seed == first + n_scripts / 10 {
+            held = resident();
+        }
+    }
+    let growth = resident().zip(held).map_or(0, |(now, held)| now.saturating_sub(held));
+    eprintln!(
+        "{n_scripts} scripts: {n_answers} answers, {n_errors} errors, {n_refused} do not compile; the longest took {longest:?} (seed {longest_seed}), {growth} bytes more are held"
+    );
+    assert!(growth < GROWTH_MAX, "{growth} bytes");
+    let least = n_scripts / 50;
+    assert!(n_answers > least && n_errors > least && n_refused > least, "{n_answers}, {n_errors}, {n_refused}");
+}
+
+/// The bytes that the process holds, where the system says so.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// The time that this thread had of a processor, where the system says so: a machine under load stretches the time on the
+/// wall.
+fn thread_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or_default())
+}
+
+/// Returns whether the value shows where a table is in memory.
+fn has_address(value: &Value) -> bool {
+    value.to_string().contains("0x")
+}
+
+fn run(pool: &Pool, script: &Script) -> Result<Value, ErrorClass> {
+    let object = json!({"kind": "Widget", "spec": {"replicas": 2, "list": [1, "x", {"k": []}], "s": "text"}});
+    let inputs = Inputs { desired: Some(&object), ..Inputs::default() };
+    pool.interpret("InterpretStatus", script, &inputs).map_err(|error| error.class())
+}

@@ -1,0 +1,88 @@
+//! `Model` → tokens: one function for each emitted item; nothing can fail here.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::{
+    check::{Model, Takes},
+    options::Action,
+};
+use crate::stand_in::{in_a_name, marker, only_one};
+
+pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
+    let (marker, one) = (marker(&model.docs, &model.vis, &model.name), one_for_each_kind(model));
+    let (krate, name) = (&model.krate, &model.name);
+    let (alias, kind) = (alias(model), &model.kind);
+    let kind = quote_spanned!(kind.span()=> type #alias = #kind;);
+    let rules = rules(model);
+    quote! {
+        #[allow(
+            clippy::unnecessary_wraps,
+            clippy::unused_async,
+            reason = "an admission function may fail and wait, whether it does or not"
+        )]
+        #item
+        #marker
+        #one
+        const _: () = {
+            use #krate::admission::__private as __p;
+            #kind
+            impl __p::Admits for #name {
+                fn rules() -> __p::Vec<__p::Rule> { #rules }
+            }
+        };
+    }
+}
+
+/// The kind, with the place where the user names it.
+fn alias(model: &Model) -> Ident {
+    format_ident!("__Kind", span = model.kind.span())
+}
+
+/// A name that two functions for the same kind would both take: the compiler refuses the second one.
+fn one_for_each_kind(model: &Model) -> TokenStream {
+    let kind = in_a_name(&model.kind);
+    let (action, of) = (model.action.name(), model.subresources.join("_"));
+    let of = if of.is_empty() { of } else { format!("{of}_") };
+    only_one(&format_ident!("{action}_{of}of_{kind}", span = model.word.span()))
+}
+
+fn rules(model: &Model) -> TokenStream {
+    let (kind, text, sets) = (alias(model), model.name.to_string(), &model.sets);
+    let action = Ident::new(if model.action == Action::Mutate { "Mutate" } else { "Validate" }, model.word.span());
+    let about = quote!(__p::About::new(#text, ::core::file!(), ::core::line!()));
+    let new = if model.takes == Takes::Request { "request" } else { "object" };
+    let new = format_ident!("{new}", span = model.kind.span());
+    let new = quote_spanned!(model.kind.span()=> __p::Rule::#new::<#kind, _, _>);
+    let answer = answer(model);
+    let call = match (model.takes, model.action) {
+        (Takes::Request, _) => quote!(|request| async move { #answer }),
+        (_, Action::Mutate) => quote!(|mut object, request| async move { #answer?; __p::Ok(object) }),
+        (_, Action::Validate) => quote!(|object, request| async move { #answer?; __p::Ok(object) }),
+    };
+    let mutable = (!sets.is_empty()).then(|| quote!(mut));
+    quote! {{
+        #[allow(unused_imports, reason = "which one is used depends on the kind")]
+        use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+        let probe = __p::CrdProbe::<#kind>::NEW;
+        let #mutable options = __p::Options::of(__p::Action::#action);
+        #(#sets)*
+        let definition = __p::Definition { crd: (&&probe).crd(), schema: (&&probe).schema() };
+        __p::Vec::from([#new(#about, options, #call).defined(definition)])
+    }}
+}
+
+/// Calls the function. The type of its result is checked where the user wrote it.
+fn answer(model: &Model) -> TokenStream {
+    let at = model.result;
+    let callee = Ident::new(&model.name.to_string(), at);
+    let object = if model.action == Action::Mutate { quote!(&mut object) } else { quote!(&object) };
+    let arguments = match model.takes {
+        Takes::Object => quote!({ let _request = &request; #object }),
+        Takes::Both => quote!(#object, &request),
+        Takes::Request => quote!(&request),
+    };
+    let wait = model.is_async.then(|| quote!(.await));
+    quote_spanned!(at=> __p::IsAdmitted::answer(#callee(#arguments)#wait))
+}

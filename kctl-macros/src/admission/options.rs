@@ -1,0 +1,264 @@
+//! The options: their words, their values, and which of them contradict each other.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Expr, Ident, Lit};
+
+use crate::{
+    attribute::{Entry, Input, Item, Value},
+    mistake::{Errors, nearest},
+};
+
+/// What a function does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Mutate,
+    Validate,
+}
+
+impl Action {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Mutate => "mutate",
+            Self::Validate => "validate",
+        }
+    }
+
+    /// How it takes its object.
+    pub(super) fn reference(self) -> &'static str {
+        match self {
+            Self::Mutate => "&mut ",
+            Self::Validate => "&",
+        }
+    }
+}
+
+const ACTIONS: [&str; 2] = ["validate", "mutate"];
+const OPTIONS: [&str; 13] = [
+    "validate",
+    "mutate",
+    "operations",
+    "subresources",
+    "failure_policy",
+    "timeout",
+    "side_effects",
+    "match_policy",
+    "namespace_selector",
+    "object_selector",
+    "match_conditions",
+    "reinvocation",
+    "crate",
+];
+/// Options whose value is one of a few words of the API, with the enum of it.
+const WORDS: [(&str, &str, &[&str]); 4] = [
+    ("failure_policy", "FailurePolicy", &["Fail", "Ignore"]),
+    ("side_effects", "SideEffects", &["None", "NoneOnDryRun"]),
+    ("match_policy", "MatchPolicy", &["Equivalent", "Exact"]),
+    ("reinvocation", "Reinvocation", &["Never", "IfNeeded"]),
+];
+const OPERATIONS: [&str; 4] = ["create", "update", "delete", "connect"];
+
+/// What the options say.
+#[derive(Default)]
+pub(super) struct Options {
+    pub(super) action: Option<(Action, Ident)>,
+    /// Assignments to fields of `options`.
+    pub(super) sets: Vec<TokenStream>,
+    pub(super) subresources: Vec<String>,
+    /// The word that asks for what is not the object: a connect, or a subresource of another kind.
+    pub(super) elsewhere: Option<(TokenStream, String)>,
+}
+
+pub(super) fn options(input: &Input, errors: &mut Errors) -> Options {
+    input.known_and_once("#[admission]", &OPTIONS, 102, errors);
+    let mut options = Options { action: action(input, errors), ..Options::default() };
+    for entry in &input.options {
+        let name = entry.name.to_string();
+        if let Some((_, kind, words)) = WORDS.iter().find(|(option, ..)| *option == name) {
+            word(entry, kind, words, &mut options, errors);
+        }
+        match name.as_str() {
+            "operations" => operations(entry, &mut options, errors),
+            "subresources" => subresources(entry, &mut options, errors),
+            "timeout" => timeout(entry, &mut options, errors),
+            "namespace_selector" | "object_selector" => selector(entry, &mut options, errors),
+            "match_conditions" => conditions(entry, &mut options, errors),
+            "reinvocation" if matches!(options.action, Some((Action::Validate, _))) => {
+                let what = "a function that validates is never asked again";
+                errors.push(&entry.name, 106, what, "remove `reinvocation`, or make it `mutate`");
+            }
+            _ => {}
+        }
+    }
+    options
+}
+
+fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
+    let mut found = input.options.iter().filter(|entry| ACTIONS.iter().any(|action| entry.name == action));
+    let first = found.next();
+    if let Some(second) = found.find(|second| first.is_some_and(|first| first.name != second.name)) {
+        let help = "write a function for each: what is mutated is validated afterwards";
+        errors.push(&second.name, 101, "a function either validates or mutates", help);
+    }
+    let Some(entry) = first else {
+        // A word that is almost one of them is said already.
+        let misspelt = |entry: &Entry| nearest(&entry.name.to_string(), &ACTIONS).is_some();
+        if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
+            let help = "write `#[admission(validate)]`, or `#[admission(mutate)]` for one that changes its object";
+            let what = "an admission function says what it does";
+            match input.function.as_ref().map(|function| &function.sig.ident) {
+                Some(name) => errors.push(name, 101, what, help),
+                None => errors.push(TokenStream::new(), 101, what, help),
+            }
+        }
+        return None;
+    };
+    if !matches!(entry.value, Value::None) {
+        let name = &entry.name;
+        errors.push(name, 104, &format!("`{name}` has no value"), &format!("write `#[admission({name})]`"));
+    }
+    let action = if entry.name == "mutate" { Action::Mutate } else { Action::Validate };
+    Some((action, entry.name.clone()))
+}
+
+fn word(entry: &Entry, kind: &str, words: &[&str], options: &mut Options, errors: &mut Errors) {
+    let name = &entry.name;
+    let form =
+        || format!("write {}", words.iter().map(|word| format!("`{name} = {word}`")).collect::<Vec<_>>().join(" or "));
+    let Value::Expr(value) = &entry.value else {
+        errors.push(name, 104, &format!("`{name}` needs a value"), &form());
+        return;
+    };
+    let text = value.to_token_stream().to_string();
+    let Some(known) = words.iter().find(|word| **word == text) else {
+        let help = match nearest(&text, words) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None => form(),
+        };
+        errors.push(value, 104, &format!("`{text}` is no value of `{name}`"), &help);
+        return;
+    };
+    let (field, kind, known) = (format_ident!("{name}"), format_ident!("{kind}"), format_ident!("{known}"));
+    options.sets.push(quote!(options.#field = __p::#kind::#known;));
+}
+
+fn items<'a>(entry: &'a Entry, form: &str, errors: &mut Errors) -> Option<&'a [Item]> {
+    match &entry.value {
+        Value::Items(items) if !items.is_empty() => Some(items),
+        _ => {
+            errors.push(&entry.name, 104, &format!("`{}` is a list in parentheses", entry.name), form);
+            None
+        }
+    }
+}
+
+fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
+    let form = "write for example `operations(create, update, delete)`";
+    let Some(items) = items(entry, form, errors) else { return };
+    let mut variants = Vec::new();
+    for item in items {
+        if !OPERATIONS.contains(&item.text.as_str()) || item.value.is_some() {
+            let help = match nearest(&item.text.to_lowercase(), &OPERATIONS) {
+                Some(known) => format!("did you mean `{known}`?"),
+                None => format!("the operations are {}", OPERATIONS.join(", ")),
+            };
+            errors.push(&item.name, 104, &format!("`{}` is no operation", item.text), &help);
+            continue;
+        }
+        let mutates = matches!(options.action, Some((Action::Mutate, _)));
+        if mutates && (item.text == "delete" || item.text == "connect") {
+            let what = format!("there is no object to mutate in a {}", item.text);
+            errors.push(&item.name, 106, &what, "make it `validate`, or remove the operation");
+            continue;
+        }
+        if item.text == "connect" {
+            options.elsewhere.get_or_insert((item.name.clone(), "`connect`".into()));
+        }
+        let mut variant = item.text.clone();
+        variant[..1].make_ascii_uppercase();
+        let variant = Ident::new(&variant, Span::call_site());
+        variants.push(quote!(__p::Operation::#variant));
+    }
+    options.sets.push(quote!(options.operations = __p::Vec::from([#(#variants),*]);));
+}
+
+fn subresources(entry: &Entry, options: &mut Options, errors: &mut Errors) {
+    let Some(items) = items(entry, "write for example `subresources(status)`", errors) else { return };
+    for item in items {
+        let name = &item.text;
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase());
+        if item.value.is_some() || !is_name {
+            let what = format!("`{name}` is no subresource");
+            errors.push(&item.name, 104, &what, "write its name, such as `status`, `scale` or `exec`");
+            continue;
+        }
+        if name != "status" {
+            options.elsewhere.get_or_insert((item.name.clone(), format!("the subresource `{name}`")));
+        }
+        options.subresources.push(name.clone());
+    }
+    let names = &options.subresources;
+    options.sets.push(quote!(options.subresources = __p::Vec::from([#(__p::String::from(#names)),*]);));
+}
+
+fn timeout(entry: &Entry, options: &mut Options, errors: &mut Errors) {
+    let form = "write for example `timeout = 5`: API servers take 1 to 30 seconds";
+    let Value::Expr(value) = &entry.value else {
+        errors.push(&entry.name, 104, "`timeout` needs a value", form);
+        return;
+    };
+    let number = match value {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Int(number) => number.base10_parse::<u8>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    match number.filter(|seconds| (1..=30).contains(seconds)) {
+        Some(seconds) => {
+            let seconds = proc_macro2::Literal::u8_unsuffixed(seconds);
+            options.sets.push(quote!(options.timeout_seconds = #seconds;));
+        }
+        None => errors.push(value, 104, "`timeout` is a number of seconds from 1 to 30", form),
+    }
+}
+
+/// The text of a literal.
+fn text(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Str(text) => Some(text.value()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
+    let (name, form) = (&entry.name, format!("write for example `{} = \"team=web\"`", entry.name));
+    let Value::Expr(value) = &entry.value else {
+        errors.push(name, 104, &format!("`{name}` needs a value"), &form);
+        return;
+    };
+    match text(value) {
+        Some(text) => options.sets.push(quote!(options.#name = __p::String::from(#text);)),
+        None => errors.push(value, 104, &format!("`{name}` is a label selector, in quotes"), &form),
+    }
+}
+
+fn conditions(entry: &Entry, options: &mut Options, errors: &mut Errors) {
+    let form =
+        "write for example `match_conditions(\"not-system\" = \"!request.userInfo.username.startsWith('system:')\")`";
+    let Some(items) = items(entry, form, errors) else { return };
+    let mut pairs = Vec::new();
+    for item in items {
+        match item.value.as_ref().and_then(text) {
+            Some(expression) => {
+                let name = &item.text;
+                pairs.push(quote!((__p::String::from(#name), __p::String::from(#expression))));
+            }
+            None => errors.push(&item.name, 104, "a match condition is a name with an expression of CEL", form),
+        }
+    }
+    options.sets.push(quote!(options.match_conditions = __p::Vec::from([#(#pairs),*]);));
+}

@@ -1,0 +1,86 @@
+//! What of each object of a relation is cached: the whole, its metadata, or a view of it; which roles have which.
+
+use proc_macro2::Ident;
+use quote::ToTokens;
+use syn::{Token, Type};
+
+use super::check::Relation;
+use crate::{
+    function::{argument_of, text_of},
+    mistake::Errors,
+};
+
+/// The flag of what is cached by its metadata alone.
+pub(super) const METADATA: &str = "metadata";
+
+pub(super) enum Part {
+    Whole,
+    /// `metadata`.
+    Metadata(Ident),
+    /// `as = Type`.
+    View(Token![as], Box<Type>),
+}
+
+impl Part {
+    /// Takes what is said of it, which is said once.
+    pub(super) fn set(&mut self, part: Self, errors: &mut Errors) {
+        let what = "what is cached of a kind is said once: `metadata`, or `as = View`";
+        match (&self, &part) {
+            (Self::Whole, _) => *self = part,
+            (_, Self::Metadata(word)) => errors.push(word, 22, what, "remove one of them"),
+            (_, Self::View(word, _)) => errors.push(word, 22, what, "remove one of them"),
+            (_, Self::Whole) => {}
+        }
+    }
+
+    /// As it is written in the parentheses.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            Self::Whole => None,
+            Self::Metadata(word) => Some(word.to_string()),
+            Self::View(_, ty) => Some(format!("as = {}", ty.to_token_stream())),
+        }
+    }
+}
+
+/// The type that metadata is read as is no kind of its own: it is declared with the kind.
+pub(super) fn part_named_as_a_kind(role: &str, named: &Type, errors: &mut Errors) -> bool {
+    let Some(whole) = argument_of(named, "PartialObjectMeta").map(text_of) else { return false };
+    let help = format!("write `{role} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`");
+    errors.push(named, 49, &format!("the metadata of `{whole}` is declared with `{whole}`"), &help);
+    true
+}
+
+/// What is read live is not cached; what is owned is written, and by a view of it nobody could say what differs.
+pub(super) fn part_fits_the_role(relation: &Relation, errors: &mut Errors) {
+    let (role, kind) = (relation.role.to_string(), relation.kind.to_token_stream());
+    if role.starts_with("live") {
+        let what = format!("`{kind}` is read live and has no cache: what of it is kept says nothing");
+        let help = "remove `live`, or what is beside it";
+        match &relation.part {
+            Part::Whole => {}
+            Part::Metadata(word) => errors.push(word, 49, &what, help),
+            Part::View(word, _) => errors.push(word, 49, &what, help),
+        }
+    }
+    if role == "owns" {
+        let whole = relation.verbs.iter().find(|verb| ["create", "update"].iter().any(|whole| verb == whole));
+        match (&relation.part, whole) {
+            (Part::View(word, _), _) => {
+                let what = format!(
+                    "what is owned is compared with what is desired: of a view of `{kind}` nobody can say what differs"
+                );
+                let help = format!(
+                    "write `owns = {kind}`, or `owns = {kind}(metadata)` to apply and delete it by its metadata alone"
+                );
+                errors.push(word, 49, &what, &help);
+            }
+            (Part::Metadata(_), Some(verb)) => {
+                let what = format!("metadata alone is no `{kind}` that anybody could {verb}");
+                let help = format!("write `owns = {kind}(metadata, apply)`, and give the whole object to `apply`");
+                errors.push(verb, 49, &what, &help);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `Model` → tokens: one function for each emitted item; nothing can fail here.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::check::Model;
+use crate::stand_in;
+
+pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
+    let Model { name, vis, docs, krate, from, to, .. } = model;
+    let (marker, rule) = (stand_in::marker(docs, vis, name), rule(model));
+    let (taken, made) = (alias("__From", from), alias("__To", to));
+    let from = quote_spanned!(from.span()=> type #taken = #from;);
+    let to = quote_spanned!(to.span()=> type #made = #to;);
+    quote! {
+        #[allow(
+            clippy::unnecessary_wraps,
+            clippy::unused_async,
+            reason = "a conversion may fail and wait, whether it does or not"
+        )]
+        #item
+        #marker
+        const _: () = {
+            use #krate::conversion::__private as __p;
+            #from
+            #to
+            impl __p::Converts for #name {
+                fn rules() -> __p::Vec<__p::Rule> { #rule }
+            }
+        };
+    }
+}
+
+/// A type, with the place where the user names it.
+fn alias(name: &str, ty: &syn::Type) -> Ident {
+    format_ident!("{name}", span = ty.span())
+}
+
+fn rule(model: &Model) -> TokenStream {
+    let (from, to) = (alias("__From", &model.from), alias("__To", &model.to));
+    let text = model.name.to_string();
+    let callee = Ident::new(&text, model.result);
+    let wait = model.is_async.then(|| quote!(.await));
+    let call = quote_spanned!(model.result=> #callee(object)#wait);
+    let call = if model.is_fallible { quote!(#call.map_err(__p::failed)) } else { quote!(__p::Ok(#call)) };
+    let new = quote_spanned!(model.from.span()=> __p::Rule::new::<#from, #to, _, _>);
+    quote! {{
+        #[allow(unused_imports, reason = "which one is used depends on the kind")]
+        use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+        let (from, to) = (__p::CrdProbe::<#from>::NEW, __p::CrdProbe::<#to>::NEW);
+        let about = __p::About::new(#text, ::core::file!(), ::core::line!());
+        let from = __p::Definition { crd: (&&from).crd(), schema: (&&from).schema() };
+        let to = __p::Definition { crd: (&&to).crd(), schema: (&&to).schema() };
+        __p::Vec::from([#new(about, |object| async move { #call }).defined(from, to)])
+    }}
+}

@@ -1,0 +1,59 @@
+//! `#[conversion]`: parse → check → emit, and recover when there are errors.
+
+mod check;
+mod emit;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::Error;
+
+use crate::{function::Function, stand_in};
+
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
+    let function = syn::parse2::<Function>(item.clone()).ok();
+    let krate = check::krate(options);
+    let path = krate.as_ref().map_or_else(|_error| quote!(::kctl), Clone::clone);
+    match check::check(krate, function.as_ref(), item) {
+        Ok(model) => emit::emit(&model, item),
+        Err(errors) => recover(&errors, &path, function.as_ref(), item),
+    }
+}
+
+fn recover(errors: &Error, krate: &TokenStream, function: Option<&Function>, item: &TokenStream) -> TokenStream {
+    stand_in::recover(errors, function, item, |name| {
+        quote! {
+            use #krate::conversion::__private as __p;
+            impl __p::Converts for #name {
+                fn rules() -> __p::Vec<__p::Rule> { ::core::unreachable!() }
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_converts_and_stays_as_it_was_written() {
+        let item = quote!(
+            fn up(old: v1alpha1::Web) -> Result<v1::Web> {
+                body()
+            }
+        );
+        let text = expand(TokenStream::new(), &item).to_string();
+        assert!(text.contains(&item.to_string()) && text.contains("impl __p :: Converts for up"), "{text}");
+    }
+
+    #[test]
+    fn after_a_mistake_the_function_and_a_type_of_its_name_are_still_there() {
+        let item = quote!(
+            fn up(old: &v1alpha1::Web) {
+                body()
+            }
+        );
+        let text = expand(quote!(hub), &item).to_string();
+        assert!(text.contains(&item.to_string()) && text.contains("struct up"), "{text}");
+        assert_eq!(text.matches("compile_error").count(), 3, "{text}");
+    }
+}

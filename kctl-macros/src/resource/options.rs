@@ -1,0 +1,166 @@
+//! The options that `#[resource(…)]` hands on to kube's derive: what is missing, misspelt or not a text is told here, once, and
+//! put right in what is handed on, so that the kind exists and nothing else fails.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
+use syn::{
+    LitStr, Token, Type,
+    ext::IdentExt,
+    parse::{ParseStream, Parser},
+};
+
+use super::json::comma;
+use crate::mistake::{Errors, nearest};
+
+/// What is a text.
+const TEXTS: [&str; 11] =
+    ["group", "version", "kind", "doc", "root", "plural", "singular", "derive", "category", "shortname", "selectable"];
+/// All options, those of kctl with them.
+const KNOWN: [&str; 31] = [
+    "group",
+    "version",
+    "kind",
+    "namespaced",
+    "status",
+    "scale",
+    "printcolumn",
+    "shortname",
+    "category",
+    "plural",
+    "singular",
+    "selectable",
+    "rule",
+    "validation",
+    "conversion",
+    "storage",
+    "served",
+    "deprecated",
+    "status_subresource",
+    "exactly_one_of",
+    "at_most_one_of",
+    "at_least_one_of",
+    "annotation",
+    "label",
+    "doc",
+    "derive",
+    "attr",
+    "root",
+    "schema",
+    "no_spec",
+    "cel",
+];
+/// What a kind can't be without, and an example of it.
+const REQUIRED: [(&str, &str); 3] = [("group", "example.com"), ("version", "v1"), ("kind", "Web")];
+
+/// The options without their mistakes, for the kind that a type describes.
+pub(super) fn check(options: &TokenStream, described: &Ident, errors: &mut Errors) -> TokenStream {
+    let mut given = Vec::new();
+    let parser = |input: ParseStream| -> syn::Result<Vec<TokenStream>> {
+        let mut kept = Vec::new();
+        while !input.is_empty() {
+            let name = input.call(Ident::parse_any)?;
+            let value = value(&name, input)?;
+            comma(input)?;
+            given.push(name.to_string());
+            kept.extend(option(&name, &value, errors));
+        }
+        Ok(kept)
+    };
+    let Ok(mut kept) = parser.parse2(options.clone()) else {
+        // kube says what it does not understand.
+        return options.clone();
+    };
+    let missing: Vec<_> = REQUIRED.iter().filter(|(name, _)| !given.iter().any(|known| known == name)).collect();
+    if !missing.is_empty() {
+        let names: Vec<_> = missing.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let example = |(name, value): &&(&str, &str)| format!("{name} = \"{value}\"");
+        let help = format!("write `#[resource({}, …)]`", missing.iter().map(example).collect::<Vec<_>>().join(", "));
+        let what = format!("`#[resource]` needs {}", names.join(" and "));
+        errors.push(TokenStream::new(), 43, &what, &help);
+    }
+    for (name, example) in missing {
+        let stand_in = if *name == "kind" { kind_of(described) } else { (*example).to_owned() };
+        let name = format_ident!("{name}");
+        kept.push(quote!(#name = #stand_in));
+    }
+    quote!(#(#kept),*)
+}
+
+/// The type that `status = …` names.
+pub(super) fn status(options: &TokenStream) -> Option<Type> {
+    let tokens: Vec<TokenTree> = options.clone().into_iter().collect();
+    let named = tokens.windows(3).find_map(|three| match three {
+        [TokenTree::Ident(name), TokenTree::Punct(_), value] if name == "status" => Some(value.to_token_stream()),
+        _ => None,
+    })?;
+    let Ok(text) = syn::parse2::<LitStr>(named.clone()) else { return syn::parse2(named).ok() };
+    text.parse().ok()
+}
+
+/// What stands between the name of an option and the next comma.
+fn value(name: &Ident, input: ParseStream) -> syn::Result<Vec<TokenTree>> {
+    let mut tokens = Vec::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        tokens.push(input.parse()?);
+    }
+    let is_written_as_one = matches!(tokens.first(), None | Some(TokenTree::Group(_)))
+        || matches!(tokens.first(), Some(TokenTree::Punct(punct)) if punct.as_char() == '=');
+    if is_written_as_one { Ok(tokens) } else { Err(syn::Error::new(name.span(), "not an option")) }
+}
+
+/// One option as kube takes it; nothing for one that it does not have.
+fn option(name: &Ident, value: &[TokenTree], errors: &mut Errors) -> Option<TokenStream> {
+    let text = name.to_string();
+    if !KNOWN.contains(&text.as_str()) {
+        let help = nearest(&text, &KNOWN).map_or_else(
+            || format!("its options are {}", KNOWN.join(", ")),
+            |known| format!("did you mean `{known}`?"),
+        );
+        errors.push(name, 45, &format!("`#[resource]` has no option `{text}`"), &help);
+        return None;
+    }
+    let is_a_text = match value {
+        [_, TokenTree::Literal(literal)] => syn::parse2::<LitStr>(literal.to_token_stream()).is_ok(),
+        [_, TokenTree::Ident(_)] => false,
+        // A macro may be a text: kube knows.
+        _ => true,
+    };
+    if TEXTS.contains(&text.as_str()) && !is_a_text {
+        let written = &value[1];
+        let quoted = match written {
+            TokenTree::Ident(ident) => ident.to_string(),
+            _ => "…".to_owned(),
+        };
+        errors.push(written, 44, &format!("`{text}` is a text"), &format!("write `{text} = \"{quoted}\"`"));
+        return Some(quote!(#name = #quoted));
+    }
+    if let Some(written) = value.get(1).filter(|_| ["group", "version"].contains(&text.as_str()))
+        && let Ok(literal) = syn::parse2::<LitStr>(written.to_token_stream())
+        && !is_a_name(&literal.value(), &text)
+    {
+        let (example, allowed) = match text.as_str() {
+            "group" => ("apps.example.com", "lower-case letters, digits, `-` and `.`"),
+            _ => ("v1", "a lower-case letter, then letters, digits and `-`"),
+        };
+        let what = format!("`{}` can't be a {text}, which is {allowed}", literal.value());
+        errors.push(written, 43, &what, &format!("write for example `{text} = \"{example}\"`"));
+        return Some(quote!(#name = #example));
+    }
+    Some(quote!(#name #(#value)*))
+}
+
+/// Whether the API server could take it. What else it asks of a group is told with the CRD.
+fn is_a_name(text: &str, option: &str) -> bool {
+    let is_group = option == "group";
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || (is_group && c == '.');
+    text.chars().all(allowed) && (is_group || text.starts_with(|c: char| c.is_ascii_lowercase()))
+}
+
+/// `Web` of `WebSpec`.
+fn kind_of(described: &Ident) -> String {
+    let name = described.to_string();
+    match name.strip_suffix("Spec") {
+        Some(kind) if !kind.is_empty() => kind.to_owned(),
+        _ => name + "Kind",
+    }
+}

@@ -1,0 +1,243 @@
+//! A field of a type that has no `#[schema]`: the derives would say so eight times, once for each trait, and never name the
+//! attribute. What an attribute is given shows one item, so the other one is looked up in the file where both stand; where that
+//! is not certain, rustc speaks.
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{
+    Attribute, Data, DeriveInput, Fields, GenericArgument, Generics, Ident, Item, ItemImpl, PathArguments, Type,
+};
+
+use super::derived;
+use crate::{
+    mistake::Errors,
+    source::{defines, is_one_of, items_of},
+};
+
+/// Attributes that give a type none of the traits of a part. With any other one it may have them all.
+const SILENT: [&str; 9] =
+    ["doc", "derive", "allow", "expect", "warn", "deny", "deprecated", "must_use", "non_exhaustive"];
+/// Derives of the standard library.
+const STANDARD: [&str; 9] = ["Clone", "Copy", "Debug", "Default", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash"];
+/// The attributes that make a part.
+const MARKS: [&str; 2] = ["schema", "resource"];
+
+/// Tells each part of a type that nobody marked, and gives it what the derives ask for, so that they say nothing. `status` is
+/// the type that the options name.
+pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str>, errors: &mut Errors) -> TokenStream {
+    let Some(text) = file else { return TokenStream::new() };
+    let parts = types(input).into_iter().chain(status);
+    let suspects: Vec<_> =
+        parts.filter_map(|ty| innermost(&ty)).filter(|part| *part != input.ident && is_suspect(text, part)).collect();
+    if suspects.is_empty() {
+        return TokenStream::new();
+    }
+    let Ok(file) = syn::parse_file(text) else { return TokenStream::new() };
+    let items = items_of(&file);
+    let mut told: Vec<Ident> = Vec::new();
+    let mut stand_ins = TokenStream::new();
+    for part in suspects {
+        let Some((word, attributes)) = unmarked(&items, &part).filter(|_| !told.contains(&part)) else { continue };
+        if first_to_name(&items, &part) != Some(&input.ident) {
+            continue;
+        }
+        let what = format!("`{part}` is a part of `{}` and has no `#[schema]`", input.ident);
+        errors.push(&part, 90, &what, &format!("write `#[schema]` above `{word} {part}`"));
+        stand_ins.extend(stand_in(&part, attributes));
+        told.push(part);
+    }
+    stand_ins
+}
+
+/// The types of all fields that serde and schemars are told nothing about.
+fn types(input: &DeriveInput) -> Vec<Type> {
+    let all: Vec<&Fields> = match &input.data {
+        Data::Struct(data) => vec![&data.fields],
+        Data::Enum(data) => data.variants.iter().map(|variant| &variant.fields).collect(),
+        Data::Union(_) => Vec::new(),
+    };
+    let fields = all.into_iter().flatten();
+    let plain = fields.filter(|field| !field.attrs.iter().any(|attribute| !is_one_of(attribute, &SILENT)));
+    plain.map(|field| field.ty.clone()).collect()
+}
+
+/// `Part` of `Option<Vec<Part>>`, where it is one word.
+fn innermost(ty: &Type) -> Option<Ident> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    match &last.arguments {
+        PathArguments::None => path.path.get_ident().cloned(),
+        PathArguments::AngleBracketed(arguments) => match arguments.args.last()? {
+            GenericArgument::Type(inner) => innermost(inner),
+            _ => None,
+        },
+        PathArguments::Parenthesized(_) => None,
+    }
+}
+
+/// Whether a type of this name stands in the file with nothing above it that looks like a mark: a look at the text, because most
+/// types have theirs and need no parser.
+fn is_suspect(text: &str, part: &Ident) -> bool {
+    defines(text, part).any(|start| {
+        let head = &text[..start];
+        let above = head.rfind("}\n").max(head.rfind(";\n")).map_or(head, |end| &head[end..]);
+        !["schema", "resource", "Serialize"].iter().any(|mark| above.contains(mark))
+    })
+}
+
+/// The one definition of a type that certainly lacks the traits: it has no attribute that could give them, and no `impl` nor
+/// macro of the file names it.
+fn unmarked<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static str, &'a [Attribute])> {
+    let mut found = None;
+    for item in items {
+        let (word, ident, attributes, generics): (_, _, _, &Generics) = match item {
+            Item::Struct(item) => ("struct", &item.ident, &item.attrs, &item.generics),
+            Item::Enum(item) => ("enum", &item.ident, &item.attrs, &item.generics),
+            Item::Impl(item) if implements(item, part) => return None,
+            Item::Macro(item) if names(&item.mac.tokens, part) => return None,
+            Item::Type(item) if item.ident == *part => return None,
+            _ => continue,
+        };
+        if ident != part {
+            continue;
+        }
+        let silent = attributes.iter().all(|attribute| is_one_of(attribute, &SILENT));
+        let standard = derived(attributes).iter().all(|name| STANDARD.contains(&name.as_str()));
+        if found.is_some() || !silent || !standard || !generics.params.is_empty() {
+            return None;
+        }
+        found = Some((word, attributes.as_slice()));
+    }
+    found
+}
+
+/// Whether it gives the type a trait.
+fn implements(item: &ItemImpl, part: &Ident) -> bool {
+    item.trait_.is_some() && innermost(&item.self_ty).is_some_and(|ty| ty == *part)
+}
+
+/// Whether the word is among the tokens, or a text of them.
+fn names(tokens: &TokenStream, word: &Ident) -> bool {
+    tokens.clone().into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => ident == *word,
+        TokenTree::Group(group) => names(&group.stream(), word),
+        TokenTree::Literal(literal) => *word == literal.to_string().trim_matches('"'),
+        TokenTree::Punct(_) => false,
+    })
+}
+
+/// The first marked type that names the part: it alone tells, and gives the stand-ins.
+fn first_to_name<'a>(items: &[&'a Item], part: &Ident) -> Option<&'a Ident> {
+    items.iter().find_map(|item| {
+        let (ident, attributes) = match item {
+            Item::Struct(item) => (&item.ident, &item.attrs),
+            Item::Enum(item) => (&item.ident, &item.attrs),
+            _ => return None,
+        };
+        let is_marked = attributes.iter().any(|attribute| is_one_of(attribute, &MARKS));
+        (is_marked && ident != part && names(&item.to_token_stream(), part)).then_some(ident)
+    })
+}
+
+/// What the derives ask of the type, and it does not have.
+fn stand_in(part: &Ident, attributes: &[Attribute]) -> TokenStream {
+    let part = Ident::new(&part.to_string(), part.span().resolved_at(proc_macro2::Span::call_site()));
+    let present = derived(attributes);
+    let lacks = |name: &str| !present.iter().any(|known| known == name);
+    let clone = lacks("Clone")
+        .then(|| quote!(impl ::core::clone::Clone for #part { fn clone(&self) -> Self { ::core::unreachable!() } }));
+    let debug = lacks("Debug").then(|| {
+        quote! {
+            impl ::core::fmt::Debug for #part {
+                fn fmt(&self, _: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result { ::core::unreachable!() }
+            }
+        }
+    });
+    let equal = lacks("PartialEq").then(
+        || quote!(impl ::core::cmp::PartialEq for #part { fn eq(&self, _: &Self) -> bool { ::core::unreachable!() } }),
+    );
+    quote! {
+        #clone
+        #debug
+        #equal
+        impl ::kctl::__private::serde::Serialize for #part {
+            fn serialize<S: ::kctl::__private::serde::Serializer>(&self, _: S) -> ::core::result::Result<S::Ok, S::Error> {
+                ::core::unreachable!()
+            }
+        }
+        impl<'de> ::kctl::__private::serde::Deserialize<'de> for #part {
+            fn deserialize<D: ::kctl::__private::serde::Deserializer<'de>>(_: D) -> ::core::result::Result<Self, D::Error> {
+                ::core::unreachable!()
+            }
+        }
+        impl ::kctl::__private::schemars::JsonSchema for #part {
+            fn schema_name() -> ::std::borrow::Cow<'static, str> { ::core::unreachable!() }
+            fn json_schema(
+                _: &mut ::kctl::__private::schemars::SchemaGenerator,
+            ) -> ::kctl::__private::schemars::Schema {
+                ::core::unreachable!()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many mistakes are told of `Web`, when this is the file.
+    fn told(file: &str) -> usize {
+        let parsed = syn::parse_file(file).unwrap();
+        let web = parsed.items.iter().find_map(|item| match item {
+            Item::Struct(item) if item.ident == "Web" => Some(item.to_token_stream()),
+            _ => None,
+        });
+        let input: DeriveInput = syn::parse2(web.unwrap()).unwrap();
+        let mut errors = Errors::default();
+        let stand_ins = check(&input, None, Some(file), &mut errors);
+        let told = errors.into_result(()).err().map_or(0, |errors| errors.into_iter().count());
+        assert_eq!(stand_ins.is_empty(), told == 0, "each mistake has its stand-in");
+        told
+    }
+
+    #[test]
+    fn a_part_is_told_where_nothing_can_have_given_it_the_traits() {
+        let web = "#[schema]\nstruct Web { port: Option<Vec<Port>> }\n";
+        let cases = [
+            ("struct Port;", 1),
+            ("/// Docs.\n#[derive(Debug, Default)]\nenum Port { A }", 1),
+            ("mod inner {\n#[allow(dead_code)]\npub struct Port(i32);\n}", 1),
+            ("#[schema]\nstruct Port;", 0),
+            ("#[schema]\n/// It ends;\n/// here.\nstruct Port;", 0),
+            ("#[kctl::schema]\nstruct Port;", 0),
+            ("#[derive(Serialize)]\nstruct Port;", 0),
+            ("#[derive(serde_with::Everything)]\nstruct Port;", 0),
+            ("#[other]\nstruct Port;", 0),
+            ("#[cfg(unix)]\nstruct Port;", 0),
+            ("struct Port;\nimpl serde::Serialize for Port {}", 0),
+            ("struct Port;\nimpl Port {}", 1),
+            ("struct Port;\nall_traits!(Port);", 0),
+            ("struct Port<T>(T);", 0),
+            ("struct Port;\nmod other { struct Port; }", 0),
+            ("struct Portal;", 0),
+            ("use elsewhere::Port;", 0),
+            ("type Port = i32;", 0),
+        ];
+        for (part, expected) in cases {
+            assert_eq!(told(&format!("{web}{part}")), expected, "{part}");
+            assert_eq!(told(&format!("{part}\n{web}")), expected, "{part}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_told_once_in_a_file() {
+        let file = "#[schema]\nstruct Web { port: Port, other: Vec<Port> }\nstruct Port;";
+        assert_eq!(told(file), 1);
+        assert_eq!(told(&format!("#[schema]\nstruct Before {{ port: Port }}\n{file}")), 0);
+    }
+
+    #[test]
+    fn a_field_that_serde_is_told_about_is_its_users_matter() {
+        assert_eq!(told("#[schema]\nstruct Web { #[serde(skip)] port: Port }\nstruct Port;"), 0);
+    }
+}

@@ -1,0 +1,82 @@
+//! `Model` → tokens: the struct with its metadata, where its fields are, and how it is read; nothing can fail here.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Fields, spanned::Spanned};
+
+use super::check::{Model, Place, Step};
+
+pub(super) fn emit(model: &Model) -> TokenStream {
+    let (krate, name, of) = (&model.krate, &model.item.ident, &model.of);
+    let item = with_metadata(model);
+    let kind = quote_spanned!(of.span()=> type __Of = #of;);
+    let paths = model.places.iter().map(path);
+    let fields =
+        model.places.iter().map(|Place { field, ty, .. }| quote_spanned!(ty.span()=> #field: __parts.field()?));
+    quote! {
+        #item
+        const _: () = {
+            use #krate::__private as __p;
+            #[allow(unused_imports, reason = "a view may have no path through what is always there")]
+            use __p::Open as _;
+            #kind
+            impl __p::View for #name {
+                type Of = __Of;
+                fn places() -> &'static __p::Places {
+                    static PLACES: __p::LazyLock<__p::Places> =
+                        __p::LazyLock::new(|| __p::Places::new([#(#paths),*]));
+                    &PLACES
+                }
+            }
+            impl __p::ViewOf<__Of> for #name {}
+            __p::resource_of!(#name, __Of);
+            impl<'de> __p::serde::Deserialize<'de> for #name {
+                fn deserialize<D: __p::serde::Deserializer<'de>>(
+                    __from: D,
+                ) -> ::core::result::Result<Self, D::Error> {
+                    #[allow(unused_mut, reason = "a view may have no field")]
+                    let mut __parts = __p::Parts::read(<Self as __p::View>::places(), __from)?;
+                    ::core::result::Result::Ok(Self { metadata: __parts.metadata()?, #(#fields),* })
+                }
+            }
+        };
+    }
+}
+
+/// The user's struct with the metadata that each view has.
+fn with_metadata(model: &Model) -> TokenStream {
+    let (item, krate) = (&model.item, &model.krate);
+    let (attrs, vis, name) = (&item.attrs, &item.vis, &item.ident);
+    let fields = match &item.fields {
+        Fields::Named(fields) => fields.named.to_token_stream(),
+        _ => TokenStream::new(),
+    };
+    quote! {
+        #(#attrs)*
+        #vis struct #name {
+            /// What names the object, its labels, finalizers and owners; no annotations but those that have a field.
+            pub metadata: #krate::__private::ObjectMeta,
+            #fields
+        }
+    }
+}
+
+/// Where a field is: the compiler checks each step, and the type at the end.
+fn path(place: &Place) -> TokenStream {
+    let mut path = quote!(__p::Place::<__Of, _>::root());
+    for (index, step) in place.steps.iter().enumerate() {
+        if index > 0 {
+            path.extend(quote!(.open()));
+        }
+        path.extend(match step {
+            Step::Field(field) => {
+                let text = Literal::string(&field.to_string());
+                quote_spanned!(field.span()=> .field(#text, |__it| &__it.#field))
+            }
+            Step::Key(key) => quote_spanned!(key.span()=> .key(#key)),
+        });
+    }
+    let ty = &place.ty;
+    path.extend(quote_spanned!(ty.span()=> .end::<#ty>()));
+    path
+}

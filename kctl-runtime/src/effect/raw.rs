@@ -1,0 +1,90 @@
+//! The client for what no declaration has a word for. It is the process's own, but each write asks the permit first, as all do.
+
+use http::{Method, Request};
+use kube::{Client, client::Body};
+use tower::{BoxError, service_fn};
+
+use super::{WritePermit, transport::late};
+
+/// The same client, whose writes start only while this process may write, and take no longer than it may.
+pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
+    let (namespace, client, permit) = (client.default_namespace().to_owned(), client.clone(), permit.clone());
+    let guarded = service_fn(move |request: Request<Body>| {
+        let (client, permit) = (client.clone(), permit.clone());
+        async move {
+            if is_read(request.method()) {
+                return client.send(request).await.map_err(BoxError::from);
+            }
+            let operation = format!("{} {}", request.method(), request.uri().path());
+            let leave = permit.ask(&operation).await?;
+            let within = leave.within();
+            match tokio::time::timeout(within, client.send(request)).await {
+                Ok(answer) => {
+                    let answer = answer.map_err(BoxError::from)?;
+                    leave.answered();
+                    Ok(answer)
+                }
+                Err(_elapsed) => Err(BoxError::from(late(&operation, within))),
+            }
+        }
+    });
+    Client::new(guarded, namespace)
+}
+
+fn is_read(method: &Method) -> bool {
+    [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
+        time::Duration,
+    };
+
+    use http::Response;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{
+        Api,
+        api::{DeleteParams, PostParams},
+    };
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::effect::{ApiError, Permission};
+
+    /// A client that counts what is sent, and answers with an empty object.
+    fn counting() -> (Client, Arc<AtomicU32>) {
+        let sent = Arc::new(AtomicU32::new(0));
+        let counted = sent.clone();
+        let service = service_fn(move |_request: Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let object = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
+            async move { Ok::<_, Infallible>(Response::new(Body::from(object.as_bytes().to_vec()))) }
+        });
+        (Client::new(service, "default"), sent)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reads_are_sent_always_and_writes_only_by_who_leads() {
+        let (client, sent) = counting();
+        let (permission, lease) =
+            watch::channel(Permission::Until(tokio::time::Instant::now() + Duration::from_secs(60)));
+        let permit = WritePermit::of_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
+        let configs = Api::<ConfigMap>::default_namespaced(guarded(&client, &permit));
+        configs.get("a").await.unwrap();
+        configs.create(&PostParams::default(), &ConfigMap::default()).await.unwrap();
+        assert_eq!(sent.load(Ordering::Relaxed), 2);
+        permission.send(Permission::Never).unwrap();
+        configs.get("a").await.unwrap();
+        assert_eq!(sent.load(Ordering::Relaxed), 3);
+        let refused = configs.delete("a", &DeleteParams::default()).await.unwrap_err();
+        let kube::Error::Service(cause) = refused else { panic!("{refused}") };
+        assert!(matches!(cause.downcast_ref(), Some(ApiError::NotLeading { .. })), "{cause}");
+        assert_eq!(sent.load(Ordering::Relaxed), 3, "nothing was sent");
+    }
+}

@@ -1,0 +1,250 @@
+//! What one subscriber has not taken yet: each change while it keeps up, one change an object when it falls behind.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures::task::AtomicWaker;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::{key::ObjectKey, object::Stored, store::Change};
+
+/// Changes that wait for a subscriber as they are. Of what comes beyond it, one change waits for each object, from the state
+/// that the subscriber was told of to the newest: the number of objects bounds it, and the store never waits.
+pub const CHANGES_WAITING_MAX: usize = 1024;
+
+/// Filled by the writer of a store, emptied by one subscriber.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    waiting: Mutex<Waiting>,
+    waker: AtomicWaker,
+}
+
+/// A change on its way to a subscriber.
+pub(crate) struct Letter {
+    pub(crate) change: Change<Stored>,
+    /// Whether it belongs to the initial list.
+    pub(crate) initial: bool,
+    /// The object came and went while its change waited: the subscriber was never told that it is there.
+    pub(crate) unseen: bool,
+    /// Since when it waits.
+    pub(crate) since: Instant,
+}
+
+#[derive(Default)]
+struct Waiting {
+    letters: VecDeque<Letter>,
+    /// The order of `merged`. Invariant: each of its keys is here once.
+    order: VecDeque<ObjectKey>,
+    merged: HashMap<ObjectKey, Merged>,
+    /// Whether states were merged away since somebody asked.
+    skipped: bool,
+    /// Letters that were put and taken since the start; those that are merged count once.
+    n_put: u64,
+    n_taken: u64,
+    ended: bool,
+}
+
+/// All that happened to an object since the subscriber was told of `before`.
+struct Merged {
+    before: Option<Arc<Stored>>,
+    after: Option<Arc<Stored>>,
+    last: Arc<Stored>,
+    initial: bool,
+    since: Instant,
+}
+
+/// The end of a mailbox that fills it: nothing more comes once it is dropped.
+pub(crate) struct Inlet(Arc<Mailbox>);
+
+impl Inlet {
+    pub(crate) fn new(mailbox: Arc<Mailbox>) -> Self {
+        Self(mailbox)
+    }
+
+    pub(crate) fn put(&self, change: &Change<Stored>, initial: bool) {
+        self.0.waiting.lock().put(change, initial, Instant::now());
+        self.0.waker.wake();
+    }
+}
+
+impl Drop for Inlet {
+    fn drop(&mut self) {
+        self.0.waiting.lock().ended = true;
+        self.0.waker.wake();
+    }
+}
+
+impl Mailbox {
+    pub(crate) fn poll_take(&self, context: &mut Context<'_>) -> Poll<Option<Letter>> {
+        // Before the look: a change that comes between the two wakes.
+        self.waker.register(context.waker());
+        let mut waiting = self.waiting.lock();
+        match waiting.take() {
+            Some(letter) => Poll::Ready(Some(letter)),
+            None if waiting.ended => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The next one, if there is one.
+    pub(crate) fn take(&self) -> Option<Letter> {
+        self.waiting.lock().take()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        let waiting = self.waiting.lock();
+        waiting.letters.len() + waiting.order.len()
+    }
+
+    /// Since when the next one waits.
+    pub(crate) fn waits_since(&self) -> Option<Instant> {
+        let waiting = self.waiting.lock();
+        let merged = || waiting.order.front().and_then(|key| waiting.merged.get(key)).map(|merged| merged.since);
+        waiting.letters.front().map(|letter| letter.since).or_else(merged)
+    }
+
+    /// How many were put and how many were taken since the start: whoever has taken as many as there were put has all of them.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let waiting = self.waiting.lock();
+        (waiting.n_put, waiting.n_taken)
+    }
+
+    /// Whether states were merged away since the last call: a subscriber that reads the store may have seen one of them there,
+    /// and is not told that it has passed.
+    pub(crate) fn has_skipped(&self) -> bool {
+        std::mem::take(&mut self.waiting.lock().skipped)
+    }
+}
+
+impl Waiting {
+    fn put(&mut self, change: &Change<Stored>, initial: bool, now: Instant) {
+        if self.order.is_empty() && self.letters.len() < CHANGES_WAITING_MAX {
+            self.letters.push_back(Letter { change: change.clone(), initial, unseen: false, since: now });
+            self.n_put += 1;
+            return;
+        }
+        let (before, after) = match change {
+            Change::Added(new) => (None, Some(new)),
+            Change::Updated { old, new } => (Some(old), Some(new)),
+            Change::Deleted { last } => (Some(last), None),
+        };
+        let (last, key) = (change.latest(), change.latest().key());
+        if let Some(merged) = self.merged.get_mut(key) {
+            (merged.after, merged.last) = (after.cloned(), last.clone());
+            merged.initial &= initial;
+            self.skipped = true;
+        } else {
+            let (before, after, last) = (before.cloned(), after.cloned(), last.clone());
+            self.order.push_back(key.clone());
+            self.merged.insert(key.clone(), Merged { before, after, last, initial, since: now });
+            self.n_put += 1;
+        }
+    }
+
+    fn take(&mut self) -> Option<Letter> {
+        if let Some(letter) = self.letters.pop_front() {
+            self.n_taken += 1;
+            return Some(letter);
+        }
+        let key = self.order.pop_front()?;
+        let Merged { before, after, last, initial, since } = self.merged.remove(&key)?;
+        let unseen = before.is_none() && after.is_none();
+        let change = match (before, after) {
+            (None, Some(new)) => Change::Added(new),
+            (_, None) => Change::Deleted { last },
+            (Some(old), Some(new)) if old.meta().uid == new.meta().uid => Change::Updated { old, new },
+            // Another object has the name now: two changes, of which the second stays.
+            (Some(old), Some(new)) => {
+                self.order.push_front(key.clone());
+                let last = new.clone();
+                self.merged.insert(key, Merged { before: None, after: Some(new), last, initial, since });
+                self.n_put += 1;
+                Change::Deleted { last: old }
+            }
+        };
+        self.n_taken += 1;
+        Some(Letter { change, initial, unseen, since })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+    use crate::object::Kind;
+
+    fn pod(name: &str, uid: &str, version: usize) -> Arc<Stored> {
+        let json = format!(r#"{{"metadata":{{"name":"{name}","uid":"{uid}","resourceVersion":"{version}"}}}}"#);
+        Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+    }
+
+    fn added(version: usize) -> Change<Stored> {
+        Change::Added(pod("a", "1", version))
+    }
+
+    fn updated(old: usize, new: usize) -> Change<Stored> {
+        Change::Updated { old: pod("a", "1", old), new: pod("a", "1", new) }
+    }
+
+    fn deleted(version: usize) -> Change<Stored> {
+        Change::Deleted { last: pod("a", "1", version) }
+    }
+
+    /// What comes out after so many changes of another object were not taken: `!` is an object that came and went unseen, and
+    /// `…` at the end says that states were skipped.
+    fn check(behind: usize, changes: &[Change<Stored>], expected: &str) {
+        let mut waiting = Waiting::default();
+        for version in 0..behind {
+            waiting.put(&Change::Added(pod("other", "2", version)), false, Instant::now());
+        }
+        for change in changes {
+            waiting.put(change, false, Instant::now());
+        }
+        for _ in 0..behind {
+            waiting.take().unwrap();
+        }
+        let out = std::iter::from_fn(|| waiting.take()).map(|letter| match letter.change {
+            Change::Added(new) => format!("+{}", new.meta().resource_version),
+            Change::Updated { old, new } => format!("{}~{}", old.meta().resource_version, new.meta().resource_version),
+            Change::Deleted { last } if letter.unseen => format!("!{}", last.meta().resource_version),
+            Change::Deleted { last } => format!("-{}", last.meta().resource_version),
+        });
+        let mut out: Vec<_> = out.collect();
+        out.extend(waiting.skipped.then(|| "…".into()));
+        assert_eq!(out.join(" "), expected, "{behind} behind");
+        assert_eq!(waiting.n_put, waiting.n_taken, "{behind} behind: what was put was taken");
+        assert!(waiting.merged.is_empty(), "nothing is kept of what was taken");
+    }
+
+    #[test]
+    fn subscriber_that_keeps_up_gets_each_change() {
+        let changes = [added(1), updated(1, 2), deleted(3), added(4)];
+        check(0, &changes, "+1 1~2 -3 +4");
+        check(CHANGES_WAITING_MAX - 4, &changes, "+1 1~2 -3 +4");
+    }
+
+    #[test]
+    fn changes_beyond_the_bound_are_merged_for_each_object() {
+        let cases: [(&[Change<Stored>], &str); 6] = [
+            (&[added(1), updated(1, 2), updated(2, 3)], "+3 …"),
+            (&[added(1), deleted(2)], "!2 …"),
+            (&[updated(1, 2), updated(2, 3)], "1~3 …"),
+            (&[updated(1, 2), deleted(3)], "-3 …"),
+            (&[deleted(2), Change::Added(pod("a", "3", 4))], "-2 +4 …"),
+            (&[deleted(2), added(4)], "2~4 …"),
+        ];
+        for (changes, expected) in cases {
+            check(CHANGES_WAITING_MAX, changes, expected);
+        }
+    }
+
+    #[test]
+    fn change_at_the_bound_is_the_last_that_is_kept_as_it_is() {
+        check(CHANGES_WAITING_MAX - 1, &[added(1), updated(1, 2), updated(2, 3)], "+1 1~3 …");
+    }
+}

@@ -1,0 +1,92 @@
+//! The handlers of one controller: made with it, so that they can be seen; told by the stores once it runs.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use crate::{
+    handler::{self, Aside},
+    key::ObjectKey,
+    queue::WorkQueue,
+    reconcile::Env,
+    source::Source,
+    spec::{RelationSpec, Role},
+    store::Handler,
+};
+
+pub(super) struct Handlers {
+    env: Arc<Env>,
+    queue: WorkQueue<ObjectKey>,
+    all: Vec<(Arc<Source>, By)>,
+}
+
+/// Who calls a handler.
+enum By {
+    /// The writer of the store: it queues a key and returns.
+    Writer(Handler),
+    /// A task of its own, because the user's code is in it.
+    Aside(Arc<Aside>),
+}
+
+impl Handlers {
+    pub(super) fn new(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Self {
+        let primary = &env.spec.primary;
+        let related = env.sources.iter().map(|(relation, source)| (relation, source));
+        let relations = std::iter::once((primary, &env.primary)).chain(related).enumerate();
+        let all = relations.map(|(index, (relation, source))| {
+            let primaries = env.primary.store().clone();
+            let handler = handler::for_relation(index, relation, primary, primaries, queue.clone());
+            let by = if relation.map.is_some() || relation.when.is_some() {
+                By::Aside(Arc::new(Aside::new(&env.spec.name, name(relation), handler)))
+            } else {
+                By::Writer(handler)
+            };
+            (source.clone(), by)
+        });
+        Self { all: all.collect(), env: env.clone(), queue: queue.clone() }
+    }
+
+    /// Those that can be behind their store.
+    pub(super) fn asides(&self) -> impl Iterator<Item = &Arc<Aside>> {
+        self.all.iter().filter_map(|(_, by)| match by {
+            By::Aside(aside) => Some(aside),
+            By::Writer(_) => None,
+        })
+    }
+
+    /// Has the stores tell them, as long as somebody holds `alive`; returns once they have seen what is there now.
+    pub(super) async fn start(&self, alive: &Arc<()>, tasks: &mut JoinSet<()>) {
+        let mut subscriptions = Vec::new();
+        for (source, by) in &self.all {
+            let handler = match by {
+                By::Writer(handler) => handler.clone(),
+                By::Aside(aside) => {
+                    let (aside, env, queue) = (aside.clone(), self.env.clone(), self.queue.clone());
+                    let inlet = aside.inlet();
+                    tasks.spawn(async move { aside.run(|| queue_all(&env, &queue)).await });
+                    inlet
+                }
+            };
+            subscriptions.push(source.store().subscribe_while(handler, Arc::downgrade(alive)).await);
+        }
+        for subscription in subscriptions {
+            subscription.delivered().await;
+        }
+        for aside in self.asides() {
+            aside.delivered().await;
+        }
+    }
+}
+
+/// Queues every object, behind all that changed. Nothing has changed: a key that failed waits on.
+pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
+    for object in env.primary.store().all() {
+        queue.add_unchanged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
+    }
+}
+
+/// What tells relations of one controller apart: of one kind there is one in each cluster.
+fn name(relation: &RelationSpec) -> String {
+    let text = if relation.role == Role::Primary { format!("of = {}", relation.kind) } else { relation.text.clone() };
+    if relation.cluster.is_empty() { text } else { format!("{text} on {}", relation.cluster) }
+}

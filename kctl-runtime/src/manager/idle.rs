@@ -1,0 +1,70 @@
+//! When nothing is left to do, and what is left until then.
+
+use std::time::Duration;
+
+use super::View;
+use crate::{key::ObjectKey, queue::WorkQueue, source::Source, spec::ControllerSpec};
+
+/// A key that waits longer than this by its own wish does not keep a program from being idle.
+const HORIZON: Duration = Duration::from_secs(5);
+/// So many keys of a controller are named.
+const KEYS_MAX: usize = 20;
+
+impl View {
+    /// Whether nothing is left to do: caches are full, no key is queued or processed, no delta waits, no key comes due within
+    /// five seconds, and none failed the last time: however long it waits for its next try, there is something left.
+    pub fn is_idle(&self) -> bool {
+        // Whatever is watched at run time may never be there.
+        self.informers.open().iter().all(|(source, _)| source.store().backlog() == 0)
+            && self.sources.iter().all(|source| source.store().is_synced())
+            && self.asides.iter().all(|aside| aside.waiting() == 0)
+            && self.queues.iter().all(|(_, queue)| is_quiet(queue))
+    }
+
+    /// What is left to do, a line each, for people.
+    pub fn unfinished(&self) -> Vec<String> {
+        let mut lines: Vec<_> = self.sources.iter().filter_map(|source| unfilled(source)).collect();
+        let behind = self.asides.iter().filter(|aside| aside.waiting() > 0);
+        lines.extend(behind.map(|aside| {
+            let (controller, relation, n) = (aside.controller(), aside.relation(), aside.waiting());
+            format!("{controller}: changes that wait for `map` and `when` of `{relation}`: {n}")
+        }));
+        for (spec, queue) in &self.queues {
+            add_keys(spec, queue, &mut lines);
+        }
+        lines
+    }
+}
+
+fn is_quiet(queue: &WorkQueue<ObjectKey>) -> bool {
+    queue.is_empty() && queue.processing() == 0 && queue.next_delayed_within(HORIZON) == 0 && queue.failing().is_empty()
+}
+
+fn unfilled(source: &Source) -> Option<String> {
+    if let Some(failure) = source.health().failure {
+        return Some(failure.to_string());
+    }
+    let kind = &source.identity().kind;
+    (!source.store().is_synced()).then(|| format!("the list of {} has not come yet", kind.plural))
+}
+
+fn add_keys(spec: &ControllerSpec, queue: &WorkQueue<ObjectKey>, lines: &mut Vec<String>) {
+    let (name, keys) = (&spec.name, queue.keys(KEYS_MAX));
+    for (key, failures, _) in &keys.failing {
+        lines.push(format!("{name} {key}: failed {failures} times in a row"));
+    }
+    if keys.n_failing > keys.failing.len() {
+        lines.push(format!("{name}: more keys that fail: {}", keys.n_failing - keys.failing.len()));
+    }
+    for (key, since) in &keys.running {
+        lines.push(format!("{name} {key}: its reconcile has been running for {since:.1?}"));
+    }
+    match queue.len() {
+        0 => {}
+        n => lines.push(format!("{name}: keys that wait for a worker: {n}")),
+    }
+    let due = queue.next_delayed_within(HORIZON);
+    if keys.failing.is_empty() && due > 0 {
+        lines.push(format!("{name}: keys that asked to be reconciled again within {HORIZON:?}: {due}"));
+    }
+}

@@ -1,0 +1,82 @@
+//! How often certificates of the program's servers were read, under the names of controller-runtime's `pkg/certwatcher`.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter},
+};
+
+/// How often a certificate was read since the start of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CertificateReads {
+    /// All reads, whether they went well or not.
+    pub total: u64,
+    /// Reads that failed: of no file, or of no certificate.
+    pub errors: u64,
+}
+
+type Reads = Box<dyn Fn() -> CertificateReads + Send + Sync>;
+
+/// Who reads certificates. Clones are the same.
+#[derive(Clone, Default)]
+pub(super) struct Certificates(Arc<Mutex<Vec<Reads>>>);
+
+impl Certificates {
+    pub(super) fn add(&self, reads: Reads) {
+        self.0.lock().push(reads);
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Certificates")
+    }
+}
+
+impl Collector for Certificates {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let all: Vec<CertificateReads> = self.0.lock().iter().map(|reads| reads()).collect();
+        let sum = |of: fn(&CertificateReads) -> u64| all.iter().map(of).sum::<u64>();
+        for (name, help, value) in [
+            ("certwatcher_read_certificate", "Total number of certificate reads", sum(|reads| reads.total)),
+            (
+                "certwatcher_read_certificate_errors",
+                "Total number of certificate read errors",
+                sum(|reads| reads.errors),
+            ),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts the reads of one certificate.
+#[derive(Debug, Default)]
+pub(crate) struct ReadCounter {
+    total: AtomicU64,
+    errors: AtomicU64,
+}
+
+impl ReadCounter {
+    pub(crate) fn count(&self, is_ok: bool) {
+        self.total.fetch_add(1, Ordering::Relaxed);
+        self.errors.fetch_add((!is_ok).into(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn reads(&self) -> CertificateReads {
+        // Errors first: they are never more than all.
+        let errors = self.errors.load(Ordering::Relaxed);
+        CertificateReads { errors, total: self.total.load(Ordering::Relaxed) }
+    }
+}

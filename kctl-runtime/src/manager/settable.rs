@@ -1,0 +1,83 @@
+//! What may be set at any time before the manager runs, also after controllers were added: they ask for it when they need it.
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use parking_lot::RwLock;
+
+use super::Clock;
+use crate::{
+    trace::Traces,
+    worker::{BeginObserver, Observer},
+};
+
+pub(super) struct Settable {
+    clock: RwLock<Clock>,
+    begun: RwLock<Option<BeginObserver>>,
+    ended: RwLock<Observer>,
+    traces: Arc<RwLock<Traces>>,
+}
+
+impl Settable {
+    pub(super) fn new(observer: Observer) -> Arc<Self> {
+        Arc::new(Self {
+            clock: RwLock::new(Arc::new(Timestamp::now)),
+            begun: RwLock::default(),
+            ended: RwLock::new(observer),
+            traces: Arc::default(),
+        })
+    }
+
+    pub(super) fn set_clock(&self, clock: Clock) {
+        *self.clock.write() = clock;
+    }
+
+    pub(super) fn set_begun(&self, begun: BeginObserver) {
+        *self.begun.write() = Some(begun);
+    }
+
+    /// After those that are there.
+    pub(super) fn add_ended(&self, ended: Observer) {
+        let mut all = self.ended.write();
+        let first = all.clone();
+        *all = Arc::new(move |report| {
+            first(report);
+            ended(report);
+        });
+    }
+
+    pub(super) fn seed_traces(&self, seed: u64) {
+        *self.traces.write() = Traces::of_seed(seed);
+    }
+
+    /// Asks the clock that is set then. No lock is held while code of others runs, here and below.
+    pub(super) fn clock(self: &Arc<Self>) -> Clock {
+        let set = self.clone();
+        Arc::new(move || {
+            let clock = set.clock.read().clone();
+            clock()
+        })
+    }
+
+    pub(super) fn begun(self: &Arc<Self>) -> BeginObserver {
+        let set = self.clone();
+        Arc::new(move |controller, key| {
+            let begun = set.begun.read().clone();
+            if let Some(begun) = begun {
+                begun(controller, key);
+            }
+        })
+    }
+
+    pub(super) fn ended(self: &Arc<Self>) -> Observer {
+        let set = self.clone();
+        Arc::new(move |report| {
+            let ended = set.ended.read().clone();
+            ended(report);
+        })
+    }
+
+    pub(super) fn traces(&self) -> Arc<RwLock<Traces>> {
+        self.traces.clone()
+    }
+}

@@ -1,0 +1,43 @@
+//! Numbers as people and controller-gen write them: a bound of 1, not of 1.0.
+
+use serde_json::Value;
+
+/// Beyond it not every whole number is a float.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// Every float without a fraction becomes an integer: to an API server both are the same number, and it answers with the shorter one.
+pub(super) fn shorten(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(whole) = number.as_f64().and_then(whole) {
+                *number = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        Value::Object(fields) => fields.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "checked: it is whole and within what is exact")]
+fn whole(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() <= EXACT_MAX).then_some(number as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn bounds_that_are_whole_are_written_without_a_fraction() {
+        let mut schema =
+            json!({ "minimum": 0.0, "items": [{ "maximum": -3.0, "multipleOf": 0.5 }], "default": 1e300, "x": "1.0" });
+        shorten(&mut schema);
+        assert_eq!(
+            schema.to_string(),
+            r#"{"default":1e+300,"items":[{"maximum":-3,"multipleOf":0.5}],"minimum":0,"x":"1.0"}"#
+        );
+    }
+}

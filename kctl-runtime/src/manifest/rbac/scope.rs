@@ -1,0 +1,64 @@
+//! In which namespaces a rule that is written by hand is needed: only a kind that is known to be in namespaces is left to roles.
+
+use std::collections::BTreeMap;
+
+use super::On;
+use crate::spec::{ControllerSpec, RelationSpec};
+
+/// Stands for every resource of a group.
+const ALL: &str = "*";
+
+/// Built-in kinds that are in namespaces, by group and plural. Those that are in none need no list: what is not known to be in
+/// namespaces may be in none, and a role would say nothing about it.
+const IN_NAMESPACES: [(&str, &str); 28] = [
+    ("", "bindings"),
+    ("", "configmaps"),
+    ("", "endpoints"),
+    ("", "events"),
+    ("", "limitranges"),
+    ("", "persistentvolumeclaims"),
+    ("", "pods"),
+    ("", "podtemplates"),
+    ("", "replicationcontrollers"),
+    ("", "resourcequotas"),
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("", "services"),
+    ("apps", ALL),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("autoscaling", ALL),
+    ("batch", ALL),
+    ("coordination.k8s.io", ALL),
+    ("discovery.k8s.io", ALL),
+    ("events.k8s.io", ALL),
+    ("networking.k8s.io", "ingresses"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("policy", ALL),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
+    ("storage.k8s.io", "csistoragecapacities"),
+];
+
+/// Which kinds are in namespaces: the built-in ones, and those of the declarations.
+pub(super) struct Scopes(BTreeMap<(String, String), bool>);
+
+impl Scopes {
+    /// What controllers say of their kinds.
+    pub(super) fn of(specs: &[ControllerSpec]) -> Self {
+        let relations = specs.iter().flat_map(|spec| std::iter::once(&spec.primary).chain(&spec.relations));
+        let scope = |relation: &RelationSpec| {
+            ((relation.kind.group.clone(), relation.kind.plural.clone()), relation.namespaced)
+        };
+        Self(relations.map(scope).collect())
+    }
+
+    /// Whether all that it is about is in namespaces, as far as that is known.
+    pub(super) fn is_in_namespaces(&self, on: &On) -> bool {
+        let On::Resource { group, resource, .. } = on else { return false };
+        let plural = resource.split('/').next().unwrap_or_default();
+        let built_in = |(known, kind): &(&str, &str)| known == group && (*kind == ALL || *kind == plural);
+        self.0.get(&(group.clone(), plural.to_owned())).copied().unwrap_or_else(|| IN_NAMESPACES.iter().any(built_in))
+    }
+}

@@ -1,0 +1,66 @@
+//! What a program needs that makes the certificates of its webhooks itself: its one Secret, and whatever trusts it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{
+    Grant, Manifest, On, Place, RbacOptions,
+    rbac::{binding, role, rules},
+};
+
+/// Why, as roles and `run` say it.
+const BECAUSE: &str = "kctl: the certificate of webhooks";
+
+/// What it takes to keep the certificate in a Secret of the namespace in which the program runs, and to have it trusted by
+/// configurations and definitions. All of them are named. Who applies a Secret that is not there creates it: of such a create
+/// the name is known.
+pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], definitions: &[String]) -> Vec<Grant> {
+    let grants = |place: Place, group: &str, resource: String, name: &str, verbs: &[&'static str]| {
+        let on = On::Resource { group: group.into(), resource, name: name.into() };
+        let because = BTreeSet::from([BECAUSE.to_owned()]);
+        let grant = |verb: &&str| Grant {
+            place: place.clone(),
+            on: on.clone(),
+            verb: (*verb).into(),
+            because: because.clone(),
+            framework: true,
+        };
+        verbs.iter().map(grant).collect::<Vec<_>>()
+    };
+    let place = Place::Namespace(namespace.into());
+    let mut all = grants(place, "", "secrets".into(), secret, &["create", "get", "patch"]);
+    let verbs = ["get", "patch"];
+    for configuration in configurations {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (resource, name) =
+            (format!("{}s", text(&configuration["kind"]).to_lowercase()), text(&configuration["metadata"]["name"]));
+        all.extend(grants(Place::Everywhere, "admissionregistration.k8s.io", resource, &name, &verbs));
+    }
+    for name in definitions {
+        let resource = "customresourcedefinitions".into();
+        all.extend(grants(Place::Everywhere, "apiextensions.k8s.io", resource, name, &verbs));
+    }
+    all
+}
+
+/// Roles of their own for [`webhook_grants`], with their bindings.
+///
+/// # Errors
+/// When an object cannot be written as YAML.
+pub fn webhook_rbac(options: &RbacOptions, grants: &[Grant]) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
+    let name = format!("{}-webhook", options.name);
+    let mut manifests = Vec::new();
+    // The Secret first, as a reader expects it.
+    let places: BTreeSet<&Place> = grants.iter().map(|grant| &grant.place).collect();
+    for place in places.into_iter().rev() {
+        let here: Vec<Grant> = grants.iter().filter(|grant| grant.place == *place).cloned().collect();
+        let (kind, namespace) = match place {
+            Place::Everywhere => ("ClusterRole", None),
+            Place::Namespace(namespace) => ("Role", Some(namespace)),
+        };
+        manifests.push(role(kind, &name, options, namespace, &rules(&here))?);
+        manifests.push(binding(kind, &name, options, namespace)?);
+    }
+    Ok(manifests)
+}

@@ -1,0 +1,113 @@
+//! Decoded objects that were read last: whoever reads an object again soon shares what the one before decoded.
+
+use std::{
+    any::Any,
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use foldhash::fast::FixedState;
+use parking_lot::Mutex;
+
+/// JSON of the objects of a process that stay decoded though nobody holds them; decoded they take several times as much. It is
+/// room for the hundred pods of one owner: a reconcile that looks at all of them again decodes none of them again.
+pub const HOT_BYTES_MAX: usize = 512 << 10;
+
+/// A decoded object of any type.
+type Decoded = Arc<dyn Any + Send + Sync>;
+
+/// The last ones, the oldest first. One for all stores: which of them is read much is not known beforehand, and a reader
+/// sees no difference. Objects have no weak references to what they were decoded to: these would keep the memory of it.
+static HOT: LazyLock<Mutex<Ring>> = LazyLock::new(Mutex::default);
+
+static N_IDS: AtomicU64 = AtomicU64::new(0);
+
+/// Names a state of an object for as long as the process runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Id(u64);
+
+impl Id {
+    pub(super) fn new() -> Self {
+        Self(N_IDS.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+struct Hot {
+    n_bytes: usize,
+    value: Decoded,
+}
+
+#[derive(Default)]
+struct Ring {
+    values: HashMap<Id, Hot, FixedState>,
+    /// The oldest first.
+    ids: VecDeque<Id>,
+    n_bytes: usize,
+}
+
+impl Ring {
+    /// Takes a value in, and gives back what has to go for it.
+    fn keep(&mut self, id: Id, hot: Hot) -> Vec<Hot> {
+        let mut gone = Vec::new();
+        if self.values.contains_key(&id) {
+            return vec![hot];
+        }
+        while self.n_bytes + hot.n_bytes > HOT_BYTES_MAX || self.values.len() >= VALUES_MAX {
+            let Some(oldest) = self.ids.pop_front().and_then(|id| self.values.remove(&id)) else { return gone };
+            self.n_bytes -= oldest.n_bytes;
+            gone.push(oldest);
+        }
+        self.n_bytes += hot.n_bytes;
+        self.values.insert(id, hot);
+        self.ids.push_back(id);
+        gone
+    }
+
+    fn get(&self, id: Id) -> Option<Decoded> {
+        self.values.get(&id).map(|hot| hot.value.clone())
+    }
+}
+
+/// However small they are, not more than so many.
+const VALUES_MAX: usize = 1024;
+
+/// What a state was decoded to, if that was not long ago.
+pub(super) fn get(id: Id) -> Option<Decoded> {
+    HOT.lock().get(id)
+}
+
+/// Keeps a value that was decoded from so much JSON for a while.
+pub(super) fn keep(id: Id, n_bytes: usize, value: Decoded) {
+    let gone = HOT.lock().keep(id, Hot { n_bytes, value });
+    // What it takes to free them is nobody else's wait.
+    drop(gone);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oldest_values_go_when_a_bound_is_reached() {
+        let mut ring = Ring::default();
+        let third = HOT_BYTES_MAX / 3;
+        let steps = [(third, 1), (third, 2), (third, 3), (third, 3), (2 * third, 2), (HOT_BYTES_MAX, 1)];
+        for (n, (n_bytes, kept)) in steps.into_iter().enumerate() {
+            let id = Id::new();
+            ring.keep(id, Hot { n_bytes, value: Arc::new(n) });
+            assert_eq!(ring.values.len(), kept, "after {n}");
+            assert_eq!(ring.n_bytes, ring.values.values().map(|hot| hot.n_bytes).sum::<usize>());
+            assert_eq!(ring.ids.len(), ring.values.len());
+            assert!(ring.get(id).is_some_and(|value| value.downcast_ref() == Some(&n)));
+        }
+        ring.keep(Id::new(), Hot { n_bytes: HOT_BYTES_MAX + 1, value: Arc::new(0) });
+        assert!(ring.values.is_empty(), "what is larger than the bound is not kept");
+        for _ in 0..2 * VALUES_MAX {
+            ring.keep(Id::new(), Hot { n_bytes: 1, value: Arc::new(0) });
+        }
+        assert_eq!(ring.values.len(), VALUES_MAX);
+    }
+}

@@ -1,0 +1,348 @@
+//! What of its objects an informer keeps: everything, the metadata, or named fields; reads JSON and hands on what is kept of it.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt};
+
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use super::Meta;
+
+/// Members of the metadata that [`Meta`] has, and one that nobody reads.
+const BESIDE: [&str; 11] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "labels",
+    "finalizers",
+    "ownerReferences",
+    "managedFields",
+];
+/// What the loop reads of the metadata beside [`Meta`]: whether a deleted object lives on.
+const ALWAYS: &str = "deletionGracePeriodSeconds";
+
+/// What is kept of each object: the union of what its readers read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keep(Fields);
+
+/// A part of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fields {
+    All,
+    Some(BTreeMap<Cow<'static, str>, Fields>),
+}
+
+impl Keep {
+    /// The whole object.
+    pub fn whole() -> Self {
+        Self(Fields::All)
+    }
+
+    /// The metadata alone.
+    pub fn metadata() -> Self {
+        Self::fields([["metadata"]])
+    }
+
+    /// What is at these paths, each the names of members as they are in JSON, and of the metadata what [`Meta`] has.
+    pub fn fields<P, N>(paths: impl IntoIterator<Item = P>) -> Self
+    where
+        P: IntoIterator<Item = N>,
+        N: Into<Cow<'static, str>>,
+    {
+        let mut root = Fields::Some(BTreeMap::new());
+        for path in paths {
+            let path: Vec<Cow<'static, str>> = path.into_iter().map(Into::into).collect();
+            root.add(&path);
+        }
+        Self(root)
+    }
+
+    /// Keeps from now on what the other keeps as well.
+    pub fn widen(&mut self, other: &Self) {
+        self.0.widen(&other.0);
+    }
+
+    /// Whether everything is kept.
+    pub fn is_whole(&self) -> bool {
+        self.0 == Fields::All
+    }
+
+    /// Whether nothing but metadata is kept: then a server need not send more.
+    pub fn is_metadata(&self) -> bool {
+        matches!(&self.0, Fields::Some(members) if members.keys().all(|name| name == "metadata"))
+    }
+
+    /// What is kept of an object beside [`Meta`]; nothing where that is the whole of it.
+    pub(super) fn cut(&self, json: &str) -> Result<Option<Slim>, serde_json::Error> {
+        let Fields::Some(members) = &self.0 else { return Ok(None) };
+        let mut slim = Slim::default();
+        let mut reader = serde_json::Deserializer::from_str(json);
+        reader.deserialize_map(Root { members, slim: &mut slim })?;
+        Ok(Some(slim))
+    }
+}
+
+impl Fields {
+    fn add(&mut self, path: &[Cow<'static, str>]) {
+        let Self::Some(members) = self else { return };
+        match path {
+            [] => *self = Self::All,
+            [first, rest @ ..] => {
+                members.entry(first.clone()).or_insert_with(|| Self::Some(BTreeMap::new())).add(rest);
+            }
+        }
+    }
+
+    fn widen(&mut self, other: &Self) {
+        match (&mut *self, other) {
+            (Self::Some(mine), Self::Some(others)) => {
+                for (name, fields) in others {
+                    mine.entry(name.clone()).and_modify(|known| known.widen(fields)).or_insert_with(|| fields.clone());
+                }
+            }
+            (_, other) if *other == Self::All => *self = Self::All,
+            _ => {}
+        }
+    }
+}
+
+/// What is kept of an object beside [`Meta`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slim {
+    /// Members of the metadata, with commas between them.
+    metadata: String,
+    /// Members of the object, with commas between them.
+    members: String,
+}
+
+impl Slim {
+    /// Both as one text, and where in it the second begins.
+    pub(super) fn into_text(self) -> (Box<str>, u32) {
+        let at = u32::try_from(self.metadata.len());
+        debug_assert!(at.is_ok(), "an object is no longer than a line of a watch may be");
+        ((self.metadata + &self.members).into(), at.unwrap_or(u32::MAX))
+    }
+}
+
+/// The JSON of an object of which this is kept.
+pub(super) fn json(meta: &Meta, text: &str, at: usize) -> String {
+    let (metadata, members) = text.split_at_checked(at).unwrap_or((text, ""));
+    let head = meta.members();
+    let comma = |text: &str| if text.is_empty() { "" } else { "," };
+    format!(r#"{{"metadata":{{{head}{}{metadata}}}{}{members}}}"#, comma(metadata), comma(members))
+}
+
+/// Reads an object and writes down what is kept.
+struct Root<'a> {
+    members: &'a BTreeMap<Cow<'static, str>, Fields>,
+    slim: &'a mut Slim,
+}
+
+impl<'de> Visitor<'de> for Root<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            let fields = self.members.get(&*name);
+            if name == "metadata" {
+                map.next_value_seed(Metadata { fields, out: &mut self.slim.metadata })?;
+            } else {
+                member(&mut map, &name, fields, &mut self.slim.members)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the metadata: what [`Meta`] has is left out.
+struct Metadata<'a> {
+    fields: Option<&'a Fields>,
+    out: &'a mut String,
+}
+
+impl<'de> DeserializeSeed<'de> for Metadata<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Metadata<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("metadata")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            let fields = match self.fields {
+                _ if BESIDE.contains(&&*name) => None,
+                _ if name == ALWAYS => Some(&Fields::All),
+                Some(Fields::All) => Some(&Fields::All),
+                Some(Fields::Some(members)) => members.get(&*name),
+                None => None,
+            };
+            member(&mut map, &name, fields, self.out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads an object in an object.
+struct Part<'a> {
+    name: &'a str,
+    members: &'a BTreeMap<Cow<'static, str>, Fields>,
+    out: &'a mut String,
+}
+
+impl<'de> DeserializeSeed<'de> for Part<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object at `{}`", self.name)
+    }
+
+    /// An API server writes null where nothing is.
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let begin = self.out.len();
+        open(self.out, self.name)?;
+        self.out.push('{');
+        let empty = self.out.len();
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            member(&mut map, &name, self.members.get(&*name), self.out)?;
+        }
+        if self.out.len() == empty {
+            self.out.truncate(begin);
+        } else {
+            self.out.push('}');
+        }
+        Ok(())
+    }
+}
+
+/// Reads the value of a member, and writes down what is kept of it.
+fn member<'de, A: MapAccess<'de>>(
+    map: &mut A,
+    name: &str,
+    fields: Option<&Fields>,
+    out: &mut String,
+) -> Result<(), A::Error> {
+    match fields {
+        None => map.next_value::<IgnoredAny>().map(drop),
+        Some(Fields::Some(members)) => map.next_value_seed(Part { name, members, out }),
+        Some(Fields::All) => {
+            let value = map.next_value::<&'de RawValue>()?;
+            open(out, name)?;
+            out.push_str(value.get());
+            Ok(())
+        }
+    }
+}
+
+/// Writes the name of a member.
+fn open<E: Error>(out: &mut String, name: &str) -> Result<(), E> {
+    if !out.is_empty() && !out.ends_with('{') {
+        out.push(',');
+    }
+    out.push_str(&serde_json::to_string(name).map_err(E::custom)?);
+    out.push(':');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{Kind, Stored};
+
+    const OBJECT: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","uid":"1","resourceVersion":"7","annotations":{"x":"1","y":"2"},"labels":{"é":"\"q\""},"managedFields":[{}]},"spec":{"nodeName":"n","containers":[{"name":"c"}],"a":{"b":{"c":1,"d":2}}},"status":null}"#;
+
+    fn kept(keep: &Keep, json: &str) -> String {
+        let kind = Kind { group: String::new(), version: "v1".into(), kind: "Pod".into(), plural: "pods".into() };
+        Stored::accept_kept(&kind, json, keep).unwrap().json().into_owned()
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_kept_and_the_metadata_that_the_loop_reads() {
+        let head = r#""name":"a","namespace":"b","uid":"1","resourceVersion":"7","labels":{"é":"\"q\""}"#;
+        let cases: [(&[&[&str]], String); 6] = [
+            (&[], format!(r#"{{"metadata":{{{head}}}}}"#)),
+            (&[&["metadata"]], format!(r#"{{"metadata":{{{head},"annotations":{{"x":"1","y":"2"}}}}}}"#)),
+            (
+                &[&["metadata", "annotations", "y"], &["spec", "nodeName"]],
+                format!(r#"{{"metadata":{{{head},"annotations":{{"y":"2"}}}},"spec":{{"nodeName":"n"}}}}"#),
+            ),
+            (
+                &[&["spec", "a", "b", "d"], &["spec", "containers"], &["spec", "absent"], &["status", "phase"]],
+                format!(r#"{{"metadata":{{{head}}},"spec":{{"containers":[{{"name":"c"}}],"a":{{"b":{{"d":2}}}}}}}}"#),
+            ),
+            (
+                &[&["spec", "a"], &["spec", "a", "b"]],
+                format!(r#"{{"metadata":{{{head}}},"spec":{{"a":{{"b":{{"c":1,"d":2}}}}}}}}"#),
+            ),
+            (&[&["status"]], format!(r#"{{"metadata":{{{head}}},"status":null}}"#)),
+        ];
+        for (paths, expected) in cases {
+            let keep = Keep::fields(paths.iter().map(|path| path.iter().copied()));
+            assert_eq!(kept(&keep, OBJECT), expected, "{paths:?}");
+            serde_json::from_str::<serde_json::Value>(&expected).unwrap();
+        }
+        assert!(kept(&Keep::whole(), OBJECT).contains("containers"));
+    }
+
+    #[test]
+    fn what_several_readers_want_is_kept_for_each_of_them() {
+        let fields = |path: &'static [&'static str]| Keep::fields([path.iter().copied()]);
+        let mut keep = fields(&["spec", "nodeName"]);
+        keep.widen(&fields(&["spec", "a", "b"]));
+        assert_eq!(
+            keep,
+            Keep::fields([vec!["spec", "nodeName"], vec!["spec", "a", "b"]]),
+            "the union of what both keep"
+        );
+        assert!(!keep.is_metadata() && !keep.is_whole());
+        keep.widen(&fields(&["spec"]));
+        assert_eq!(keep, fields(&["spec"]));
+        keep.widen(&Keep::whole());
+        keep.widen(&Keep::metadata());
+        assert!(keep.is_whole());
+        assert!(Keep::metadata().is_metadata() && !Keep::whole().is_metadata());
+    }
+
+    #[test]
+    fn value_in_the_place_of_an_object_is_an_error_that_names_the_field() {
+        let kind = Kind { group: String::new(), version: "v1".into(), kind: "Pod".into(), plural: "pods".into() };
+        let keep = Keep::fields([["spec", "nodeName"]]);
+        let error =
+            Stored::accept_kept(&kind, r#"{"metadata":{"name":"a","namespace":"b"},"spec":3}"#, &keep).unwrap_err();
+        assert_eq!(error.to_string(), "Pod b/a cannot be decoded");
+        assert!(
+            error.source.to_string().starts_with("invalid type: integer `3`, expected an object at `spec`"),
+            "{}",
+            error.source
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! Texts of the metadata that are numbers but for how they are written: kept as numbers, read as the texts that they were.
+
+use std::fmt;
+
+use k8s_openapi::jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The length of a UUID as text, and where in it the dashes are.
+const UUID_LEN: usize = 36;
+const DASHES: [usize; 4] = [8, 13, 18, 23];
+
+/// A uid: sixteen bytes where it is a UUID, as all that API servers make are.
+///
+/// ```
+/// use kctl_runtime::object::Uid;
+///
+/// let uid = Uid::from("6d4b75cb-0000-4000-8000-00000000002a");
+/// assert_eq!(uid, *"6d4b75cb-0000-4000-8000-00000000002a");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Uid(Id);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Id {
+    Uuid([u8; 16]),
+    Other(Box<str>),
+}
+
+impl Uid {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.0, Id::Other(text) if text.is_empty())
+    }
+}
+
+impl Default for Uid {
+    fn default() -> Self {
+        Self(Id::Other("".into()))
+    }
+}
+
+impl From<&str> for Uid {
+    fn from(text: &str) -> Self {
+        Self(uuid(text).map_or_else(|| Id::Other(text.into()), Id::Uuid))
+    }
+}
+
+/// The bytes of a UUID in lower case: only that comes back as it was.
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let text: &[u8; UUID_LEN] = text.as_bytes().try_into().ok()?;
+    let (mut bytes, mut n_digits) = ([0; 16], 0);
+    for (at, digit) in text.iter().enumerate() {
+        let value = match digit {
+            b'-' if DASHES.contains(&at) => continue,
+            _ if DASHES.contains(&at) => return None,
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        bytes[n_digits / 2] = bytes[n_digits / 2] << 4 | value;
+        n_digits += 1;
+    }
+    Some(bytes)
+}
+
+impl<'de> Deserialize<'de> for Uid {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::from(&*String::deserialize(deserializer)?))
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = match &self.0 {
+            Id::Uuid(bytes) => bytes,
+            Id::Other(text) => return f.pad(text),
+        };
+        let mut text = [b'-'; UUID_LEN];
+        let places = (0..UUID_LEN).filter(|at| !DASHES.contains(at));
+        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        for (at, digit) in places.zip(digits) {
+            text[at] = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+        }
+        f.pad(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// A resourceVersion: since Kubernetes 1.35 one is comparable as a number; one that is none is kept as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Version(Number);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Number {
+    Is(u64),
+    Other(Box<str>),
+}
+
+impl Version {
+    /// As a number, if it is one.
+    pub fn number(&self) -> Option<u64> {
+        match &self.0 {
+            Number::Is(number) => Some(*number),
+            Number::Other(text) => text.parse().ok(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.0, Number::Other(text) if text.is_empty())
+    }
+}
+
+impl Default for Version {
+    fn default() -> Self {
+        Self(Number::Other("".into()))
+    }
+}
+
+impl From<&str> for Version {
+    fn from(text: &str) -> Self {
+        // Neither a plus nor leading zeros: the text is to come back as it was.
+        let is_plain = text.len() == 1 || text.starts_with(|first: char| first.is_ascii_digit() && first != '0');
+        let number = text.parse().ok().filter(|_| is_plain && text.starts_with(|first: char| first.is_ascii_digit()));
+        Self(number.map_or_else(|| Number::Other(text.into()), Number::Is))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Number::Is(number) => write!(f, "{number}"),
+            Number::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A time as metadata has it, RFC 3339 in whole seconds; one that is written otherwise is kept as it is. Earlier ones are less.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Time(Seconds);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Seconds {
+    Are(i64),
+    Other(Box<str>),
+}
+
+impl From<&str> for Time {
+    fn from(text: &str) -> Self {
+        let seconds = text.parse::<Timestamp>().ok().filter(|time| time.to_string() == text).map(Timestamp::as_second);
+        Self(seconds.map_or_else(|| Seconds::Other(text.into()), Seconds::Are))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Seconds::Are(seconds) => Timestamp::from_second(*seconds).map_err(|_| fmt::Error)?.fmt(f),
+            Seconds::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+macro_rules! text {
+    ($($short:ty),*) => {$(
+        impl PartialEq<str> for $short {
+            fn eq(&self, other: &str) -> bool {
+                let other = Self::from(other);
+                *self == other
+            }
+        }
+        impl PartialEq<String> for $short {
+            fn eq(&self, other: &String) -> bool {
+                *self == **other
+            }
+        }
+        impl PartialEq<$short> for String {
+            fn eq(&self, other: &$short) -> bool {
+                *other == **self
+            }
+        }
+        impl Serialize for $short {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    )*};
+}
+text!(Uid, Version, Time);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_as_they_were_and_take_a_few_bytes_where_they_are_numbers() {
+        let cases = [
+            ("6d4b75cb-0000-4000-8000-00000000002a", true),
+            ("6D4B75CB-0000-4000-8000-00000000002A", false),
+            ("6d4b75cb-0000-4000-8000-0000000000-a", false),
+            ("6d4b75cb00000-4000-8000-00000000002a", false),
+            ("6d4b75cb-0000-4000-8000-00000000002", false),
+            ("é", false),
+            ("", false),
+        ];
+        for (text, is_short) in cases {
+            let uid = Uid::from(text);
+            assert_eq!((uid.to_string().as_str(), matches!(uid.0, Id::Uuid(_))), (text, is_short));
+            assert!(uid == *text && uid.is_empty() == text.is_empty(), "{text}");
+        }
+        let cases = [
+            ("0", true),
+            ("18446744073709551615", true),
+            ("18446744073709551616", false),
+            ("+1", false),
+            ("01", false),
+            ("+", false),
+            ("a1", false),
+            ("", false),
+        ];
+        for (text, is_short) in cases {
+            let version = Version::from(text);
+            assert_eq!((version.to_string().as_str(), matches!(version.0, Number::Is(_))), (text, is_short));
+            assert_eq!((version.number(), version.is_empty()), (text.parse().ok(), text.is_empty()), "{text}");
+        }
+        let cases = [
+            ("2026-11-20T00:00:00Z", true),
+            ("1969-12-31T23:59:59Z", true),
+            ("2026-11-20T00:00:00.000000Z", false),
+            ("2026-11-20T00:00:00+00:00", false),
+            ("2026-11-20t00:00:00z", false),
+            ("yesterday", false),
+        ];
+        for (text, is_short) in cases {
+            let time = Time::from(text);
+            assert_eq!((time.to_string().as_str(), matches!(time.0, Seconds::Are(_))), (text, is_short));
+        }
+        assert_eq!((size_of::<Uid>(), size_of::<Version>(), size_of::<Time>()), (24, 16, 16));
+    }
+
+    #[test]
+    fn later_time_is_greater() {
+        let times = ["1969-12-31T23:59:59Z", "2026-11-20T00:00:00Z", "2026-11-20T00:00:01Z"].map(Time::from);
+        assert!(times.is_sorted());
+    }
+}

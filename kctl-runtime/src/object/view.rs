@@ -1,0 +1,316 @@
+//! Views: structs of the user's that stand for some fields of a kind; where in the object each is, and how it is read from there.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{
+        DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor,
+        value::{MapDeserializer, SeqDeserializer},
+    },
+    forward_to_deserialize_any,
+};
+use serde_json::{Error, Map, Value};
+
+use super::{Keep, Object, Readable, names::name_of};
+
+/// Some fields of a kind, read only: what `#[view(of = Kind)]` makes of a struct.
+pub trait View: Readable {
+    /// The kind of which it has some fields.
+    type Of: Object;
+    #[doc(hidden)]
+    fn places() -> &'static Places;
+}
+
+/// A view of the kind `K`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a view of `{K}`",
+    label = "not a view of `{K}`",
+    note = "help: put `#[view(of = {K})]` on the struct and `#[view(spec.field)]` on each of its fields, or name the kind that it is a view of",
+    note = "code: K0071"
+)]
+pub trait ViewOf<K>: View {}
+
+/// Where the fields of a view are, in the order in which they stand in it.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Places(Vec<Path>);
+
+/// The names of members, as they are in JSON.
+pub type Path = Vec<Cow<'static, str>>;
+
+impl Places {
+    pub fn new(paths: impl IntoIterator<Item = Path>) -> Self {
+        Self(paths.into_iter().collect())
+    }
+
+    /// What an informer keeps for the view.
+    pub(crate) fn keep(&self) -> Keep {
+        Keep::fields(self.0.iter().map(|path| path.iter().cloned()))
+    }
+}
+
+/// The fields of one object, taken in the order of the places.
+#[doc(hidden)]
+pub struct Parts {
+    object: Value,
+    places: std::slice::Iter<'static, Path>,
+}
+
+impl Parts {
+    /// Reads an object; of what no place names nothing is kept.
+    ///
+    /// # Errors
+    /// When it is no object.
+    pub fn read<'de, D: Deserializer<'de>>(places: &'static Places, deserializer: D) -> Result<Self, D::Error> {
+        let object =
+            Sieve { paths: places.0.iter().map(Vec::as_slice).collect(), depth: 0 }.deserialize(deserializer)?;
+        Ok(Self { object, places: places.0.iter() })
+    }
+
+    /// The metadata.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn metadata<T: DeserializeOwned, E: serde::de::Error>(&self) -> Result<T, E> {
+        T::deserialize(&self.object["metadata"]).map_err(|error| E::custom(format_args!("metadata: {error}")))
+    }
+
+    /// The next field.
+    ///
+    /// # Errors
+    /// When it is not there and has to be, or is something else. The text names it.
+    pub fn field<T: DeserializeOwned, E: serde::de::Error>(&mut self) -> Result<T, E> {
+        let path = self.places.next().ok_or_else(|| E::custom("the view has no further field"))?;
+        let mut value = &self.object;
+        for name in path {
+            value = &value[&**name];
+        }
+        let read = if value.is_null() { T::deserialize(Absent) } else { T::deserialize(value) };
+        read.map_err(|error| E::custom(format_args!("{}: {error}", path.join("."))))
+    }
+}
+
+/// Reads of an object the metadata and what is at the paths.
+struct Sieve<'p> {
+    paths: Vec<&'p [Cow<'static, str>]>,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Sieve<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.paths.iter().any(|path| path.len() == self.depth) {
+            return Value::deserialize(deserializer);
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Sieve<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.paths.first().map(|path| path[..self.depth].join(".")) {
+            Some(path) if !path.is_empty() => write!(f, "an object at `{path}`"),
+            _ => f.write_str("an object"),
+        }
+    }
+
+    /// An API server writes null where nothing is.
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let (mut object, depth) = (Map::new(), self.depth + 1);
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            let named = |path: &&[Cow<'static, str>]| path.get(self.depth).is_some_and(|member| *member == name);
+            let paths: Vec<_> = self.paths.iter().copied().filter(named).collect();
+            if self.depth == 0 && name == "metadata" {
+                object.insert(name.into_owned(), map.next_value()?);
+            } else if paths.is_empty() {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                object.insert(name.into_owned(), map.next_value_seed(Sieve { paths, depth })?);
+            }
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+/// What stands for a field that is not there: no value, no element, no member. API servers leave out all three.
+struct Absent;
+
+impl<'de> Deserializer<'de> for Absent {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Error> {
+        Err(Error::custom("it is not there; write `Option<…>` if it may be left out"))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_none()
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_seq(SeqDeserializer::<_, Error>::new(std::iter::empty::<Value>()))
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_map(MapDeserializer::<_, Error>::new(std::iter::empty::<(String, Value)>()))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct newtype_struct
+        tuple tuple_struct struct enum identifier ignored_any
+    }
+}
+
+/// Everything on the way is there.
+pub struct Always;
+/// Something on the way may be left out.
+pub struct Maybe;
+
+/// A place in an object, by its type and the names on the way there: what the compiler checks of `#[view(spec.field)]`.
+#[doc(hidden)]
+pub struct Place<T, M> {
+    path: Path,
+    is: PhantomData<fn() -> (T, M)>,
+}
+
+impl<T> Place<T, Always> {
+    /// The object itself.
+    pub fn root() -> Self {
+        Self { path: Vec::new(), is: PhantomData }
+    }
+}
+
+impl<T, M> Place<T, M> {
+    fn become_at<U, N>(self) -> Place<U, N> {
+        Place { path: self.path, is: PhantomData }
+    }
+
+    /// A field of what is there. The function is never called: it has the type of the field.
+    ///
+    /// # Panics
+    /// When the type has no member that the field could be in JSON.
+    #[must_use]
+    pub fn field<U>(mut self, name: &str, _is: fn(&T) -> &U) -> Place<U, M>
+    where
+        T: DeserializeOwned,
+    {
+        self.path.push(name_of::<T>(name));
+        self.become_at()
+    }
+
+    /// The path, for a field of the view of the type `F`.
+    pub fn end<F: FieldAt<T, M>>(self) -> Path {
+        self.path
+    }
+
+    /// The value of a key.
+    #[must_use]
+    pub fn key<U>(mut self, key: &'static str) -> Place<U, Maybe>
+    where
+        T: Keyed<U>,
+    {
+        self.path.push(key.into());
+        self.become_at()
+    }
+}
+
+impl<T, M> Place<Option<T>, M> {
+    /// What is there, if anything is.
+    #[must_use]
+    pub fn open(self) -> Place<T, Maybe> {
+        self.become_at()
+    }
+}
+
+/// The same where something is there always. Method lookup comes here where the type is no `Option`.
+#[doc(hidden)]
+pub trait Open: Sized {
+    #[must_use]
+    fn open(self) -> Self {
+        self
+    }
+}
+impl<T, M> Open for Place<T, M> {}
+
+/// What has values under keys.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no keys",
+    label = "not the key of a map",
+    note = "help: write the path without it; a list is read whole",
+    note = "code: K0074"
+)]
+pub trait Keyed<U> {}
+impl<U> Keyed<U> for BTreeMap<String, U> {}
+
+/// The type of a field of a view whose path ends where the kind has a `T`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a field of the type `{Self}` does not fit its path: the kind has `{T}` there",
+    label = "not what is at this path",
+    note = "help: write the type that the kind has there, as `Option<…>` where it or something on the way may be left out",
+    note = "code: K0072"
+)]
+pub trait FieldAt<T, M> {}
+#[diagnostic::do_not_recommend]
+impl<T> FieldAt<T, Always> for T {}
+#[diagnostic::do_not_recommend]
+impl<T> FieldAt<T, Always> for Option<T> {}
+#[diagnostic::do_not_recommend]
+impl<T> FieldAt<T, Maybe> for Option<T> {}
+#[diagnostic::do_not_recommend]
+impl<T> FieldAt<Option<T>, Maybe> for Option<T> {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use serde_json::json;
+
+    use super::*;
+
+    static PLACES: LazyLock<Places> = LazyLock::new(|| {
+        let path = |text: &'static str| text.split('.').map(Cow::from).collect();
+        Places::new([path("spec.nodeName"), path("spec.count"), path("spec.parts"), path("metadata.annotations.x")])
+    });
+
+    type Fields = (Option<String>, i32, Vec<i32>, Option<String>);
+
+    fn read(object: &Value) -> Result<Fields, String> {
+        let mut parts = Parts::read(&PLACES, object).map_err(|error| error.to_string())?;
+        let read =
+            |parts: &mut Parts| Ok::<Fields, Error>((parts.field()?, parts.field()?, parts.field()?, parts.field()?));
+        read(&mut parts).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn fields_are_read_from_their_places_and_what_may_be_left_out_is_nothing() {
+        let whole = json!({
+            "metadata": { "name": "a", "annotations": { "x": "1" } },
+            "spec": { "nodeName": "n", "count": 3, "parts": [1, 2], "other": { "deep": [] } },
+        });
+        assert_eq!(read(&whole), Ok((Some("n".into()), 3, vec![1, 2], Some("1".into()))));
+        assert_eq!(read(&json!({ "spec": { "count": 3, "parts": null } })), Ok((None, 3, vec![], None)));
+    }
+
+    #[test]
+    fn field_that_is_missing_or_of_another_type_is_named() {
+        let cases = [
+            (json!({ "spec": {} }), "spec.count: it is not there; write `Option<…>` if it may be left out"),
+            (json!({ "spec": { "count": "3" } }), "spec.count: invalid type: string \"3\", expected i32"),
+            (json!({ "spec": { "nodeName": 4 } }), "spec.nodeName: invalid type: integer `4`, expected a string"),
+            (json!({ "spec": [] }), "invalid type: sequence, expected an object at `spec`"),
+            (json!([]), "invalid type: sequence, expected an object"),
+        ];
+        for (object, expected) in cases {
+            assert_eq!(read(&object).unwrap_err(), expected, "{object}");
+        }
+    }
+}

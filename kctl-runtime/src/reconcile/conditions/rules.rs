@@ -1,0 +1,196 @@
+//! What the API server says about conditions of `meta/v1`: their types, reasons and messages, and the generation they are of.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// Characters of a type.
+const TYPE_MAX: usize = 316;
+/// Characters of a reason.
+const REASON_MAX: usize = 1_024;
+/// Characters of a message.
+const MESSAGE_MAX: usize = 32_768;
+/// What stands at the end of a message that was cut.
+const CUT: char = '…';
+
+/// A condition that cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConditionError {
+    /// Its type is no name.
+    #[error(
+        "the type {kind:?} of a condition is no name: it needs 1 to {TYPE_MAX} letters, digits, '-', '_' and '.', with a letter or a \
+         digit at both ends, and at most one domain with a '/' before them, such as \"Ready\" or \"example.com/Ready\""
+    )]
+    Type {
+        /// The type.
+        kind: String,
+    },
+    /// Its reason is no word.
+    #[error(
+        "the reason {reason:?} of the condition {kind:?} is no word: it needs 1 to {REASON_MAX} letters, digits, '_', ',' and ':', a \
+         letter first and neither ',' nor ':' last, such as \"AllPodsReady\"; what people read belongs into the message"
+    )]
+    Reason {
+        /// The type of the condition.
+        kind: String,
+        /// The reason.
+        reason: String,
+    },
+    /// It says something about a newer state than the one that was reconciled.
+    #[error(
+        "the condition {kind:?} is of generation {known}, and what was reconciled is of generation {generation}: return this error, \
+         and the newer state is reconciled"
+    )]
+    Outdated {
+        /// The type of the condition.
+        kind: String,
+        /// Its generation in the status.
+        known: i64,
+        /// That of the object.
+        generation: i64,
+    },
+}
+
+pub(super) fn check(
+    kind: &str,
+    reason: &str,
+    before: Option<&Condition>,
+    generation: Option<i64>,
+) -> Result<(), ConditionError> {
+    if !is_type(kind) {
+        return Err(ConditionError::Type { kind: kind.into() });
+    }
+    if !is_reason(reason) {
+        return Err(ConditionError::Reason { kind: kind.into(), reason: reason.into() });
+    }
+    match (before.and_then(|before| before.observed_generation), generation) {
+        (Some(known), Some(generation)) if known > generation => {
+            Err(ConditionError::Outdated { kind: kind.into(), known, generation })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The pattern of the API: `([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])`.
+fn is_type(kind: &str) -> bool {
+    let label = |label: &str| {
+        is_enclosed(label, |c| c.is_ascii_lowercase() || c.is_ascii_digit())
+            && label.bytes().all(|c| c == b'-' || c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
+    let (domain, name) = kind.split_once('/').map_or((None, kind), |(domain, name)| (Some(domain), name));
+    kind.len() <= TYPE_MAX
+        && domain.is_none_or(|domain| domain.split('.').all(label))
+        && is_enclosed(name, |c| c.is_ascii_alphanumeric())
+        && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c))
+}
+
+/// The pattern of the API: `[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?`.
+fn is_reason(reason: &str) -> bool {
+    reason.len() <= REASON_MAX
+        && reason.starts_with(|c: char| c.is_ascii_alphabetic())
+        && reason.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && reason.bytes().all(|c| c.is_ascii_alphanumeric() || b"_,:".contains(&c))
+}
+
+/// Whether the first and the last are so.
+fn is_enclosed(text: &str, may: impl Fn(u8) -> bool) -> bool {
+    text.bytes().next().is_some_and(&may) && text.bytes().next_back().is_some_and(&may)
+}
+
+/// A message that is as long as it may be: an error that is quoted in it decides how long it is, and must not cost the status.
+pub(super) fn bounded(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MESSAGE_MAX) {
+        let last = message[..end].char_indices().next_back().map_or(0, |(last, _)| last);
+        message.truncate(last);
+        message.push(CUT);
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_and_reasons_are_those_that_the_api_takes() {
+        for (kind, good) in [
+            ("Ready", true),
+            ("a", true),
+            ("0", true),
+            ("Pods_are.All-Ready", true),
+            ("example.com/Ready", true),
+            ("a-b.c0/x", true),
+            (&"a".repeat(316), true),
+            (&"a".repeat(317), false),
+            ("", false),
+            ("Not Ready", false),
+            ("-Ready", false),
+            ("Ready-", false),
+            ("Bereit\u{e4}", false),
+            ("/Ready", false),
+            ("Example.com/Ready", false),
+            ("example..com/Ready", false),
+            ("-a/Ready", false),
+            ("a/b/Ready", false),
+            ("a/", false),
+        ] {
+            assert_eq!(check(kind, "A", None, None).is_ok(), good, "{kind}");
+        }
+        for (reason, good) in [
+            ("AllReady", true),
+            ("a", true),
+            ("A_", true),
+            ("A:b,c_1", true),
+            (&"a".repeat(1_024), true),
+            (&"a".repeat(1_025), false),
+            ("", false),
+            ("1Ready", false),
+            ("_A", false),
+            ("A,", false),
+            ("A:", false),
+            ("not ready", false),
+            ("Not-Ready", false),
+        ] {
+            assert_eq!(check("Ready", reason, None, None).is_ok(), good, "{reason}");
+        }
+    }
+
+    #[test]
+    fn generations_never_go_back() {
+        for (known, generation, good) in
+            [(None, Some(1), true), (Some(1), Some(1), true), (Some(1), Some(2), true), (Some(2), Some(1), false)]
+        {
+            let before = Condition {
+                last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+                    k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
+                ),
+                message: String::new(),
+                observed_generation: known,
+                reason: "A".into(),
+                status: "True".into(),
+                type_: "Ready".into(),
+            };
+            let checked = check("Ready", "A", Some(&before), generation);
+            assert_eq!(checked.is_ok(), good, "{known:?} {generation:?}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_condition_and_say_what_to_do() {
+        let text = |kind, reason| check(kind, reason, None, None).unwrap_err().to_string();
+        assert!(
+            text("Not Ready", "A")
+                .starts_with("the type \"Not Ready\" of a condition is no name: it needs 1 to 316 letters")
+        );
+        assert!(text("Ready", "no pods").starts_with("the reason \"no pods\" of the condition \"Ready\" is no word"));
+    }
+
+    #[test]
+    fn messages_are_cut_to_what_fits() {
+        for (message, length) in [("ä".repeat(MESSAGE_MAX), MESSAGE_MAX), ("ä".repeat(MESSAGE_MAX + 1), MESSAGE_MAX)]
+        {
+            let cut = message.chars().count() > MESSAGE_MAX;
+            let message = bounded(message);
+            assert_eq!((message.chars().count(), message.ends_with(CUT)), (length, cut));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Writes that change nothing though they were to: the API server puts a default back that a status leaves out. Once it has
+//! answered so, the same write from the same state is not sent again, in each reconcile, for ever.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::key::ObjectKey;
+
+/// Objects of which it is known. When there are more, all are forgotten: each costs one request to be known again.
+const VAIN_MAX: usize = 10_000;
+
+/// The last write of each object that changed nothing.
+#[derive(Default)]
+pub(crate) struct Vain(Mutex<HashMap<ObjectKey, u64>>);
+
+impl Vain {
+    /// Whether this change of the object was in vain the last time.
+    pub(crate) fn is_known(&self, key: &ObjectKey, before: &Value, wanted: &Value) -> bool {
+        self.0.lock().get(key).is_some_and(|known| *known == digest(before, wanted))
+    }
+
+    pub(crate) fn learn(&self, key: &ObjectKey, before: &Value, wanted: &Value) {
+        let mut known = self.0.lock();
+        if known.len() >= VAIN_MAX && !known.contains_key(key) {
+            known.clear();
+        }
+        known.insert(key.clone(), digest(before, wanted));
+    }
+}
+
+fn digest(before: &Value, wanted: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (before.to_string(), wanted.to_string()).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(n: usize) -> ObjectKey {
+        ObjectKey::new(None, &n.to_string())
+    }
+
+    #[test]
+    fn only_the_same_change_of_the_same_object_is_in_vain_and_memory_is_bounded() {
+        let (vain, before, wanted) = (Vain::default(), json!({ "n": 0 }), json!({}));
+        vain.learn(&key(0), &before, &wanted);
+        assert!(vain.is_known(&key(0), &before, &wanted));
+        assert!(!vain.is_known(&key(1), &before, &wanted), "another object");
+        assert!(!vain.is_known(&key(0), &json!({ "n": 1 }), &wanted), "another state");
+        assert!(!vain.is_known(&key(0), &before, &json!({ "m": 1 })), "another wish");
+        for n in 0..2 * VAIN_MAX {
+            vain.learn(&key(n), &before, &wanted);
+            assert!(vain.0.lock().len() <= VAIN_MAX);
+        }
+        assert!(vain.is_known(&key(2 * VAIN_MAX - 1), &before, &wanted));
+    }
+}

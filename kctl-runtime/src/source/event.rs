@@ -1,0 +1,39 @@
+//! What the lines of a watch are: events with an object, and bookmarks.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::reflector::Input;
+
+/// A line of a watch.
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'a str,
+    #[serde(borrow)]
+    pub(super) object: &'a RawValue,
+}
+
+/// A bookmark: an object with nothing but a version, and perhaps the mark that the initial state is whole.
+#[derive(Deserialize)]
+pub(super) struct Bookmark {
+    metadata: BookmarkMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMeta {
+    resource_version: String,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+impl Bookmark {
+    pub(super) fn read(json: &str) -> Option<Input> {
+        let BookmarkMeta { resource_version, annotations } = serde_json::from_str::<Self>(json).ok()?.metadata;
+        let ends = annotations.get("k8s.io/initial-events-end").is_some_and(|value| value == "true");
+        Some(if ends { Input::Synced(resource_version) } else { Input::Bookmark(resource_version) })
+    }
+}

@@ -1,0 +1,293 @@
+//! Bytes of a list → its items, one at a time: what is held is one item and one chunk, and each byte is looked at once.
+
+use std::ops::Range;
+
+use memchr::memchr2;
+use serde::Deserialize;
+
+use super::lines::LINE_LEN_MAX;
+
+/// What is wrong with a list.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ListError {
+    #[error("the list is no JSON object at its byte {0}")]
+    Malformed(usize),
+    #[error("an item of the list is longer than {LINE_LEN_MAX} bytes")]
+    TooLong,
+    #[error("the list ends before its end")]
+    Unfinished,
+    #[error("the list's metadata cannot be read: {0}")]
+    Metadata(#[from] serde_json::Error),
+}
+
+/// What a list says of itself.
+#[derive(Deserialize, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ListMeta {
+    pub(super) resource_version: String,
+    #[serde(rename = "continue")]
+    pub(super) token: Option<String>,
+}
+
+/// Where in the list the next byte is.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Begin,
+    /// Before the name of a member, or the end.
+    Member,
+    /// Before the value of a member.
+    Value(Name),
+    /// Between items.
+    Items,
+    End,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Name {
+    Metadata,
+    Items,
+    Other,
+}
+
+/// A list as far as it has come.
+pub(super) struct Items {
+    buffer: Vec<u8>,
+    /// Everything before it has been read.
+    begin: usize,
+    /// Bytes of the list that are no longer in the buffer.
+    n_gone: usize,
+    place: Place,
+    value: Value,
+    meta: ListMeta,
+}
+
+impl Items {
+    pub(super) fn new() -> Self {
+        Self {
+            buffer: Vec::new(),
+            begin: 0,
+            n_gone: 0,
+            place: Place::Begin,
+            value: Value::default(),
+            meta: ListMeta::default(),
+        }
+    }
+
+    /// Takes a chunk in. Items that are whole have been read before: what moves is one that is not.
+    pub(super) fn push(&mut self, chunk: &[u8]) {
+        self.buffer.drain(..self.begin);
+        self.n_gone += self.begin;
+        self.begin = 0;
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The next whole item.
+    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, ListError> {
+        while let Some(byte) = self.next_byte() {
+            match (self.place, byte) {
+                (Place::Begin, b'{') | (Place::Items, b']') => self.pass_to(Place::Member),
+                (Place::Member, b'}') => self.pass_to(Place::End),
+                (Place::Value(Name::Items), b'[') => self.pass_to(Place::Items),
+                (Place::Member | Place::Items, b',') | (Place::Value(_), b':') => self.pass_to(self.place),
+                (Place::Member, b'"') | (Place::Value(_) | Place::Items, _) => {
+                    let Some(value) = self.take_value()? else { return Ok(None) };
+                    if self.place == Place::Items {
+                        return Ok(Some(&self.buffer[value]));
+                    }
+                    self.read_member(value)?;
+                }
+                _ => return Err(ListError::Malformed(self.n_gone + self.begin)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes behind the next byte.
+    fn pass_to(&mut self, place: Place) {
+        self.begin += 1;
+        self.place = place;
+    }
+
+    /// Goes behind the next value, once it is there whole.
+    fn take_value(&mut self) -> Result<Option<Range<usize>>, ListError> {
+        let begin = self.begin;
+        match self.value.end(&self.buffer[begin..]) {
+            None if self.buffer.len() - begin > LINE_LEN_MAX => Err(ListError::TooLong),
+            None => Ok(None),
+            Some(0) => Err(ListError::Malformed(self.n_gone + begin)),
+            Some(length) => {
+                self.value = Value::default();
+                self.begin += length;
+                Ok(Some(begin..self.begin))
+            }
+        }
+    }
+
+    /// Takes note of the name or the value of a member.
+    fn read_member(&mut self, text: Range<usize>) -> Result<(), ListError> {
+        let text = &self.buffer[text];
+        self.place = match self.place {
+            Place::Value(name) => {
+                if name == Name::Metadata {
+                    self.meta = serde_json::from_slice(text)?;
+                }
+                Place::Member
+            }
+            _ => Place::Value(match text {
+                b"\"metadata\"" => Name::Metadata,
+                b"\"items\"" => Name::Items,
+                _ => Name::Other,
+            }),
+        };
+        Ok(())
+    }
+
+    /// The first byte that is not white space, where there is one.
+    fn next_byte(&mut self) -> Option<u8> {
+        let rest = &self.buffer[self.begin..];
+        let n_white = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.begin += n_white;
+        rest.get(n_white).copied()
+    }
+
+    /// What the list says of itself, once all bytes have come.
+    pub(super) fn end(self) -> Result<ListMeta, ListError> {
+        if self.place == Place::End { Ok(self.meta) } else { Err(ListError::Unfinished) }
+    }
+}
+
+/// A value of which not all bytes may be there: how far it was looked at.
+#[derive(Default)]
+struct Value {
+    seen: usize,
+    depth: usize,
+    in_text: bool,
+}
+
+impl Value {
+    /// Where the value ends that these bytes begin with, if it ends in them. They are the same as before, and more.
+    fn end(&mut self, bytes: &[u8]) -> Option<usize> {
+        while self.seen < bytes.len() {
+            if self.in_text {
+                self.seen += memchr2(b'"', b'\\', &bytes[self.seen..]).unwrap_or(bytes.len() - self.seen);
+                match bytes.get(self.seen)? {
+                    // What is escaped is needed to go on behind it.
+                    b'\\' if self.seen + 1 == bytes.len() => return None,
+                    b'\\' => self.seen += 2,
+                    _ => {
+                        self.seen += 1;
+                        self.in_text = false;
+                        if self.depth == 0 {
+                            return Some(self.seen);
+                        }
+                    }
+                }
+                continue;
+            }
+            match bytes[self.seen] {
+                b'"' => self.in_text = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' | b',' | b':' | b' ' | b'\t' | b'\r' | b'\n' if self.depth == 0 => return Some(self.seen),
+                b'}' | b']' => {
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        return Some(self.seen + 1);
+                    }
+                }
+                _ => {}
+            }
+            self.seen += 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds the bytes in chunks of this length.
+    fn read(list: &[u8], chunk_len: usize) -> Result<(Vec<String>, ListMeta), ListError> {
+        let (mut items, mut seen) = (Items::new(), Vec::new());
+        for chunk in list.chunks(chunk_len) {
+            items.push(chunk);
+            while let Some(item) = items.next()? {
+                seen.push(String::from_utf8(item.to_vec()).unwrap());
+            }
+        }
+        Ok((seen, items.end()?))
+    }
+
+    #[test]
+    fn items_are_the_same_however_the_bytes_are_cut() {
+        let cases: [(&str, &[&str], &str); 7] = [
+            (r#"{"metadata":{"resourceVersion":"7"},"items":[]}"#, &[], "7"),
+            (r#"{"metadata":{"resourceVersion":"7"},"items":null}"#, &[], "7"),
+            (r"{}", &[], ""),
+            (
+                r#"{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"a":"]}"},{"b":[{}]}]}"#,
+                &[r#"{"a":"]}"}"#, r#"{"b":[{}]}"#],
+                "7",
+            ),
+            (
+                " { \"items\" : [ { \"a\" : \"\\\"}\\\\\" } , { } ] , \"metadata\" : {\"resourceVersion\": \"8\"} } \n",
+                &["{ \"a\" : \"\\\"}\\\\\" }", "{ }"],
+                "8",
+            ),
+            (
+                r#"{"x":[1,{"items":[2]}],"items":[1,true,"three"],"y":4,"metadata":{}}"#,
+                &["1", "true", "\"three\""],
+                "",
+            ),
+            ("{\"items\":[{\"é\":\"ö\"}],\"metadata\":{}}", &["{\"é\":\"ö\"}"], ""),
+        ];
+        for (list, expected, version) in cases {
+            for chunk_len in 1..=list.len() {
+                let (seen, meta) = read(list.as_bytes(), chunk_len).unwrap();
+                assert_eq!(seen, expected, "{list} in chunks of {chunk_len}");
+                assert_eq!(meta.resource_version, version, "{list}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_an_error() {
+        let cases = [
+            ("", "the list ends before its end"),
+            (r#"{"items":[{"a":1},"#, "the list ends before its end"),
+            (r#"{"items":[{"a":1}]"#, "the list ends before its end"),
+            ("[]", "the list is no JSON object at its byte 0"),
+            ("not found", "the list is no JSON object at its byte 0"),
+            (r"{items:[]}", "the list is no JSON object at its byte 1"),
+            (r#"{"items":[}"#, "the list is no JSON object at its byte 10"),
+            (r#"{"items":[]} {"#, "the list is no JSON object at its byte 13"),
+            (r#"{"items":}"#, "the list is no JSON object at its byte 9"),
+        ];
+        for (list, expected) in cases {
+            for chunk_len in 1..=list.len().max(1) {
+                assert_eq!(read(list.as_bytes(), chunk_len).unwrap_err().to_string(), expected, "{list}");
+            }
+        }
+        let metadata = read(br#"{"metadata":3,"items":[]}"#, 5).unwrap_err();
+        assert!(matches!(metadata, ListError::Metadata(_)), "{metadata}");
+    }
+
+    #[test]
+    fn no_more_than_an_item_and_a_chunk_is_held() {
+        let item = format!(r#"{{"a":"{}"}}"#, "b".repeat(1_000));
+        let list = format!(r#"{{"metadata":{{}},"items":[{}]}}"#, vec![item.as_str(); 1_000].join(","));
+        let (mut items, mut n_items) = (Items::new(), 0);
+        for chunk in list.as_bytes().chunks(700) {
+            items.push(chunk);
+            while items.next().unwrap().is_some() {
+                n_items += 1;
+            }
+            assert!(items.buffer.len() <= item.len() + 1_400, "{} bytes", items.buffer.len());
+        }
+        assert_eq!(n_items, 1_000);
+        let mut items = Items::new();
+        items.push(br#"{"items":[""#);
+        items.push(&vec![b'x'; LINE_LEN_MAX + 1]);
+        assert!(matches!(items.next(), Err(ListError::TooLong)));
+    }
+}

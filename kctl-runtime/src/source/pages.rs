@@ -1,0 +1,32 @@
+//! The answer to a list → its items, as they come: what is held of it is one item and one chunk.
+
+use futures::StreamExt;
+use http_body_util::BodyExt;
+use kube::client::Body;
+
+use super::items::{Items, ListMeta};
+use crate::effect::{ApiError, transport};
+
+/// Hands on each item of a list, and returns what the list says of itself. `heard` is told of each chunk.
+pub(super) async fn each_item(
+    operation: &str,
+    body: Body,
+    heard: impl Fn(),
+    mut take: impl FnMut(&str) -> Result<(), serde_json::Error>,
+) -> Result<ListMeta, ApiError> {
+    let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
+    let (mut chunks, mut items) = (body.into_data_stream(), Items::new());
+    loop {
+        let chunk = tokio::time::timeout(transport::ANSWER_WITHIN, chunks.next()).await;
+        match chunk.map_err(|_elapsed| transport::late(operation, transport::ANSWER_WITHIN))? {
+            Some(chunk) => items.push(&chunk.map_err(|error| unreadable(error.to_string()))?),
+            None => break,
+        }
+        heard();
+        while let Some(item) = items.next().map_err(|error| unreadable(error.to_string()))? {
+            let item = std::str::from_utf8(item).map_err(|error| unreadable(error.to_string()))?;
+            take(item).map_err(|error| unreadable(error.to_string()))?;
+        }
+    }
+    items.end().map_err(|error| unreadable(error.to_string()))
+}

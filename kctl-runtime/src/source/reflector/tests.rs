@@ -1,0 +1,215 @@
+//! What is asked after which answers.
+
+use super::*;
+
+fn page(version: &str, token: Option<&str>) -> Input {
+    Input::Page { objects: Vec::new(), version: version.into(), token: token.map(Into::into) }
+}
+
+fn refused(code: u16) -> Input {
+    Input::Failed(ApiError::refused("list pods", code, None, "{}"))
+}
+
+fn closed(seconds: u64) -> Input {
+    Input::Closed { lasted: Duration::from_secs(seconds), any: false }
+}
+
+/// Feeds inputs and prints what is asked next, with the waits.
+fn check_from_start(inputs: Vec<Input>, expected: &str) {
+    check_on(Reflector::default(), inputs, expected);
+}
+
+/// The same on a server that wants pages.
+fn check(inputs: Vec<Input>, expected: &str) {
+    let mut reflector = Reflector::default();
+    reflector.on(refused(422));
+    check_on(reflector, inputs, expected);
+}
+
+fn check_on(mut reflector: Reflector, inputs: Vec<Input>, expected: &str) {
+    let mut seen = Vec::new();
+    for input in inputs {
+        for effect in reflector.on(input) {
+            match effect {
+                Effect::Wait(wait) => seen.push(format!("wait {}", wait.as_millis())),
+                Effect::Emit(Delta::Open(_)) => seen.push("open".into()),
+                Effect::Emit(Delta::Clear(_)) => seen.push("clear".into()),
+                Effect::Emit(Delta::Restore(..)) => seen.push("restore".into()),
+                Effect::Emit(_) | Effect::Next => {}
+            }
+        }
+        seen.push(match reflector.request() {
+            Request::List { version, token } => {
+                format!("list {} {}", version.as_deref().unwrap_or("-"), token.as_deref().unwrap_or("-"))
+            }
+            Request::Stream => "stream".into(),
+            Request::Whole { version } => format!("whole {}", version.as_deref().unwrap_or("-")),
+            Request::Probe => "probe".into(),
+            Request::Watch { version } => format!("watch {version}"),
+        });
+    }
+    assert_eq!(seen.join(", "), expected);
+}
+
+/// The same where the state is wanted as a stream.
+fn check_streaming(inputs: Vec<Input>, expected: &str) {
+    check_on(Reflector::streaming(None), inputs, expected);
+}
+
+#[test]
+fn state_is_streamed_and_the_stream_goes_on_as_a_watch() {
+    check_streaming(vec![Input::Synced("7".into()), closed(300)], "watch 7, watch 7");
+}
+
+#[test]
+fn server_that_refuses_to_stream_is_listed() {
+    let inputs = vec![refused(422), page("7", None), refused(410)];
+    check_streaming(inputs, "whole -, watch 7, whole 7");
+    check_streaming(vec![refused(422), refused(422), page("7", None)], "whole -, list - -, watch 7");
+}
+
+#[test]
+fn server_that_never_ends_the_state_is_listed() {
+    check_streaming(vec![closed(10)], "whole -");
+}
+
+#[test]
+fn stream_that_breaks_or_is_refused_for_now_is_asked_for_again() {
+    check_streaming(
+        vec![closed(1), refused(403), refused(503)],
+        "wait 800, stream, wait 1600, stream, wait 3200, stream",
+    );
+}
+
+#[test]
+fn expired_watch_streams_the_state_again() {
+    check_streaming(vec![Input::Synced("7".into()), refused(410)], "watch 7, stream");
+}
+
+#[test]
+fn server_that_went_back_is_seen_in_a_stream() {
+    let inputs = vec![Input::Synced("70".into()), lost(), page("7", None), Input::Synced("7".into())];
+    check_streaming(inputs, "watch 70, wait 800, probe, stream, wait 800, stream");
+}
+
+#[test]
+fn state_is_one_list_and_later_ones_are_at_least_as_new() {
+    check_from_start(
+        vec![page("7", None), closed(300), refused(410), page("9", None)],
+        "watch 7, watch 7, whole 7, watch 9",
+    );
+    check_from_start(vec![page("7", None), refused(410), refused(410)], "watch 7, whole 7, whole -");
+}
+
+#[test]
+fn server_that_refuses_a_whole_list_is_asked_for_pages() {
+    for code in [400, 405, 413, 422] {
+        check_from_start(vec![refused(code), page("7", None), refused(410)], "list - -, watch 7, list 7 -");
+    }
+    check_from_start(vec![page("7", None), refused(410), refused(413)], "watch 7, whole 7, list 7 -");
+}
+
+#[test]
+fn whole_list_that_breaks_off_twice_is_asked_for_in_pages() {
+    let cut = || Input::Cut(ApiError::Unanswered { operation: "list pods".into(), cause: "broken".into() });
+    check_from_start(vec![cut(), cut(), cut()], "wait 800, whole -, wait 1600, list - -, wait 3200, list - -");
+    let between = vec![cut(), page("7", None), refused(410), cut()];
+    check_from_start(between, "wait 800, whole -, watch 7, whole 7, wait 1600, whole 7");
+}
+
+#[test]
+fn whole_list_that_is_refused_for_now_is_asked_for_again() {
+    check_from_start(vec![refused(403), refused(503)], "wait 800, whole -, wait 1600, whole -");
+}
+
+#[test]
+fn pages_are_followed_and_the_watch_starts_at_the_lists_version() {
+    check(vec![page("7", Some("t")), page("7", None)], "list - t, watch 7");
+}
+
+#[test]
+fn expired_watch_lists_from_the_last_version_then_from_the_newest() {
+    check(
+        vec![page("7", None), refused(410), refused(410), refused(410)],
+        "watch 7, list 7 -, list - -, wait 800, list - -",
+    );
+}
+
+#[test]
+fn expired_page_starts_a_full_list() {
+    check(vec![page("7", Some("t")), refused(410)], "list - t, list - -");
+}
+
+#[test]
+fn ended_watch_goes_on_from_the_last_version_without_a_list() {
+    check(vec![page("7", None), closed(300)], "watch 7, watch 7");
+}
+
+#[test]
+fn watch_that_ends_at_once_backs_off() {
+    check(
+        vec![page("7", None), closed(0), closed(0), closed(0)],
+        "watch 7, wait 800, watch 7, wait 1600, watch 7, wait 3200, watch 7",
+    );
+}
+
+#[test]
+fn throttled_watch_waits_and_does_not_list() {
+    check(vec![page("7", None), refused(429)], "watch 7, wait 800, watch 7");
+}
+
+#[test]
+fn bookmark_moves_the_version_of_the_next_watch() {
+    check(vec![page("7", None), Input::Bookmark("20".into()), closed(300)], "watch 7, watch 20, watch 20");
+}
+
+fn lost() -> Input {
+    let cause = "connection refused".into();
+    Input::Failed(ApiError::Unanswered { operation: "watch pods".into(), cause })
+}
+
+#[test]
+fn server_that_was_away_is_asked_where_it_is_before_the_watch_goes_on() {
+    let away = vec![page("7", None), lost(), lost(), page("7", None), closed(300)];
+    check(away, "watch 7, wait 800, probe, wait 1600, probe, watch 7, watch 7");
+    let ahead = vec![page("7", None), lost(), page("900", None)];
+    check(ahead, "watch 7, wait 800, probe, watch 7");
+}
+
+#[test]
+fn state_that_went_back_is_taken_in_when_two_lists_say_so() {
+    let restored = vec![page("70", None), lost(), page("7", None), page("7", None), page("8", None)];
+    check(restored, "watch 70, wait 800, probe, list - -, wait 800, list - -, restore, watch 8");
+    let once = vec![page("70", None), lost(), page("7", None), page("7", None), page("71", None)];
+    check(once, "watch 70, wait 800, probe, list - -, wait 800, list - -, watch 71");
+    let whole = vec![page("70", None), lost(), page("7", None), page("7", None), page("7", None)];
+    check_from_start(whole, "watch 70, wait 800, probe, whole -, wait 800, whole -, restore, watch 7");
+    let opaque = vec![page("x", None), lost(), page("a", None), closed(300)];
+    check(opaque, "watch x, wait 800, probe, watch x, watch x");
+}
+
+#[test]
+fn kind_that_is_not_there_is_asked_for_every_few_seconds_and_gone_when_that_lasts() {
+    check(
+        (0..5).map(|_| refused(404)).collect(),
+        "wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, wait 5000, list - -",
+    );
+    let mut inputs = vec![page("7", None)];
+    inputs.extend((0..6).map(|_| refused(404)));
+    inputs.extend([page("9", None), refused(404)]);
+    check(
+        inputs,
+        "watch 7, open, wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, \
+         clear, wait 5000, list - -, wait 5000, list - -, watch 9, open, wait 1000, list - -",
+    );
+}
+
+#[test]
+fn failing_list_backs_off_to_half_a_minute() {
+    let inputs = (0..8).map(|_| refused(503)).collect();
+    check(
+        inputs,
+        "wait 800, list - -, wait 1600, list - -, wait 3200, list - -, wait 6400, list - -, wait 12800, list - -, \
+         wait 25600, list - -, wait 30000, list - -, wait 30000, list - -",
+    );
+}

@@ -1,0 +1,380 @@
+//! The reflector and the cache behind it against a model of an API server that lists, streams, forgets, breaks off and repeats
+//! itself: whatever comes in which order, what is cached is a true state, never an older one, and the newest one in the end.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use k8s_openapi::api::core::v1::Pod;
+use proptest::prelude::*;
+
+use super::{Effect, Input, Reflector, Request};
+use crate::{
+    effect::ApiError,
+    key::ObjectKey,
+    object::{Kind, Stored},
+    store::{Cache, Change, Delta},
+};
+
+const NAMES: u8 = 3;
+const PAGE_LEN: usize = 2;
+/// Answers within which everything is known once nothing goes wrong any more.
+const SETTLED_WITHIN: usize = 200;
+/// The server forgets all but so many of its newest events when it compacts.
+const KEPT: usize = 2;
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// An object is made or changed, so that the selector selects it or not. The process does that itself, or somebody else.
+    Write {
+        name: u8,
+        selected: bool,
+        own: bool,
+    },
+    Delete {
+        name: u8,
+        own: bool,
+    },
+    Compact,
+    /// The server answers as it should; of the states that it may show the one so far back.
+    Answer {
+        back: usize,
+    },
+    /// An event comes again, so far back.
+    Repeat {
+        back: usize,
+    },
+    /// What is read breaks off.
+    Close,
+    Fail(u16),
+    /// There is no answer.
+    Lose,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let name = 0..NAMES;
+    let codes = prop::sample::select(vec![404_u16, 410, 410, 422, 429, 500, 504]);
+    prop_oneof![
+        6 => (name.clone(), prop::bool::weighted(0.8), any::<bool>())
+            .prop_map(|(name, selected, own)| Step::Write { name, selected, own }),
+        3 => (name, any::<bool>()).prop_map(|(name, own)| Step::Delete { name, own }),
+        1 => Just(Step::Compact),
+        12 => (0_usize..4).prop_map(|back| Step::Answer { back }),
+        1 => (0_usize..4).prop_map(|back| Step::Repeat { back }),
+        1 => Just(Step::Close),
+        2 => codes.prop_map(Step::Fail),
+        1 => Just(Step::Lose),
+    ]
+}
+
+/// A state of an object; its name is its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    name: u8,
+    uid: u64,
+    revision: u64,
+    selected: bool,
+}
+
+impl Known {
+    fn stored(self, revision: u64) -> Arc<Stored> {
+        let Self { name, uid, .. } = self;
+        let metadata = format!(r#""namespace":"a","name":"{name}","uid":"{uid}","resourceVersion":"{revision}""#);
+        Arc::new(Stored::accept(&Kind::of::<Pod>(), &format!(r#"{{"metadata":{{{metadata}}}}}"#)).unwrap())
+    }
+}
+
+type State = BTreeMap<u8, Known>;
+
+struct Event {
+    revision: u64,
+    before: Option<Known>,
+    after: Option<Known>,
+}
+
+impl Event {
+    /// What a watch with the selector says of it.
+    fn seen(&self) -> Option<Input> {
+        let was = self.before.filter(|before| before.selected);
+        match (was, self.after.filter(|after| after.selected)) {
+            (_, Some(after)) => Some(Input::Applied(after.stored(self.revision))),
+            (Some(before), None) => Some(Input::Deleted(before.stored(self.revision))),
+            (None, None) => None,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Server {
+    state: State,
+    log: Vec<Event>,
+    revision: u64,
+    compacted: u64,
+    n_uids: u64,
+}
+
+impl Server {
+    fn change(&mut self, name: u8, after: Option<Known>) {
+        let before = self.state.remove(&name);
+        self.state.extend(after.map(|after| (name, after)));
+        self.log.push(Event { revision: self.revision, before, after });
+    }
+
+    fn write(&mut self, name: u8, selected: bool) -> Arc<Stored> {
+        self.revision += 1;
+        let uid = self.state.get(&name).map_or(self.n_uids + 1, |known| known.uid);
+        self.n_uids = self.n_uids.max(uid);
+        let after = Known { name, uid, revision: self.revision, selected };
+        self.change(name, Some(after));
+        after.stored(self.revision)
+    }
+
+    fn delete(&mut self, name: u8) -> Option<Known> {
+        let known = *self.state.get(&name)?;
+        self.revision += 1;
+        self.change(name, None);
+        Some(known)
+    }
+
+    fn compact(&mut self) {
+        if let Some(first_kept) = self.log.len().checked_sub(KEPT) {
+            self.compacted = self.compacted.max(self.log.get(first_kept).map_or(0, |event| event.revision));
+        }
+    }
+
+    /// What is selected of the state at a revision.
+    fn at(&self, revision: u64) -> Vec<Arc<Stored>> {
+        let mut state = self.state.clone();
+        for event in self.log.iter().rev().take_while(|event| event.revision > revision) {
+            if let Some(after) = event.after {
+                state.remove(&after.name);
+            }
+            state.extend(event.before.map(|before| (before.name, before)));
+        }
+        state.values().filter(|known| known.selected).map(|known| known.stored(known.revision)).collect()
+    }
+
+    /// Of the revisions that it may show, the one so far back.
+    fn back(&self, oldest: u64, back: usize) -> u64 {
+        let oldest = oldest.max(self.compacted);
+        self.revision.saturating_sub(back as u64).max(oldest).min(self.revision)
+    }
+}
+
+/// What is true of the cache after each delta.
+struct Watcher {
+    cache: Cache,
+    /// By the changes alone.
+    told: BTreeMap<ObjectKey, Arc<Stored>>,
+    /// The newest version of each name that was ever told.
+    newest: BTreeMap<ObjectKey, u64>,
+    /// What the process itself deleted.
+    gone: BTreeSet<String>,
+}
+
+impl Watcher {
+    fn take(&mut self, delta: Delta) -> Result<(), TestCaseError> {
+        let text = format!("{delta:?}");
+        let clears = matches!(delta, Delta::Clear(_));
+        for change in self.cache.apply(delta) {
+            self.hear(&change).map_err(|error| TestCaseError::fail(format!("{error}, by {text:.200}")))?;
+        }
+        if clears {
+            // A kind that comes back has the objects that it had.
+            self.newest.clear();
+        }
+        let cached: BTreeMap<_, _> = self.cache.all().map(|object| (object.key().clone(), object.clone())).collect();
+        let versions = |objects: &BTreeMap<ObjectKey, Arc<Stored>>| -> Vec<_> {
+            objects.iter().map(|(key, object)| (key.clone(), object.meta().revision())).collect()
+        };
+        prop_assert_eq!(versions(&cached), versions(&self.told), "the changes are not what is cached, by {}", text);
+        Ok(())
+    }
+
+    fn hear(&mut self, change: &Change<Stored>) -> Result<(), TestCaseError> {
+        let latest = change.latest();
+        let (key, revision) = (latest.key().clone(), latest.meta().revision().unwrap());
+        let known = self.told.get(&key);
+        match change {
+            Change::Added(new) => {
+                prop_assert!(known.is_none(), "{} is added twice", key);
+                prop_assert!(!self.gone.contains(&new.meta().uid.to_string()), "{} is back after its own delete", key);
+                self.told.insert(key.clone(), new.clone());
+            }
+            Change::Updated { old, new } => {
+                prop_assert!(known.is_some_and(|known| Arc::ptr_eq(known, old)), "{} was another state", key);
+                prop_assert_eq!(&old.meta().uid, &new.meta().uid);
+                self.told.insert(key.clone(), new.clone());
+            }
+            Change::Deleted { last } => {
+                let known = self.told.remove(&key);
+                let same = known.is_some_and(|known| {
+                    known.meta().uid == last.meta().uid && known.meta().revision() <= last.meta().revision()
+                });
+                prop_assert!(same, "{} ends with a state older than the last that was known", key);
+                self.newest.insert(key, revision);
+                return Ok(());
+            }
+        }
+        let before = self.newest.insert(key.clone(), revision);
+        prop_assert!(
+            before.is_none_or(|before| before < revision),
+            "{} goes back from {:?} to {}",
+            key,
+            before,
+            revision
+        );
+        Ok(())
+    }
+}
+
+struct Run {
+    server: Server,
+    reflector: Reflector,
+    watcher: Watcher,
+    /// What a stream has still to send of its state, and the state's revision.
+    stream: Option<(Vec<Arc<Stored>>, u64)>,
+}
+
+impl Run {
+    fn new(streams: bool) -> Self {
+        let server = Server { revision: 10, ..Server::default() };
+        let watcher =
+            Watcher { cache: Cache::default(), told: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
+        let reflector = if streams { Reflector::streaming(None) } else { Reflector::default() };
+        Self { server, reflector, watcher, stream: None }
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Write { name, selected, own } => {
+                let written = self.server.write(name, selected);
+                if own { self.watcher.take(Delta::Written(written)) } else { Ok(()) }
+            }
+            Step::Delete { name, own } => {
+                let Some(known) = self.server.delete(name) else { return Ok(()) };
+                if !own {
+                    return Ok(());
+                }
+                let (object, uid) = (known.stored(known.revision), known.uid.to_string());
+                self.watcher.gone.insert(uid.clone());
+                self.watcher.take(Delta::Gone(object.key().clone(), (*uid).into()))
+            }
+            Step::Compact => {
+                self.server.compact();
+                Ok(())
+            }
+            Step::Answer { back } => {
+                let answer = self.answer(back);
+                self.tell(answer)
+            }
+            Step::Repeat { back } => {
+                let Request::Watch { version } = self.reflector.request() else { return Ok(()) };
+                let passed: u64 = version.parse().unwrap();
+                let mut known = self.server.log.iter().rev().filter(|event| event.revision <= passed);
+                known.nth(back).and_then(Event::seen).map_or(Ok(()), |again| self.tell(again))
+            }
+            Step::Close => self.tell(Input::Closed { lasted: Duration::from_secs(30), any: true }),
+            Step::Fail(code) => {
+                let message = if code == 504 { r#"{"message":"Too large resource version"}"# } else { "{}" };
+                self.tell(Input::Failed(ApiError::refused("list pods", code, None, message)))
+            }
+            Step::Lose => {
+                let cause = "connection refused".into();
+                self.tell(Input::Failed(ApiError::Unanswered { operation: "watch pods".into(), cause }))
+            }
+        }
+    }
+
+    /// What a server that is well says.
+    fn answer(&mut self, back: usize) -> Input {
+        let server = &self.server;
+        let expired = || Input::Failed(ApiError::refused("list pods", 410, None, "{}"));
+        match self.reflector.request().clone() {
+            Request::Stream => {
+                let newest = || (server.at(server.revision), server.revision);
+                let (left, revision) = self.stream.get_or_insert_with(newest);
+                left.pop().map_or_else(|| Input::Synced(revision.to_string()), Input::Applied)
+            }
+            Request::Probe => Input::Page { objects: Vec::new(), version: server.revision.to_string(), token: None },
+            Request::List { token: Some(token), .. } => {
+                let (revision, start) = token.split_once('/').unwrap();
+                let revision = revision.parse().unwrap();
+                if revision < server.compacted { expired() } else { page(server, revision, start.parse().unwrap()) }
+            }
+            Request::Whole { version } => {
+                let revision = version.map_or(server.revision, |oldest| server.back(oldest.parse().unwrap(), back));
+                Input::Page { objects: server.at(revision), version: revision.to_string(), token: None }
+            }
+            Request::List { version: None, .. } => page(server, server.revision, 0),
+            Request::List { version: Some(oldest), .. } => page(server, server.back(oldest.parse().unwrap(), back), 0),
+            Request::Watch { version } => {
+                let passed: u64 = version.parse().unwrap();
+                if passed < server.compacted {
+                    return expired();
+                }
+                let next = server.log.iter().filter(|event| event.revision > passed).find_map(Event::seen);
+                next.unwrap_or_else(|| Input::Bookmark(server.revision.to_string()))
+            }
+        }
+    }
+
+    fn tell(&mut self, input: Input) -> Result<(), TestCaseError> {
+        let before = self.reflector.request().clone();
+        if matches!(input, Input::Failed(_) | Input::Closed { .. }) || before != Request::Stream {
+            self.stream = None;
+        }
+        for effect in self.reflector.on(input) {
+            if let Effect::Emit(delta) = effect {
+                self.watcher.take(delta)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All is well from now on: the cache has to become what the server has.
+    fn settle(&mut self) -> Result<(), TestCaseError> {
+        for _ in 0..SETTLED_WITHIN {
+            let answer = self.answer(0);
+            self.tell(answer)?;
+        }
+        let state = |objects: Vec<Arc<Stored>>| -> BTreeMap<_, _> {
+            objects.iter().map(|object| (object.key().clone(), object.meta().resource_version.clone())).collect()
+        };
+        let cached = state(self.watcher.cache.all().cloned().collect());
+        prop_assert_eq!(cached, state(self.server.at(self.server.revision)), "not what the server has");
+        prop_assert_eq!(self.watcher.cache.n_tombstones(), 0, "what was deleted is remembered for ever");
+        Ok(())
+    }
+}
+
+fn page(server: &Server, revision: u64, start: usize) -> Input {
+    let all = server.at(revision);
+    let end = (start + PAGE_LEN).min(all.len());
+    let token = (end < all.len()).then(|| format!("{revision}/{end}"));
+    Input::Page { objects: all[start.min(end)..end].to_vec(), version: revision.to_string(), token }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_sequence_of_answers_gives_true_states_that_never_go_back(
+        streams in any::<bool>(),
+        pages in any::<bool>(),
+        steps in prop::collection::vec(step(), 0..60),
+    ) {
+        let mut run = Run::new(streams);
+        if pages {
+            // A server that neither streams its state nor gives it whole.
+            run.step(Step::Fail(422))?;
+            run.step(Step::Fail(422))?;
+        }
+        for step in steps {
+            run.step(step)?;
+        }
+        run.settle()?;
+    }
+}

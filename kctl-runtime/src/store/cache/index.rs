@@ -1,0 +1,114 @@
+//! What finds objects by something else than their key.
+
+use std::{
+    borrow::Borrow,
+    cmp::Ordering,
+    collections::{BTreeSet, HashMap},
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use foldhash::fast::FixedState;
+
+use super::IndexFn;
+use crate::{key::ObjectKey, object::Stored};
+
+/// An object where it is found by its key, which it has itself: an entry is a pointer. Invariant of all who hold one: they take
+/// the new state with each change, or the old one lives on.
+#[derive(Clone)]
+pub(super) struct ByKey(pub(super) Arc<Stored>);
+
+impl Borrow<ObjectKey> for ByKey {
+    fn borrow(&self) -> &ObjectKey {
+        self.0.key()
+    }
+}
+impl Hash for ByKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key().hash(state);
+    }
+}
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key() == other.0.key()
+    }
+}
+impl Eq for ByKey {}
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for ByKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key().cmp(other.0.key())
+    }
+}
+
+/// With a fixed seed: what is iterated in no order comes in the same order in each run under test.
+pub(super) type Map<K, V> = HashMap<K, V, FixedState>;
+
+/// An index of the user's. It remembers what it said of each object: to ask again about an old state would decode it again,
+/// and a function that answers otherwise would leave the key behind.
+pub(super) struct UserIndex {
+    pub(super) name: &'static str,
+    values_of: IndexFn,
+    keys: Map<String, BTreeSet<ObjectKey>>,
+    /// Only objects with a value are here.
+    values: Map<ObjectKey, Box<[String]>>,
+}
+
+impl UserIndex {
+    /// An index of these objects.
+    pub(super) fn of<'a>(
+        name: &'static str,
+        values_of: IndexFn,
+        objects: impl Iterator<Item = &'a Arc<Stored>>,
+    ) -> Self {
+        let mut index = Self { name, values_of, keys: Map::default(), values: Map::default() };
+        for object in objects {
+            index.put(object);
+        }
+        index
+    }
+
+    /// The keys of objects with this value.
+    pub(super) fn get(&self, value: &str) -> Option<&BTreeSet<ObjectKey>> {
+        self.keys.get(value)
+    }
+
+    pub(super) fn put(&mut self, object: &Stored) {
+        let (key, values) = (object.key(), (self.values_of)(object).into_boxed_slice());
+        if self.values.get(key).map_or(values.is_empty(), |known| **known == *values) {
+            return;
+        }
+        self.take(key);
+        if !values.is_empty() {
+            for value in &values {
+                self.keys.entry(value.clone()).or_default().insert(key.clone());
+            }
+            self.values.insert(key.clone(), values);
+        }
+    }
+
+    pub(super) fn take(&mut self, key: &ObjectKey) {
+        for value in self.values.remove(key).into_iter().flatten() {
+            take(&mut self.keys, &value, key);
+        }
+    }
+}
+
+/// Empty sets go: an index never grows with values that no object has any more.
+pub(super) fn take<V, Q, O>(index: &mut Map<V, BTreeSet<O>>, value: &Q, key: &ObjectKey)
+where
+    V: Eq + Hash + Borrow<Q>,
+    Q: Eq + Hash + ?Sized,
+    O: Ord + Borrow<ObjectKey>,
+{
+    if let Some(keys) = index.get_mut(value) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(value);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The rules of the cache, delta by delta.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::*;
+use crate::object::Kind;
+
+fn pod(name: &str, uid: &str, version: u64) -> Arc<Stored> {
+    let json = format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"a","uid":"{uid}","resourceVersion":"{version}",
+        "ownerReferences":[{{"apiVersion":"v1","kind":"Set","name":"s","uid":"owner","controller":true}}]}}}}"#
+    );
+    Arc::new(Stored::accept(&Kind::of::<Pod>(), &json).unwrap())
+}
+
+/// Applies deltas, prints the changes as `+name@version`, `~name@version`, `-name@version`.
+fn check(deltas: Vec<Delta>, expected: &str) -> Cache {
+    let mut cache = Cache::default();
+    let mut seen = Vec::new();
+    for delta in deltas {
+        for change in cache.apply(delta) {
+            seen.push(match change {
+                Change::Added(new) => format!("+{}@{}", new.meta().name(), new.meta().resource_version),
+                Change::Updated { new, .. } => format!("~{}@{}", new.meta().name(), new.meta().resource_version),
+                Change::Deleted { last } => format!("-{}@{}", last.meta().name(), last.meta().resource_version),
+            });
+        }
+    }
+    assert_eq!(seen.join(" "), expected);
+    assert_eq!(cache.n_bytes, cache.all().map(|object| object.n_bytes()).sum::<usize>());
+    cache
+}
+
+fn list(objects: &[Arc<Stored>], version: &str) -> Delta {
+    Delta::Replace(None, objects.to_vec(), version.into())
+}
+
+#[test]
+fn own_write_is_not_undone_by_older_watch_events() {
+    let cache = check(
+        vec![
+            list(&[pod("x", "1", 5)], "5"),
+            Delta::Written(pod("x", "1", 9)),
+            Delta::Apply(pod("x", "1", 7)),
+            Delta::Apply(pod("x", "1", 9)),
+        ],
+        "+x@5 ~x@9",
+    );
+    assert_eq!(cache.owned_by(&"owner".into()).len(), 1);
+}
+
+#[test]
+fn own_delete_is_not_undone_before_the_watch_reports_it() {
+    let key = pod("x", "1", 5).key().clone();
+    let cache = check(
+        vec![
+            list(&[pod("x", "1", 5)], "5"),
+            Delta::Gone(key, "1".into()),
+            Delta::Apply(pod("x", "1", 6)),
+            Delta::Delete(pod("x", "1", 8)),
+            Delta::Apply(pod("x", "2", 9)),
+        ],
+        "+x@5 -x@5 +x@9",
+    );
+    assert_eq!(cache.n_tombstones(), 0);
+}
+
+#[test]
+fn object_missing_from_a_relist_is_deleted_with_its_last_state() {
+    check(vec![list(&[pod("x", "1", 5), pod("y", "2", 4)], "5"), list(&[pod("y", "2", 4)], "9")], "+x@5 +y@4 -x@5");
+}
+
+#[test]
+fn objects_missing_from_a_relist_are_deleted_in_order_of_their_keys() {
+    let names = ["i", "c", "g", "a", "h", "e", "b", "f", "d"];
+    let pods: Vec<_> = names.iter().map(|name| pod(name, name, 5)).collect();
+    let gone = "-a@5 -b@5 -c@5 -d@5 -e@5 -f@5 -g@5 -h@5 -i@5";
+    let there = names.map(|name| format!("+{name}@5")).join(" ");
+    check(vec![list(&pods, "5"), list(&[], "9")], &format!("{there} {gone}"));
+}
+
+#[test]
+fn own_write_after_the_list_survives_the_relist() {
+    check(vec![list(&[], "5"), Delta::Written(pod("x", "1", 12)), list(&[], "10")], "+x@12");
+}
+
+#[test]
+fn end_of_before_an_own_write_takes_nothing_away() {
+    // Somebody takes the label that is selected away at 6, and this process gives it back at 7.
+    let relabelled =
+        vec![list(&[pod("x", "1", 5)], "5"), Delta::Written(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 6))];
+    check(relabelled, "+x@5 ~x@7");
+}
+
+#[test]
+fn own_delete_is_not_undone_by_an_earlier_end_of_the_selection() {
+    // The object leaves the selector at 6 and comes back at 7, and this process deletes it at 8 without having seen either.
+    let late = [Delta::Delete(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 8))];
+    let short = [list(&[pod("x", "1", 5)], "5"), Delta::Gone(pod("x", "1", 5).key().clone(), "1".into())];
+    assert_eq!(check(short.into_iter().chain(late).collect(), "+x@5 -x@5").n_tombstones(), 0);
+}
+
+#[test]
+fn own_delete_of_what_the_watch_has_not_shown_yet_keeps_it_away() {
+    let short = [list(&[], "5"), Delta::Gone(pod("x", "1", 6).key().clone(), "1".into())];
+    let late = [Delta::Apply(pod("x", "1", 6)), Delta::Delete(pod("x", "1", 7)), Delta::Apply(pod("x", "2", 8))];
+    check(short.into_iter().chain(late).collect(), "+x@8");
+}
+
+#[test]
+fn predecessor_of_what_was_deleted_unseen_ends_with_it() {
+    let short = [list(&[pod("x", "1", 5)], "5"), Delta::Gone(pod("x", "2", 7).key().clone(), "2".into())];
+    let late = [list(&[pod("x", "2", 7)], "7"), Delta::Delete(pod("x", "2", 8))];
+    check(short.into_iter().chain(late).collect(), "+x@5 -x@5");
+}
+
+#[test]
+fn list_of_before_an_object_was_made_does_not_forget_its_own_delete() {
+    let short = [Delta::Written(pod("x", "1", 7)), Delta::Gone(pod("x", "1", 7).key().clone(), "1".into())];
+    let late = [list(&[], "6"), Delta::Apply(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 8))];
+    let cache = check([list(&[], "5")].into_iter().chain(short).chain(late).collect(), "+x@7 -x@7");
+    assert_eq!(cache.n_tombstones(), 0);
+}
+
+#[test]
+fn predecessor_of_what_was_deleted_does_not_come_back() {
+    let short = [Delta::Written(pod("x", "2", 8)), Delta::Gone(pod("x", "2", 8).key().clone(), "2".into())];
+    let late = [Delta::Apply(pod("x", "1", 6)), Delta::Delete(pod("x", "1", 7)), Delta::Apply(pod("x", "2", 8))];
+    check([list(&[], "5")].into_iter().chain(short).chain(late).collect(), "+x@8 -x@8");
+}
+
+#[test]
+fn own_delete_of_what_is_not_selected_is_forgotten_once_the_watch_has_passed() {
+    let short = [Delta::Written(pod("x", "1", 7)), Delta::Gone(pod("x", "1", 7).key().clone(), "1".into())];
+    let cache = check([list(&[], "5")].into_iter().chain(short).collect(), "+x@7 -x@7");
+    assert_eq!(cache.n_tombstones(), 1);
+    let short = [Delta::Written(pod("x", "1", 7)), Delta::Gone(pod("x", "1", 7).key().clone(), "1".into())];
+    let passed = [list(&[], "5")].into_iter().chain(short).chain([Delta::Bookmark(None, "9".into())]);
+    assert_eq!(check(passed.collect(), "+x@7 -x@7").n_tombstones(), 0);
+}
+
+#[test]
+fn relist_older_than_what_was_seen_changes_nothing() {
+    check(
+        vec![
+            list(&[pod("x", "1", 5)], "5"),
+            Delta::Delete(pod("x", "1", 8)),
+            list(&[pod("x", "1", 5)], "6"),
+            Delta::Apply(pod("x", "1", 7)),
+        ],
+        "+x@5 -x@8",
+    );
+}
+
+#[test]
+fn object_recreated_in_a_gap_is_a_delete_and_an_add() {
+    check(vec![list(&[pod("x", "1", 5)], "5"), list(&[pod("x", "2", 8)], "9")], "+x@5 -x@5 +x@8");
+}
+
+#[test]
+fn write_answered_after_the_watch_reported_its_deletion_stays_deleted() {
+    check(
+        vec![
+            list(&[], "5"),
+            Delta::Apply(pod("x", "1", 6)),
+            Delta::Delete(pod("x", "1", 7)),
+            Delta::Written(pod("x", "1", 6)),
+        ],
+        "+x@6 -x@7",
+    );
+}
+
+#[test]
+fn own_write_that_the_watch_passes_by_is_outside_of_its_selector() {
+    let mark = |version: &str| Delta::Bookmark(None, version.into());
+    let begin = || list(&[pod("y", "2", 4)], "5");
+    check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("5")], "+y@4 +x@6");
+    check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("6")], "+y@4 +x@6 -x@6");
+    check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("y", "2", 7))], "+y@4 +x@6 ~y@7 -x@6");
+    // What the watch reports stays, and so does a later write of the same object.
+    check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 6)), mark("9")], "+y@4 +x@6");
+    let twice = [Delta::Written(pod("x", "1", 6)), Delta::Written(pod("x", "1", 8)), mark("7")];
+    check([vec![begin()], twice.into()].concat(), "+y@4 +x@6 ~x@8");
+    // A list that has it reports it.
+    let listed = list(&[pod("x", "1", 6), pod("y", "2", 4)], "7");
+    check(vec![begin(), Delta::Written(pod("x", "1", 6)), listed, mark("9")], "+y@4 +x@6");
+}
+
+#[test]
+fn empty_sets_leave_the_indexes() {
+    let cache = check(vec![list(&[pod("x", "1", 5)], "5"), Delta::Delete(pod("x", "1", 8))], "+x@5 -x@8");
+    assert!(cache.owners.is_empty() && cache.sorted.is_empty());
+}
+
+#[test]
+fn bytes_are_those_of_the_objects_that_are_there() {
+    let (x, y) = (pod("x", "1", 5), pod("y", "2", 4));
+    let (n_x, n_y, n_newer) = (x.n_bytes(), y.n_bytes(), pod("x", "1", 12345).n_bytes());
+    let steps = [
+        (vec![list(&[x.clone(), y.clone()], "5")], n_x + n_y),
+        (vec![Delta::Apply(pod("x", "1", 12345))], n_newer + n_y),
+        (vec![Delta::Delete(pod("y", "2", 12346))], n_newer),
+        (vec![Delta::Clear(None)], 0),
+    ];
+    let mut cache = Cache::default();
+    for (deltas, expected) in steps {
+        for delta in deltas {
+            cache.apply(delta);
+        }
+        assert_eq!(cache.n_bytes(), expected);
+    }
+}
+
+#[test]
+fn object_outside_of_the_namespaces_is_not_kept_whoever_tells_of_it() {
+    let mut cache = Cache::of([Some("b".into())]);
+    for delta in [
+        Delta::Written(pod("x", "1", 5)),
+        Delta::Apply(pod("x", "1", 6)),
+        Delta::Replace(Some("a".into()), vec![pod("x", "1", 6)], "6".into()),
+        Delta::Delete(pod("x", "1", 7)),
+    ] {
+        assert!(cache.apply(delta).is_empty());
+    }
+    assert!(!cache.is_complete() && cache.revision() == 0);
+}
+
+#[test]
+fn scope_is_complete_and_written_to_from_its_list_until_it_is_opened_again() {
+    let mut cache = Cache::of([Some("a".into())]);
+    assert!(!cache.is_complete() && !cache.bars(Some("a")));
+    let scope = || Some("a".into());
+    let steps = [
+        (Delta::Replace(scope(), vec![pod("x", "1", 5)], "5".into()), true, false),
+        (Delta::Open(scope()), false, true),
+        (Delta::Replace(scope(), vec![pod("x", "1", 5)], "6".into()), true, false),
+        (Delta::Clear(scope()), true, false),
+        (Delta::Close(scope()), true, true),
+        (Delta::Open(scope()), false, true),
+        (Delta::Restore(scope(), Vec::new(), "2".into()), true, false),
+    ];
+    for (delta, complete, barred) in steps {
+        let text = format!("{delta:?}");
+        cache.apply(delta);
+        assert_eq!((cache.is_complete(), cache.bars(Some("a"))), (complete, barred), "{text}");
+        assert!(!cache.bars(Some("b")), "what was never followed is nobody's business");
+    }
+}
+
+#[test]
+fn restored_state_is_the_truth_whatever_was_known() {
+    let restore = |objects: &[Arc<Stored>], version: &str| Delta::Restore(None, objects.to_vec(), version.into());
+    let begin = || list(&[pod("x", "1", 50), pod("y", "2", 60)], "70");
+    let key = pod("y", "2", 60).key().clone();
+    let cases = [
+        (vec![begin(), restore(&[pod("x", "1", 50)], "55")], "+x@50 +y@60 -y@60"),
+        (vec![begin(), restore(&[pod("x", "1", 40), pod("y", "2", 60)], "65")], "+x@50 +y@60 ~x@40"),
+        (vec![begin(), restore(&[pod("x", "3", 40)], "45")], "+x@50 +y@60 -y@60 -x@50 +x@40"),
+        // An own delete is undone, and an own write that nobody reported never was.
+        (
+            vec![begin(), Delta::Gone(key, "2".into()), restore(&[pod("x", "1", 50), pod("y", "2", 60)], "65")],
+            "+x@50 +y@60 -y@60 +y@60",
+        ),
+        (vec![begin(), Delta::Written(pod("z", "4", 80)), restore(&[], "30")], "+x@50 +y@60 +z@80 -x@50 -y@60 -z@80"),
+        // Versions that were seen before come again.
+        (vec![begin(), restore(&[], "30"), Delta::Apply(pod("x", "5", 31))], "+x@50 +y@60 -x@50 -y@60 +x@31"),
+    ];
+    for (deltas, expected) in cases {
+        check(deltas, expected);
+    }
+}
+
+#[test]
+fn read_beside_the_watch_ends_what_it_has_not_and_brings_what_it_has() {
+    let read =
+        |objects: &[Arc<Stored>], version: &str| Delta::Present(Some("a".into()), objects.to_vec(), version.into());
+    let begin = || list(&[pod("x", "1", 5), pod("y", "2", 4)], "5");
+    // What the watch says of before brings nothing back, and what it says of after is taken.
+    let late = [
+        Delta::Apply(pod("x", "1", 6)),
+        Delta::Apply(pod("z", "4", 9)),
+        Delta::Apply(pod("x", "3", 12)),
+        Delta::Delete(pod("x", "3", 13)),
+    ];
+    let gone = read(&[pod("y", "2", 4), pod("z", "4", 9)], "10");
+    check([vec![begin(), gone.clone()], late.to_vec()].concat(), "+x@5 +y@4 -x@5 +z@9 +x@12 -x@13");
+    // Neither does a list of before.
+    let lists = [list(&[pod("x", "1", 6), pod("y", "2", 4)], "7"), list(&[pod("y", "2", 4), pod("z", "4", 9)], "11")];
+    let cache = check([vec![begin(), gone], lists.to_vec()].concat(), "+x@5 +y@4 -x@5 +z@9");
+    assert!(cache.read.is_empty(), "the list has come to where the read was");
+    // What is newer than the read stays.
+    check(vec![begin(), Delta::Apply(pod("x", "1", 11)), read(&[], "10")], "+x@5 +y@4 ~x@11 -y@4");
+    // Other namespaces are not concerned.
+    let elsewhere = Delta::Present(Some("b".into()), Vec::new(), "10".into());
+    let cache = check(vec![begin(), elsewhere.clone(), Delta::Apply(pod("z", "4", 6))], "+x@5 +y@4 +z@6");
+    assert_eq!(cache.read.len(), 1);
+    let cache = check(vec![begin(), elsewhere.clone(), Delta::Bookmark(None, "10".into())], "+x@5 +y@4");
+    assert!(cache.read.is_empty(), "the watch has");
+    for end in [Delta::Clear(None), Delta::Close(None), Delta::Restore(None, Vec::new(), "3".into())] {
+        assert!(check(vec![begin(), elsewhere.clone(), end], "+x@5 +y@4 -x@5 -y@4").read.is_empty());
+    }
+}

@@ -1,0 +1,112 @@
+//! The store under any schedule: the source and own writes come in, while others read and subscribe.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use k8s_openapi::api::core::v1::Pod;
+use shuttle::future::{block_on, spawn, yield_now};
+
+use super::{Change, Delta, SharedStore};
+use crate::{
+    key::ObjectKey,
+    object::{Kind, Stored},
+    turns::any_schedule,
+};
+
+const LAST: u64 = 5;
+
+fn pod(version: u64) -> Arc<Stored> {
+    let metadata = format!(r#""name":"x","namespace":"a","uid":"1","resourceVersion":"{version}""#);
+    Arc::new(Stored::accept(&Kind::of::<Pod>(), &format!(r#"{{"metadata":{{{metadata}}}}}"#)).unwrap())
+}
+
+fn version(object: &Stored) -> u64 {
+    object.meta().revision().unwrap()
+}
+
+/// The process writes versions 3 and 5; the watch tells of all, and a relist of version 2 comes late.
+async fn write(store: Arc<SharedStore>) {
+    let key = pod(3).key().clone();
+    for own in [3, LAST] {
+        yield_now().await;
+        store.acknowledged(Delta::Written(pod(own))).await;
+        let seen = store.get(&key).map_or(0, |object| version(&object));
+        assert!(seen >= own, "version {own} was written, {seen} is read");
+    }
+}
+
+async fn report(store: Arc<SharedStore>) {
+    store.push(Delta::Replace(None, vec![pod(1)], "1".into())).await;
+    store.push(Delta::Apply(pod(2))).await;
+    yield_now().await;
+    store.push(Delta::Replace(None, vec![pod(2)], "2".into())).await;
+    for told in 3..=LAST {
+        store.push(Delta::Apply(pod(told))).await;
+    }
+}
+
+async fn read(store: Arc<SharedStore>) {
+    let (key, mut last) = (pod(1).key().clone(), 0);
+    while last < LAST {
+        if let Some(object) = store.get(&key) {
+            assert!(version(&object) >= last, "version {} is read after {last}", version(&object));
+            last = version(&object);
+        }
+        let listed = store.all().first().map_or(0, |object| version(object));
+        assert!(listed >= last, "version {listed} is listed after {last}");
+        yield_now().await;
+    }
+}
+
+#[test]
+fn under_any_schedule_readers_never_see_a_version_go_back_and_writers_read_what_they_wrote() {
+    any_schedule(|| {
+        block_on(async {
+            let store = Arc::new(SharedStore::default());
+            drop(spawn(store.clone().write()));
+            let tasks = [spawn(report(store.clone())), spawn(write(store.clone())), spawn(read(store.clone()))];
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    });
+}
+
+/// The states that a subscriber knows by what it was told alone.
+type Told = Arc<Mutex<BTreeMap<ObjectKey, u64>>>;
+
+fn tell(told: &Told, change: &Change<Stored>) {
+    let mut told = told.lock().unwrap();
+    let key = change.latest().key().clone();
+    match change {
+        Change::Added(new) => assert_eq!(told.insert(key, version(new)), None, "added twice"),
+        Change::Updated { old, new } => {
+            assert_eq!(told.insert(key, version(new)), Some(version(old)), "another state came before");
+        }
+        Change::Deleted { .. } => drop(told.remove(&key).expect("deleted, but never added")),
+    }
+}
+
+#[test]
+fn under_any_schedule_a_late_subscriber_is_told_each_change_once() {
+    any_schedule(|| {
+        block_on(async {
+            let store = Arc::new(SharedStore::default());
+            drop(spawn(store.clone().write()));
+            let tasks = [spawn(report(store.clone())), spawn(write(store.clone()))];
+            yield_now().await;
+            let told = Told::default();
+            let hears = told.clone();
+            let subscription = store.subscribe(Arc::new(move |change, _| tell(&hears, change))).await;
+            subscription.delivered().await;
+            for task in tasks {
+                task.await.unwrap();
+            }
+            // After this all deltas before it have been taken in.
+            store.acknowledged(Delta::Bookmark(None, LAST.to_string())).await;
+            assert_eq!(told.lock().unwrap().values().copied().collect::<Vec<_>>(), [LAST]);
+        });
+    });
+}

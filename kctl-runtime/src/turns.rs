@@ -1,0 +1,110 @@
+//! The locks of the queue and the store. In the tests of this crate every lock and unlock is a place where shuttle lets another
+//! task go on, so that tests of schedules see what happens between any two of them.
+
+#[cfg(not(test))]
+pub(crate) use parking_lot::{Mutex, RwLock};
+#[cfg(test)]
+pub(crate) use under_test::{Mutex, RwLock, any_schedule};
+
+#[cfg(test)]
+mod under_test {
+    use std::{
+        cell::Cell,
+        ops::{Deref, DerefMut},
+    };
+
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+
+    /// Schedules of each kind that are tried, unless `SHUTTLE_SCHEDULES` names another number.
+    const SCHEDULES: usize = 200;
+    /// Changes of priority in a schedule: bugs that need more of them are not found (PCT).
+    const DEPTH: usize = 3;
+
+    thread_local! {
+        /// Shuttle runs all tasks on the thread that started it.
+        static SCHEDULED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Runs a test under many schedules: random ones, and some with few changes of priority.
+    pub(crate) fn any_schedule(test: impl Fn() + Send + Sync + Clone + 'static) {
+        let named = std::env::var("SHUTTLE_SCHEDULES").ok().and_then(|text| text.parse().ok());
+        let n = named.unwrap_or(SCHEDULES);
+        SCHEDULED.set(true);
+        shuttle::Runner::new(RandomScheduler::new(n), shuttle::Config::default()).run(test.clone());
+        shuttle::Runner::new(PctScheduler::new(DEPTH, n), shuttle::Config::default()).run(test);
+        SCHEDULED.set(false);
+    }
+
+    /// Others may go on here.
+    fn turn() {
+        if SCHEDULED.get() && !std::thread::panicking() {
+            shuttle::thread::yield_now();
+        }
+    }
+
+    /// A task that is interrupted while it holds a lock holds it: others wait by trying again.
+    fn wait<T>(mut attempt: impl FnMut() -> Option<T>, block: impl FnOnce() -> T) -> T {
+        if !SCHEDULED.get() {
+            return block();
+        }
+        loop {
+            turn();
+            if let Some(guard) = attempt() {
+                return guard;
+            }
+        }
+    }
+
+    /// A guard after whose end others may go on.
+    pub(crate) struct Guard<G>(Option<G>);
+
+    impl<G: Deref> Deref for Guard<G> {
+        type Target = G::Target;
+
+        fn deref(&self) -> &G::Target {
+            self.0.as_ref().unwrap()
+        }
+    }
+
+    impl<G: DerefMut> DerefMut for Guard<G> {
+        fn deref_mut(&mut self) -> &mut G::Target {
+            self.0.as_mut().unwrap()
+        }
+    }
+
+    impl<G> Drop for Guard<G> {
+        fn drop(&mut self) {
+            self.0 = None;
+            turn();
+        }
+    }
+
+    #[derive(Default)]
+    pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(parking_lot::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> Guard<parking_lot::MutexGuard<'_, T>> {
+            Guard(Some(wait(|| self.0.try_lock(), || self.0.lock())))
+        }
+    }
+
+    pub(crate) struct RwLock<T>(parking_lot::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(parking_lot::RwLock::new(value))
+        }
+
+        pub(crate) fn read(&self) -> Guard<parking_lot::RwLockReadGuard<'_, T>> {
+            Guard(Some(wait(|| self.0.try_read(), || self.0.read())))
+        }
+
+        pub(crate) fn write(&self) -> Guard<parking_lot::RwLockWriteGuard<'_, T>> {
+            Guard(Some(wait(|| self.0.try_write(), || self.0.write())))
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `ValidatingWebhookConfiguration` and `MutatingWebhookConfiguration`: how API servers learn of the functions.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use super::{
+    options::{Action, Options, selector},
+    rule::Rule,
+};
+
+/// How an API server reaches webhooks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// The start of a URL, such as `https://127.0.0.1:9443`; paths are put behind it.
+    Url(String),
+    /// A Service of the cluster.
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Its port.
+        port: u16,
+    },
+}
+
+impl Client {
+    /// A `clientConfig` for a path. The authority is PEM; without one it is that of the API server's system, or is put there
+    /// later.
+    pub fn config(&self, path: &str, authority: Option<&str>) -> Value {
+        let mut config = match self {
+            Self::Url(url) => json!({ "url": format!("{}{path}", url.trim_end_matches('/')) }),
+            Self::Service { namespace, name, port } => {
+                json!({ "service": { "namespace": namespace, "name": name, "port": port, "path": path } })
+            }
+        };
+        if let Some(authority) = authority {
+            config["caBundle"] = STANDARD.encode(authority).into();
+        }
+        config
+    }
+}
+
+/// What the objects are made of.
+#[derive(Clone, Debug)]
+pub struct Configurations<'a> {
+    /// The name of both objects.
+    pub name: &'a str,
+    /// How the webhooks are reached.
+    pub client: &'a Client,
+    /// The authority to trust, as PEM.
+    pub authority: Option<&'a str>,
+}
+
+impl Configurations<'_> {
+    /// Makes the objects: of each kind of configuration one, where there is a function for it.
+    pub fn objects(&self, rules: &[Rule]) -> Vec<Value> {
+        let of = |action: Action, kind: &str| {
+            let mut webhooks: Vec<(String, Value)> = rules
+                .iter()
+                .filter(|rule| rule.options().action == action)
+                .map(|rule| (rule.path(), self.webhook(rule)))
+                .collect();
+            // The order is that in which they are asked.
+            if action == Action::Validate {
+                webhooks.sort_by(|(one, _), (other, _)| one.cmp(other));
+            }
+            let webhooks: Vec<Value> = webhooks.into_iter().map(|(_, webhook)| webhook).collect();
+            (!webhooks.is_empty()).then(|| {
+                json!({
+                    "apiVersion": "admissionregistration.k8s.io/v1",
+                    "kind": kind,
+                    "metadata": { "name": self.name },
+                    "webhooks": webhooks,
+                })
+            })
+        };
+        let mutating = of(Action::Mutate, "MutatingWebhookConfiguration");
+        mutating.into_iter().chain(of(Action::Validate, "ValidatingWebhookConfiguration")).collect()
+    }
+
+    fn webhook(&self, rule: &Rule) -> Value {
+        let (kind, options) = (rule.kind(), rule.options());
+        let operations: Vec<_> = options.operations.iter().map(|operation| operation.word()).collect();
+        let mut webhook = json!({
+            "name": name(rule),
+            "clientConfig": self.client.config(&rule.path(), self.authority),
+            "rules": [{
+                "apiGroups": [kind.group],
+                "apiVersions": [kind.version],
+                "operations": operations,
+                "resources": rule.resources(),
+            }],
+            "failurePolicy": options.failure_policy.word(),
+            "matchPolicy": options.match_policy.word(),
+            "sideEffects": options.side_effects.word(),
+            "timeoutSeconds": options.timeout_seconds,
+            "admissionReviewVersions": ["v1"],
+        });
+        self::selectors(&mut webhook, options);
+        if !options.match_conditions.is_empty() {
+            let condition = |(name, expression): &(String, String)| json!({ "name": name, "expression": expression });
+            webhook["matchConditions"] = options.match_conditions.iter().map(condition).collect();
+        }
+        if options.action == Action::Mutate {
+            webhook["reinvocationPolicy"] = options.reinvocation.word().into();
+        }
+        webhook
+    }
+}
+
+/// Selectors are checked before anything is made of rules: [`super::check`].
+fn selectors(webhook: &mut Value, options: &Options) {
+    let selectors = [("namespaceSelector", &options.namespace_selector), ("objectSelector", &options.object_selector)];
+    for (field, text) in selectors.into_iter().filter(|(_, text)| !text.is_empty()) {
+        webhook[field] = selector(text).unwrap_or_default();
+    }
+}
+
+/// As kubebuilder names them: `vpodset-v1.example.com`. An API server wants a domain of three parts; the core group is none.
+fn name(rule: &Rule) -> String {
+    let (kind, options) = (rule.kind(), rule.options());
+    let letter = &options.action.name()[..1];
+    let mut name = format!("{letter}{}", kind.kind.to_ascii_lowercase());
+    for subresource in &options.subresources {
+        name += &format!("-{}", subresource.to_ascii_lowercase());
+    }
+    let group = if kind.group.is_empty() { "core" } else { &kind.group };
+    // With the kind's part these are three.
+    let domain = if group.contains('.') { group.to_owned() } else { format!("{group}.k8s.io") };
+    format!("{name}-{}.{domain}", kind.version)
+}

@@ -1,0 +1,99 @@
+//! The body of a request → the body of its answer: the protocol without the network.
+
+use axum::http::StatusCode;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+use super::{
+    denial::Denial,
+    options::{Action, Operation},
+    review::{KIND, Request, Review, VERSIONS},
+    rule::{Answer, Rule},
+};
+use crate::{call::unwound, kind::shown, metrics::Running};
+
+/// The longest body that is read, in bytes: two objects of the size that etcd takes, as in controller-runtime
+/// (`pkg/webhook/admission/http.go`, `maxRequestSize`).
+pub(crate) const BODY_LEN_MAX: usize = 7 << 20;
+
+/// The answer to what was not read as a review.
+pub(crate) fn unread(code: StatusCode, text: String) -> Value {
+    wrapped(VERSIONS[0], "", &Denial::failed(code.as_u16(), text), &Request::default())
+}
+
+/// Answers a review.
+pub(crate) async fn respond(rule: &Rule, body: &[u8], running: &mut Running) -> Value {
+    let (version, request, operation) = match decoded(rule, body) {
+        Ok(decoded) => decoded,
+        Err((code, text)) => {
+            running.code(code.as_u16());
+            return unread(code, text);
+        }
+    };
+    let called = unwound(rule.about(), || rule.call(&request, operation)).await;
+    let answer = called.unwrap_or_else(|panic| {
+        running.panicked();
+        Answer { denied: Some(Denial::failed(500, panic)), ..Answer::default() }
+    });
+    running.code(answer.denied.as_ref().map_or(200, Denial::http_code));
+    review(rule, &version, &request, operation, answer)
+}
+
+type Decoded = (String, Request, Operation);
+
+fn decoded(rule: &Rule, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
+    let bad = |text: String| (StatusCode::BAD_REQUEST, text);
+    if body.is_empty() {
+        return Err(bad("request body is empty".into()));
+    }
+    let review: Review = serde_json::from_slice(body).map_err(|error| bad(format!("no {KIND}: {error}")))?;
+    let Review { api_version, kind, request } = review;
+    if kind != KIND || !VERSIONS.contains(&api_version.as_str()) {
+        return Err(bad(format!("{api_version} {kind}: expected {} {KIND}", VERSIONS[0])));
+    }
+    let request = request.ok_or_else(|| bad(format!("the {KIND} has no request")))?;
+    let operation = Operation::of(&request.operation)
+        .ok_or_else(|| bad(format!("{}: there is no operation {:?}", request.shown(), request.operation)))?;
+    let asked = GroupVersionKind::from(&request.kind);
+    // Of subresources the object may be of another kind.
+    if rule.options().subresources.is_empty() && asked != *rule.kind() {
+        let (asked, known) = (shown(&asked), shown(rule.kind()));
+        return Err(bad(format!("{}: {asked} at the path of {known}", request.shown())));
+    }
+    Ok((api_version, request, operation))
+}
+
+fn review(rule: &Rule, version: &str, request: &Request, operation: Operation, answer: Answer) -> Value {
+    let Answer { denied, object, warnings, audit } = answer;
+    let mut review = match denied {
+        Some(denied) => wrapped(version, &request.uid, &denied, request),
+        None => envelope(version, &json!({ "uid": request.uid, "allowed": true, "status": { "code": 200 } })),
+    };
+    let response = &mut review["response"];
+    if !warnings.is_empty() {
+        response["warnings"] = json!(warnings);
+    }
+    if !audit.is_empty() {
+        response["auditAnnotations"] = json!(audit);
+    }
+    let changes = rule.options().action == Action::Mutate && operation != Operation::Delete;
+    if let Some(object) = object.filter(|_| changes) {
+        let patch = json_patch::diff(&request.object, &object);
+        if !patch.0.is_empty() {
+            // A patch of JSON values is JSON.
+            response["patch"] = STANDARD.encode(json!(patch).to_string()).into();
+            response["patchType"] = "JSONPatch".into();
+        }
+    }
+    review
+}
+
+fn wrapped(version: &str, uid: &str, denied: &Denial, request: &Request) -> Value {
+    let status = denied.status(&request.kind.group, &request.kind.kind, &request.name);
+    envelope(version, &json!({ "uid": uid, "allowed": false, "status": status }))
+}
+
+fn envelope(version: &str, response: &Value) -> Value {
+    json!({ "kind": KIND, "apiVersion": version, "response": response })
+}

@@ -1,0 +1,249 @@
+//! One function for one kind: typed inside, a review outside.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use kube::core::GroupVersionKind;
+use serde_json::Value;
+
+use super::{
+    denial::Denial,
+    options::{Action, Operation, Options, selector},
+    request::{Admission, Notes},
+    review::Request,
+};
+use crate::{
+    call::{About, Called},
+    change,
+    kind::{Definition, Kind, shown},
+};
+
+/// What a function answers.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Answer {
+    /// Why the request is refused; none lets it go on.
+    pub denied: Option<Denial>,
+    /// The object as it is to be stored, where the function changed it.
+    pub object: Option<Value>,
+    /// For the client.
+    pub warnings: Vec<String>,
+    /// For the audit log.
+    pub audit: BTreeMap<String, String>,
+}
+
+type Call = Arc<dyn Fn(&Request, Operation) -> Called<Answer> + Send + Sync>;
+
+/// A function with what it is for.
+#[derive(Clone)]
+pub struct Rule {
+    about: About,
+    kind: GroupVersionKind,
+    plural: String,
+    options: Options,
+    definition: Definition,
+    call: Call,
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} by {}", self.options.action.name(), shown(&self.kind), self.about.place())
+    }
+}
+
+impl Rule {
+    /// Makes a rule of what gets the typed object. The call returns it, changed or not; where the function only validates,
+    /// changes are not looked at.
+    pub fn object<K, F, Fut>(about: About, options: Options, call: F) -> Self
+    where
+        K: Kind,
+        F: Fn(K, Arc<Admission<K>>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<K, Denial>> + Send + 'static,
+    {
+        let action = options.action;
+        Self::new::<K>(about, options, move |request, operation| {
+            // What goes is the object; the request has no other one.
+            let sent = if operation == Operation::Delete { &request.old_object } else { &request.object };
+            let begun = read::<K>(request, "the object", sent).and_then(|object| {
+                let before = match action {
+                    Action::Mutate => written(request, &object)?,
+                    Action::Validate => Value::Null,
+                };
+                let admission = Arc::new(Admission::new(request, operation, old(request)?));
+                Ok((before, call(object, admission.clone()), admission))
+            });
+            let (sent, shown) = (if action == Action::Mutate { sent.clone() } else { Value::Null }, request.shown());
+            Box::pin(async move {
+                let (before, called, admission) = match begun {
+                    Ok(begun) => begun,
+                    Err(denied) => return Answer { denied: Some(denied), ..Answer::default() },
+                };
+                let after = match (called.await, action) {
+                    (Ok(object), Action::Mutate) => changed(sent, &before, &object, &shown).map(Some),
+                    (Ok(_), Action::Validate) => Ok(None),
+                    (Err(denied), _) => Err(denied),
+                };
+                answer(after, admission.take_notes())
+            })
+        })
+    }
+
+    /// Makes a rule of what gets the request alone.
+    pub fn request<K, F, Fut>(about: About, options: Options, call: F) -> Self
+    where
+        K: Kind,
+        F: Fn(Arc<Admission<K>>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), Denial>> + Send + 'static,
+    {
+        Self::new::<K>(about, options, move |request, operation| {
+            // Of a subresource the object may be of another kind, and then the old one is, too.
+            let old = if request.sub_resource.is_empty() { old(request) } else { Ok(old(request).ok().flatten()) };
+            let begun = old.map(|old| {
+                let admission = Arc::new(Admission::new(request, operation, old));
+                (call(admission.clone()), admission)
+            });
+            Box::pin(async move {
+                match begun {
+                    Ok((called, admission)) => answer(called.await.map(|()| None), admission.take_notes()),
+                    Err(denied) => Answer { denied: Some(denied), ..Answer::default() },
+                }
+            })
+        })
+    }
+
+    fn new<K: Kind>(
+        about: About,
+        options: Options,
+        call: impl Fn(&Request, Operation) -> Called<Answer> + Send + Sync + 'static,
+    ) -> Self {
+        let definition = Definition::default();
+        Self { about, kind: K::gvk(), plural: K::plural(), options, definition, call: Arc::new(call) }
+    }
+
+    /// Adds how the kind is defined, where it is a custom resource; generated code calls it.
+    #[must_use]
+    pub fn defined(mut self, definition: Definition) -> Self {
+        self.definition = definition;
+        self
+    }
+
+    /// Returns how the kind is defined.
+    pub fn definition(&self) -> Definition {
+        self.definition
+    }
+
+    /// Returns which function it is.
+    pub fn about(&self) -> About {
+        self.about
+    }
+
+    /// Returns the kind that it is for.
+    pub fn kind(&self) -> &GroupVersionKind {
+        &self.kind
+    }
+
+    /// Returns when it is asked.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The resources that it is asked about, as in a configuration.
+    pub(super) fn resources(&self) -> Vec<String> {
+        match self.options.subresources.as_slice() {
+            [] => vec![self.plural.clone()],
+            some => some.iter().map(|name| format!("{}/{name}", self.plural)).collect(),
+        }
+    }
+
+    /// The path that it is served at, as kubebuilder names it: `/validate-apps-example-com-v1-podset`. Subresources follow.
+    pub fn path(&self) -> String {
+        let GroupVersionKind { group, version, kind } = &self.kind;
+        let mut path = format!(
+            "/{}-{}-{version}-{}",
+            self.options.action.name(),
+            group.replace('.', "-"),
+            kind.to_ascii_lowercase()
+        );
+        for name in &self.options.subresources {
+            path += &format!("-{}", name.to_ascii_lowercase());
+        }
+        path
+    }
+
+    pub(super) fn call(&self, request: &Request, operation: Operation) -> Called<Answer> {
+        (self.call)(request, operation)
+    }
+}
+
+fn answer(object: Result<Option<Value>, Denial>, Notes { warnings, audit }: Notes) -> Answer {
+    let (object, denied) = object.map_or_else(|denied| (None, Some(denied)), |object| (object, None));
+    Answer { denied, object, warnings, audit }
+}
+
+fn old<K: Kind>(request: &Request) -> Result<Option<K>, Denial> {
+    (!request.old_object.is_null()).then(|| read(request, "the old object", &request.old_object)).transpose()
+}
+
+fn read<K: Kind>(request: &Request, what: &str, value: &Value) -> Result<K, Denial> {
+    let wanted = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
+    K::deserialize(value).map_err(|error| {
+        Denial::failed(400, format!("{}: {what} can't be read as `{wanted}`: {error}", request.shown()))
+    })
+}
+
+fn written<K: Kind>(request: &Request, object: &K) -> Result<Value, Denial> {
+    serde_json::to_value(object).map_err(|error| unwritable(&request.shown(), &error))
+}
+
+fn unwritable(shown: &str, error: &serde_json::Error) -> Denial {
+    Denial::failed(500, format!("{shown}: the object can't be written as JSON: {error}"))
+}
+
+/// What the function changed, laid over the object as it was sent: fields that the type does not know stay.
+fn changed<K: Kind>(mut sent: Value, before: &Value, after: &K, shown: &str) -> Result<Value, Denial> {
+    let after = serde_json::to_value(after).map_err(|error| unwritable(shown, &error))?;
+    change::apply(&mut sent, before, &after);
+    Ok(sent)
+}
+
+/// Functions that can't all be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FunctionTwice {
+    /// Two functions for the same: which of them would answer?
+    #[error("two functions {action} {kind:?}: {first} and {second}; make one of them\ncode: K0109")]
+    SameKind {
+        /// `validate` or `mutate`.
+        action: &'static str,
+        /// The kind.
+        kind: String,
+        /// A function.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+    /// A selector is none.
+    #[error("{place}: {problem}\ncode: K0105")]
+    Selector {
+        /// The function.
+        place: String,
+        /// What can't be read.
+        problem: String,
+    },
+}
+
+/// Checks that every function has a path of its own, and what the compiler can't check of options.
+pub(crate) fn check(rules: &[Rule]) -> Result<(), FunctionTwice> {
+    let mut paths: BTreeMap<String, &Rule> = BTreeMap::new();
+    for rule in rules {
+        for text in [&rule.options.namespace_selector, &rule.options.object_selector] {
+            let place = rule.about.place();
+            selector(text).map_err(|problem| FunctionTwice::Selector { place, problem })?;
+        }
+        if let Some(first) = paths.insert(rule.path(), rule) {
+            let (action, kind) = (rule.options.action.name(), shown(&rule.kind));
+            let (first, second) = (first.about.place(), rule.about.place());
+            return Err(FunctionTwice::SameKind { action, kind, first, second });
+        }
+    }
+    Ok(())
+}

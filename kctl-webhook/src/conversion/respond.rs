@@ -1,0 +1,145 @@
+//! `ConversionReview`: the body of a request → the body of its answer, without the network.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Conversions, Rule};
+use crate::{call::unwound, metrics::Running};
+
+/// The longest body that is read, in bytes. An API server sends whole lists: 500 objects, a page of client-go's, of 256 KiB each.
+pub(crate) const BODY_LEN_MAX: usize = 128 << 20;
+/// The version and the kind of the envelope.
+const API_VERSION: &str = "apiextensions.k8s.io/v1";
+const KIND: &str = "ConversionReview";
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Review {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    request: Option<Request>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    #[serde(default)]
+    uid: String,
+    #[serde(default, rename = "desiredAPIVersion")]
+    desired_api_version: String,
+    #[serde(default)]
+    objects: Vec<Value>,
+}
+
+/// Why objects were not converted.
+struct Failed {
+    text: String,
+    code: u16,
+}
+
+/// The answer to what was not read as a review.
+pub(crate) fn unread(text: &str) -> Value {
+    failed("", text)
+}
+
+fn failed(uid: &str, text: &str) -> Value {
+    tracing::error!("conversion failed: {text}");
+    envelope(&json!({ "uid": uid, "convertedObjects": [], "result": { "status": "Failure", "message": text } }))
+}
+
+fn envelope(response: &Value) -> Value {
+    json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
+}
+
+/// Answers a review: all objects, or none of them and why.
+pub(crate) async fn respond(conversions: &Conversions, body: &[u8], running: &mut Running) -> Value {
+    let request = match decoded(body) {
+        Ok(request) => request,
+        Err(text) => {
+            running.code(400);
+            return unread(&text);
+        }
+    };
+    let mut converted = Vec::with_capacity(request.objects.len());
+    for object in request.objects {
+        match convert(conversions, object, &request.desired_api_version, running).await {
+            Ok(object) => converted.push(object),
+            Err(Failed { text, code }) => {
+                running.code(code);
+                return failed(&request.uid, &text);
+            }
+        }
+    }
+    running.code(200);
+    envelope(&json!({ "uid": request.uid, "convertedObjects": converted, "result": { "status": "Success" } }))
+}
+
+fn decoded(body: &[u8]) -> Result<Request, String> {
+    let review: Review = serde_json::from_slice(body).map_err(|error| format!("no {KIND}: {error}"))?;
+    if review.kind != KIND || review.api_version != API_VERSION {
+        return Err(format!("{} {}: expected {API_VERSION} {KIND}", review.api_version, review.kind));
+    }
+    review.request.ok_or_else(|| format!("the {KIND} has no request"))
+}
+
+async fn convert(
+    conversions: &Conversions,
+    object: Value,
+    desired: &str,
+    running: &mut Running,
+) -> Result<Value, Failed> {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let [api, kind, namespace, name] = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(text);
+    let shown = if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") };
+    let fail = |text: String, code: u16| Failed { text: format!("{shown}, {api} → {desired}: {text}"), code };
+    let (group, from) = split(&api);
+    let (wanted, to) = split(desired);
+    let way = if group == wanted { conversions.way(group, &kind, from, to) } else { None };
+    let way = way.ok_or_else(|| fail("there is no conversion".into(), 400))?;
+    let mut here = object;
+    for rule in way {
+        here = step(rule, here, running).await.map_err(|error| fail(error, 500))?;
+    }
+    Ok(here)
+}
+
+fn split(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// One function. Its result gets the version that it is of, and the metadata of what it was made of.
+async fn step(rule: &Rule, object: Value, running: &Running) -> Result<Value, String> {
+    let called = unwound(rule.about, || (rule.call)(&object)).await;
+    let converted = called.inspect_err(|_panic| running.panicked())??;
+    let Value::Object(mut converted) = converted else { return Err("the result is no object".into()) };
+    converted.insert("apiVersion".into(), rule.to.api_version().into());
+    converted.insert("kind".into(), rule.to.kind.clone().into());
+    let made = converted.remove("metadata");
+    converted.insert("metadata".into(), metadata(&object["metadata"], made.as_ref()));
+    Ok(converted.into())
+}
+
+/// Metadata stays as it was, but for labels and annotations that the function adds or sets: an API server refuses other changes,
+/// and what a function leaves out was not meant to go.
+fn metadata(before: &Value, made: Option<&Value>) -> Value {
+    let mut metadata = before.clone();
+    for field in ["labels", "annotations"] {
+        let added: Map<String, Value> = made
+            .and_then(|made| made[field].as_object())
+            .into_iter()
+            .flatten()
+            .filter(|(key, value)| before[field].get(key.as_str()) != Some(*value))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        if added.is_empty() {
+            continue;
+        }
+        match metadata[field].as_object_mut() {
+            Some(known) => known.extend(added),
+            None => metadata[field] = added.into(),
+        }
+    }
+    metadata
+}

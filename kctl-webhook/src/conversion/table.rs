@@ -1,0 +1,151 @@
+//! Functions → ways between any two versions: direct, or over others, of which one is usually the hub.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::Rule;
+use crate::kind::shown;
+
+/// Functions that do not make a whole.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConversionError {
+    /// Two functions convert the same.
+    #[error("{kind} {from} → {to} has two conversions: {first} and {second}; remove one of them\ncode: K0114")]
+    Twice {
+        /// The kind with its group.
+        kind: String,
+        /// The version that both take.
+        from: String,
+        /// The version that both make.
+        to: String,
+        /// A function.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+    /// A function makes another kind of its object.
+    #[error("{place} makes {to} of {from}: a conversion is between versions of one kind\ncode: K0114")]
+    OtherKind {
+        /// The function.
+        place: String,
+        /// The kind that it takes.
+        from: String,
+        /// The kind that it makes.
+        to: String,
+    },
+    /// From one version to another there is no way.
+    #[error(
+        "{kind}: there is no conversion from {from} to {to}; write `#[conversion] fn name(old: {from}::{short}) -> Result<{to}::{short}>`, and add it by `App::conversion`\ncode: K0113"
+    )]
+    Missing {
+        /// The kind with its group.
+        kind: String,
+        /// The kind.
+        short: String,
+        /// The version that objects have.
+        from: String,
+        /// The version that is asked for.
+        to: String,
+    },
+}
+
+/// The versions of a kind, and the way from each to each: rules in order.
+type Ways = BTreeMap<(String, String), Vec<usize>>;
+
+/// All conversions of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Conversions {
+    rules: Vec<Rule>,
+    /// By group and kind.
+    kinds: BTreeMap<(String, String), Ways>,
+}
+
+impl Conversions {
+    /// Finds the shortest way between any two versions of each kind that has a conversion. `versions` are those that a definition
+    /// has: group, kind and version; they may be more than those of the functions.
+    ///
+    /// # Errors
+    /// Between two versions there is no way, or there are two functions.
+    pub fn new(rules: Vec<Rule>, versions: &[(String, String, String)]) -> Result<Self, ConversionError> {
+        let mut kinds: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+        for rule in &rules {
+            let ([from, to], place) = ([&rule.from, &rule.to].map(shown), rule.about.place());
+            if (&rule.from.group, &rule.from.kind) != (&rule.to.group, &rule.to.kind) || from == to {
+                return Err(ConversionError::OtherKind { place, from, to });
+            }
+            let of_kind = kinds.entry((rule.from.group.clone(), rule.from.kind.clone())).or_default();
+            of_kind.extend([rule.from.version.clone(), rule.to.version.clone()]);
+        }
+        for (group, kind, version) in versions {
+            if let Some(of_kind) = kinds.get_mut(&(group.clone(), kind.clone())) {
+                of_kind.insert(version.clone());
+            }
+        }
+        let mut ways = BTreeMap::new();
+        for (kind, versions) in kinds {
+            let found = between(&rules, &kind, &versions)?;
+            ways.insert(kind, found);
+        }
+        Ok(Self { rules, kinds: ways })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether objects of a kind are converted.
+    pub fn has(&self, group: &str, kind: &str) -> bool {
+        self.kinds.contains_key(&(group.to_owned(), kind.to_owned()))
+    }
+
+    /// The functions, in order, by which an object of one version becomes one of another; none where one of them is unknown.
+    pub(super) fn way(&self, group: &str, kind: &str, from: &str, to: &str) -> Option<Vec<&Rule>> {
+        let ways = self.kinds.get(&(group.to_owned(), kind.to_owned()))?;
+        let way = ways.get(&(from.to_owned(), to.to_owned()))?;
+        Some(way.iter().map(|idx| &self.rules[*idx]).collect())
+    }
+}
+
+fn between(rules: &[Rule], kind: &(String, String), versions: &BTreeSet<String>) -> Result<Ways, ConversionError> {
+    let (group, short) = kind;
+    let of_group = || format!("{short}.{group}");
+    let mut edges: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (idx, rule) in
+        rules.iter().enumerate().filter(|(_, rule)| (&rule.from.group, &rule.from.kind) == (group, short))
+    {
+        let (from, to) = (rule.from.version.as_str(), rule.to.version.as_str());
+        if let Some(first) = edges.insert((from, to), idx) {
+            let (first, second) = (rules[first].about.place(), rule.about.place());
+            return Err(ConversionError::Twice { kind: of_group(), from: from.into(), to: to.into(), first, second });
+        }
+    }
+    let mut ways = Ways::new();
+    for from in versions {
+        let reached = reached(&edges, from);
+        for to in versions {
+            let Some(way) = reached.get(to.as_str()) else {
+                let (from, to) = (from.clone(), to.clone());
+                return Err(ConversionError::Missing { kind: of_group(), short: short.clone(), from, to });
+            };
+            ways.insert((from.clone(), to.clone()), way.clone());
+        }
+    }
+    Ok(ways)
+}
+
+/// The shortest way to each version that can be reached; of several the one over the first names.
+fn reached<'a>(edges: &BTreeMap<(&'a str, &'a str), usize>, from: &'a str) -> BTreeMap<&'a str, Vec<usize>> {
+    let mut ways = BTreeMap::from([(from, Vec::new())]);
+    let mut next = VecDeque::from([from]);
+    while let Some(here) = next.pop_front() {
+        let way = ways[here].clone();
+        for ((_, to), idx) in edges.range((here, "")..).take_while(|((start, _), _)| *start == here) {
+            if !ways.contains_key(to) {
+                ways.insert(to, way.iter().copied().chain([*idx]).collect());
+                next.push_back(to);
+            }
+        }
+    }
+    ways
+}

@@ -1,0 +1,66 @@
+//! Authorities and the certificates that they sign: what goes into the Secret.
+
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+
+use super::RotationError;
+
+/// Certificates are valid since yesterday: clocks differ, and days begin at other times.
+const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
+
+/// An authority as it is made: what is trusted, and the key by which it signs.
+pub(super) struct Authority {
+    pub(super) certificate: String,
+    pub(super) key: String,
+}
+
+/// Makes an authority. The id is in its name, so that two of them are told apart.
+pub(super) fn authority(id: &str, now: Timestamp, until: Timestamp) -> Result<Authority, RotationError> {
+    let key = KeyPair::generate()?;
+    let made = CertifiedIssuer::self_signed(authority_params(id, now, until)?, key)?;
+    Ok(Authority { certificate: made.pem(), key: made.key().serialize_pem() })
+}
+
+/// Signs a certificate for these names. Returns it and its key.
+pub(super) fn certificate(
+    id: &str,
+    authority_key: &str,
+    names: &[String],
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<(String, String), RotationError> {
+    // Only the name and the key of an authority are in what it signs.
+    let issuer = Issuer::new(authority_params(id, now, until)?, KeyPair::from_pem(authority_key)?);
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    validity(&mut params, now, until)?;
+    let key = KeyPair::generate()?;
+    let made = params.signed_by(&key, &issuer)?;
+    Ok((made.pem(), key.serialize_pem()))
+}
+
+fn authority_params(id: &str, now: Timestamp, until: Timestamp) -> Result<CertificateParams, RotationError> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, format!("kctl-webhook-authority-{id}"));
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    validity(&mut params, now, until)?;
+    Ok(params)
+}
+
+/// Whole days: from the one before to the one after.
+fn validity(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Result<(), RotationError> {
+    let day = |time: Result<Timestamp, jiff::Error>| -> Result<_, RotationError> {
+        let date = time?.to_zoned(TimeZone::UTC).date();
+        let part = |number: i8| u8::try_from(number).unwrap_or(1);
+        Ok(date_time_ymd(date.year().into(), part(date.month()), part(date.day())))
+    };
+    params.not_before = day(now.checked_sub(BACKDATED))?;
+    params.not_after = day(until.checked_add(BACKDATED))?;
+    Ok(())
+}

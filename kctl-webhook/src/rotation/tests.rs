@@ -1,0 +1,119 @@
+//! Years of rotation in which no replica and no API server ever has to know what another one has read.
+
+use std::sync::Arc;
+
+use tokio_rustls::rustls::{
+    RootCertStore,
+    client::{WebPkiServerVerifier, danger::ServerCertVerifier},
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+};
+
+use super::*;
+
+const LEADER: Who = Who::Leader { trusted: true };
+
+fn names() -> Vec<String> {
+    vec!["web.default.svc".into()]
+}
+
+fn start() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+/// Whether a client that trusts a bundle takes a certificate at a time.
+fn verifies(bundle: &str, pair: &Pair, now: Timestamp) -> bool {
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
+        roots.add(root.unwrap()).unwrap();
+    }
+    let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+    let served = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
+    let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(now.as_second().try_into().unwrap()));
+    let name = ServerName::try_from("web.default.svc").unwrap();
+    verifier.verify_server_cert(&served, &[], &name, &[], time).is_ok()
+}
+
+#[test]
+fn for_three_years_every_certificate_that_may_be_served_is_trusted_by_every_bundle_that_may_be_known() {
+    let mut stored = due(None, &names(), start(), LEADER).unwrap().unwrap();
+    let (mut known, mut served) = (vec![stored.bundle()], stored.pair().clone());
+    let (mut authorities, mut certificates, mut now) = (1, 1, start());
+    while now < start() + AUTHORITY_VALID * 3 {
+        now += SignedDuration::from_hours(12);
+        // A replica that reads late still serves what was stored the day before, a server still trusts the bundle of then.
+        let before = (stored.bundle(), stored.pair().clone());
+        if let Some(next) = due(Some(&stored), &names(), now, LEADER).unwrap() {
+            authorities += usize::from(next.authority_key != stored.authority_key);
+            certificates += usize::from(next.pair != stored.pair);
+            stored = next;
+        }
+        known.push(stored.bundle());
+        for bundle in [&before.0, &stored.bundle()] {
+            for pair in [&served, &before.1, stored.pair()] {
+                assert!(verifies(bundle, pair, now), "at {now}");
+            }
+        }
+        served = before.1;
+        assert!(stored.state.authorities.len() <= 2, "at {now}");
+    }
+    // One in 60 days, and one more with each new authority.
+    assert_eq!((authorities, certificates), (6, 23));
+}
+
+#[test]
+fn a_new_authority_signs_only_once_it_is_trusted_everywhere_and_for_a_while() {
+    let first = due(None, &names(), start(), LEADER).unwrap().unwrap();
+    let late = start() + (AUTHORITY_VALID - AUTHORITY_LEFT + DAY);
+    // What is served has to be valid then.
+    let renewed = due(Some(&first), &names(), start() + DAY * 80, LEADER).unwrap().unwrap();
+    let renewed = due(Some(&renewed), &names(), start() + DAY * 150, LEADER).unwrap().unwrap();
+    let both = due(Some(&renewed), &names(), late, LEADER).unwrap().unwrap();
+    assert_eq!((both.state.authorities.len(), both.pair()), (2, renewed.pair()));
+    let cases = [
+        (SETTLE - SignedDuration::from_secs(1), LEADER, false),
+        (SETTLE, Who::Leader { trusted: false }, false),
+        (SETTLE, Who::Standby, false),
+        (SETTLE, LEADER, true),
+    ];
+    for (wait, who, signs) in cases {
+        let next = due(Some(&both), &names(), late + wait, who).unwrap();
+        assert_eq!(next.is_some_and(|next| next.pair() != both.pair()), signs, "{wait:?} {who:?}");
+    }
+}
+
+#[test]
+fn whoever_comes_first_repairs_what_is_of_no_use_and_only_the_leader_changes_what_works() {
+    let stored = due(None, &names(), start(), Who::Standby).unwrap().unwrap();
+    let other = vec!["other.default.svc".to_owned()];
+    let cases = [
+        ("works", names(), DAY, false, false),
+        ("is to be renewed", names(), CERTIFICATE_VALID - DAY * 29, false, true),
+        ("has run out", names(), CERTIFICATE_VALID, true, true),
+        ("is for another name", other, DAY, true, true),
+    ];
+    for (case, names, later, by_standby, by_leader) in cases {
+        let now = start() + later;
+        assert_eq!(due(Some(&stored), &names, now, Who::Standby).unwrap().is_some(), by_standby, "{case}");
+        assert_eq!(due(Some(&stored), &names, now, LEADER).unwrap().is_some(), by_leader, "{case}");
+    }
+}
+
+#[test]
+fn what_was_written_is_read_and_what_was_changed_is_not() {
+    let stored = due(None, &names(), start(), LEADER).unwrap().unwrap();
+    let fields: BTreeMap<String, Vec<u8>> =
+        stored.fields().unwrap().into_iter().map(|(name, value)| (name, value.into_bytes())).collect();
+    assert!(Stored::read(&fields).is_some_and(|read| read == stored));
+    for field in FIELDS {
+        let mut broken = fields.clone();
+        broken.remove(field);
+        assert!(Stored::read(&broken).is_none(), "{field}");
+    }
+    for field in ["tls.crt", "ca.crt", "state.json"] {
+        let mut broken = fields.clone();
+        broken.insert(field.into(), b"x".to_vec());
+        assert!(Stored::read(&broken).is_none(), "{field}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Functions → routes: a path for each function that admits, and one for all conversions.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderValue, Response, StatusCode, header},
+    routing::any,
+};
+use serde_json::Value;
+use tokio::{sync::Semaphore, time::timeout};
+
+use crate::{
+    admission::{self, Rule},
+    conversion::{self, Conversions},
+    metrics::{Metrics, Running},
+    server::{
+        Routes,
+        body::{self, BodyError},
+    },
+};
+
+/// So many requests are answered at a time; others wait, without their bodies having been read.
+const CONCURRENCY_MAX: usize = 64;
+
+/// What all requests share.
+struct Shared {
+    metrics: Metrics,
+    requests: Semaphore,
+}
+
+/// One path.
+#[derive(Clone)]
+struct At {
+    path: Arc<str>,
+    answering: Answering,
+    shared: Arc<Shared>,
+}
+
+/// Who answers at a path.
+#[derive(Clone)]
+enum Answering {
+    Admission(Arc<Rule>),
+    Conversion(Arc<Conversions>),
+}
+
+/// Makes the routes of functions.
+///
+/// # Errors
+/// Two functions are for the same, or a selector is none.
+pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Result<Routes, admission::FunctionTwice> {
+    admission::check(rules)?;
+    let shared = Arc::new(Shared { metrics: metrics.clone(), requests: Semaphore::new(CONCURRENCY_MAX) });
+    let mut routes = Routes::default();
+    let mut add = |path: String, answering: Answering| {
+        let at = At { path: path.as_str().into(), answering, shared: shared.clone() };
+        routes.router =
+            std::mem::take(&mut routes.router).merge(Router::new().route(&path, any(answer)).with_state(at));
+        routes.paths.push(path);
+    };
+    for rule in rules {
+        add(rule.path(), Answering::Admission(Arc::new(rule.clone())));
+    }
+    if !conversions.is_empty() {
+        add(conversion::PATH.into(), Answering::Conversion(Arc::new(conversions)));
+    }
+    Ok(routes)
+}
+
+impl Answering {
+    fn len_max(&self) -> usize {
+        match self {
+            Self::Admission(_) => admission::BODY_LEN_MAX,
+            Self::Conversion(_) => conversion::BODY_LEN_MAX,
+        }
+    }
+
+    async fn respond(&self, body: &[u8], running: &mut Running) -> Value {
+        match self {
+            Self::Admission(rule) => admission::respond(rule, body, running).await,
+            Self::Conversion(conversions) => conversion::respond(conversions, body, running).await,
+        }
+    }
+
+    fn unread(&self, code: StatusCode, text: String) -> Value {
+        match self {
+            Self::Admission(_) => admission::unread(code, text),
+            Self::Conversion(_) => conversion::unread(&text),
+        }
+    }
+}
+
+/// Answers a request. Every failure is an answer of status 200: of any other an API server does not show the text.
+async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> {
+    let At { path, answering, shared } = at;
+    let within = body::time_of(request.uri());
+    let mut running = shared.metrics.begin(&path);
+    let answered = timeout(within, read_and_answer(&answering, &shared, request, &mut running)).await;
+    let value = answered.unwrap_or_else(|_elapsed| late(&answering, within));
+    tracing::debug!(%path, response = %value["response"]["status"], "answered");
+    let mut response = Response::new(Body::from(value.to_string()));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn late(answering: &Answering, within: Duration) -> Value {
+    answering.unread(StatusCode::GATEWAY_TIMEOUT, format!("no answer within {within:?}"))
+}
+
+async fn read_and_answer(
+    answering: &Answering,
+    shared: &Shared,
+    request: Request<Body>,
+    running: &mut Running,
+) -> Value {
+    if let Some(text) = body::not_json(request.headers()) {
+        running.code(StatusCode::BAD_REQUEST.as_u16());
+        return answering.unread(StatusCode::BAD_REQUEST, text);
+    }
+    // Before the body is read: waiting requests hold no memory.
+    let _permit = shared.requests.acquire().await;
+    match body::read(request.into_body(), answering.len_max()).await {
+        Ok(body) => answering.respond(&body, running).await,
+        Err(error) => {
+            let code = match error {
+                BodyError::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+                BodyError::Broken(_) => StatusCode::BAD_REQUEST,
+            };
+            running.code(code.as_u16());
+            answering.unread(code, error.to_string())
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The server's certificate: from files that may change while it runs, or made at the start.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::RwLock;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
+use tokio_rustls::rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+
+/// How often the files are looked at: Kubernetes itself takes a minute to bring a changed Secret into a pod.
+const RELOAD_EVERY: Duration = Duration::from_secs(10);
+
+/// Where the certificate comes from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Certificate {
+    /// Made at the start, with an authority that is valid for this start only; for these DNS names and addresses.
+    SelfMade(Vec<String>),
+    /// PEM files, read again when they change.
+    Files {
+        /// The certificate and the chain behind it.
+        certificate: PathBuf,
+        /// Its key.
+        key: PathBuf,
+        /// The authority that clients are told to trust; without it they use the roots of their system.
+        authority: Option<PathBuf>,
+    },
+    /// Handed over while the server runs; until then handshakes fail.
+    Handed(Arc<Served>),
+}
+
+impl Certificate {
+    /// The files of a TLS Secret in a folder: `tls.crt`, `tls.key` and, where there is one, `ca.crt`.
+    pub fn in_folder(folder: &Path) -> Self {
+        let authority = Some(folder.join("ca.crt")).filter(|file| file.exists());
+        Self::Files { certificate: folder.join("tls.crt"), key: folder.join("tls.key"), authority }
+    }
+}
+
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// A file can't be read: correct its path or its mode.
+    #[error("certificate file {} can't be read", path.display())]
+    FileUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The files are not a certificate with its key: write PEM, and the key that belongs to the certificate.
+    #[error("{} is no certificate in PEM with its key in {}", certificate.display(), key.display())]
+    FilesInvalid {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of its key.
+        key: PathBuf,
+        /// What is wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// No certificate could be made.
+    #[error("no certificate can be made for {}", names.join(", "))]
+    NotMade {
+        /// The names that it was to be for.
+        names: Vec<String>,
+        /// Why not.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// A certificate in use.
+pub(super) struct Identity {
+    /// What clients are told to trust, as PEM.
+    pub(super) authority: Option<String>,
+    pub(super) current: Arc<Served>,
+    files: Option<Files>,
+}
+
+/// The files, and what stood in them.
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// The certificate that the next handshake gets; connections that are open go on with theirs.
+#[derive(Debug, Default)]
+pub struct Served {
+    current: RwLock<Option<(Pair, Arc<CertifiedKey>)>>,
+    n_reads: AtomicU64,
+    n_errors: AtomicU64,
+}
+
+impl Served {
+    /// Serves this from the next handshake on. Returns whether it is another one than before.
+    ///
+    /// # Errors
+    /// They are not a certificate with its key: what was served is served on.
+    pub fn set(&self, pair: Pair) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
+        let set = self.put(pair);
+        self.count(set.is_ok());
+        set
+    }
+
+    /// How often a certificate was read, from files or by whoever hands it over, and how many of these reads failed.
+    pub fn reads(&self) -> (u64, u64) {
+        // Errors first: they are never more than all.
+        let n_errors = self.n_errors.load(Ordering::Relaxed);
+        (self.n_reads.load(Ordering::Relaxed), n_errors)
+    }
+
+    fn count(&self, is_ok: bool) {
+        self.n_reads.fetch_add(1, Ordering::Relaxed);
+        self.n_errors.fetch_add((!is_ok).into(), Ordering::Relaxed);
+    }
+
+    fn put(&self, pair: Pair) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
+        if self.current.read().as_ref().is_some_and(|(served, _)| *served == pair) {
+            return Ok(false);
+        }
+        let certified = pair.certified()?;
+        *self.current.write() = Some((pair, certified));
+        Ok(true)
+    }
+
+    /// Whether there is a certificate.
+    pub fn is_set(&self) -> bool {
+        self.current.read().is_some()
+    }
+}
+
+impl ResolvesServerCert for Served {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.current.read().as_ref().map(|(_, certified)| certified.clone())
+    }
+}
+
+impl Identity {
+    pub(super) fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
+        match certificate {
+            Certificate::SelfMade(names) => {
+                let not_made = |source| CertificateError::NotMade { names: names.clone(), source };
+                let (authority, pair) = self_made(names).map_err(not_made)?;
+                let current = Arc::new(Served::default());
+                current.put(pair).map_err(not_made)?;
+                Ok(Self { authority: Some(authority), current, files: None })
+            }
+            Certificate::Files { certificate, key, authority } => {
+                let files = Files { certificate: certificate.clone(), key: key.clone() };
+                let current = Arc::new(Served::default());
+                files.read_into(&current)?;
+                let authority = authority.as_deref().map(text).transpose()?;
+                Ok(Self { authority, current, files: Some(files) })
+            }
+            Certificate::Handed(served) => Ok(Self { authority: None, current: served.clone(), files: None }),
+        }
+    }
+
+    pub(super) fn tls(&self) -> Result<Arc<ServerConfig>, tokio_rustls::rustls::Error> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(self.current.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    /// Reads the files again whenever they change, as long as it is polled. What is broken is said and not used.
+    pub(super) async fn reload(&self) {
+        let Some(files) = &self.files else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(RELOAD_EVERY).await;
+            match files.read_into(&self.current) {
+                Ok(true) => tracing::info!(file = %files.certificate.display(), "the webhook has a new certificate"),
+                Ok(false) => {}
+                Err(error) => tracing::error!(%error, "the webhook keeps its certificate"),
+            }
+        }
+    }
+}
+
+impl Files {
+    /// Serves what is in them. Returns whether it is another one than before.
+    fn read_into(&self, served: &Served) -> Result<bool, CertificateError> {
+        let Self { certificate, key } = self;
+        let read = || Ok(Pair { certificate: text(certificate)?, key: text(key)? });
+        let pair = read().inspect_err(|_| served.count(false))?;
+        let invalid =
+            |source| CertificateError::FilesInvalid { certificate: certificate.clone(), key: key.clone(), source };
+        served.set(pair).map_err(invalid)
+    }
+}
+
+/// A certificate with the chain behind it, and its key, as PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// The certificate, and those that lead to the authority.
+    pub certificate: String,
+    /// The key; never printed.
+    pub key: String,
+}
+
+impl fmt::Debug for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pair").finish_non_exhaustive()
+    }
+}
+
+impl Pair {
+    fn certified(&self) -> Result<Arc<CertifiedKey>, Box<dyn std::error::Error + Send + Sync>> {
+        let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
+        if chain.is_empty() {
+            return Err("there is no CERTIFICATE section".into());
+        }
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes())?;
+        Ok(Arc::new(CertifiedKey::from_der(chain, key, &ring::default_provider())?))
+    }
+}
+
+fn text(path: &Path) -> Result<String, CertificateError> {
+    fs::read_to_string(path).map_err(|source| CertificateError::FileUnreadable { path: path.to_owned(), source })
+}
+
+/// The authority as PEM, and a certificate that it has signed.
+fn self_made(names: &[String]) -> Result<(String, Pair), Box<dyn std::error::Error + Send + Sync>> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "kctl-webhook-authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, "kctl-webhook");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, &authority)?;
+    Ok((authority.pem(), Pair { certificate: certificate.pem(), key: key.serialize_pem() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path) -> Vec<u8> {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        fs::write(folder.join("tls.crt"), made.cert.pem()).unwrap();
+        fs::write(folder.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
+        made.cert.der().to_vec()
+    }
+
+    fn served(identity: &Identity) -> Vec<u8> {
+        identity.current.current.read().as_ref().unwrap().1.cert[0].to_vec()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_changed_certificate_is_served_and_a_broken_one_is_not() {
+        let folder = std::env::temp_dir().join(format!("kctl-certificate-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let first = write(&folder);
+        let identity = Arc::new(Identity::new(&Certificate::in_folder(&folder)).unwrap());
+        assert_eq!((served(&identity), &identity.authority), (first.clone(), &None));
+
+        let reloading = identity.clone();
+        let reload = tokio::spawn(async move { reloading.reload().await });
+        // Between two looks.
+        tokio::time::sleep(RELOAD_EVERY / 2).await;
+        fs::write(folder.join("tls.key"), "half").unwrap();
+        tokio::time::sleep(RELOAD_EVERY * 2).await;
+        assert_eq!(served(&identity), first);
+
+        let second = write(&folder);
+        tokio::time::sleep(RELOAD_EVERY * 2).await;
+        assert_eq!(served(&identity), second);
+        assert_eq!(identity.current.reads(), (1 + 4, 2), "the start, and four looks of which two found half a key");
+        fs::remove_file(folder.join("tls.crt")).unwrap();
+        tokio::time::sleep(RELOAD_EVERY).await;
+        assert_eq!(identity.current.reads(), (6, 3));
+        reload.abort();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,227 @@
+//! The certificates of webhooks in a cluster: one Secret that all replicas read, and the configurations that trust it.
+//!
+//! Which certificate is due is said by [`kctl_webhook::rotation`]; here is what reads and writes. Whoever comes first repairs what
+//! is of no use to anybody (no certificate, or a configuration that does not trust the one that is served): caches may need
+//! conversions, and there is no leader before its caches are full. What works is changed by the leader alone. Each write names
+//! the version that it was made of, so that of two processes one wins.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use http::{Method, Request, StatusCode};
+use k8s_openapi::{ByteString, api::core::v1::Secret, jiff::Timestamp};
+use kctl_runtime::{
+    manager::lease::Leadership,
+    reconcile::{Error, Result, ResultExt},
+};
+use kctl_webhook::{
+    rotation::{Stored, Who, due},
+    server::Served,
+};
+use kube::Client;
+use serde_json::{Value, json};
+
+/// How often the Secret and the configurations are read.
+const READ_EVERY: Duration = Duration::from_secs(10);
+/// After somebody else was faster it is looked again soon: what they wrote is to be served.
+const READ_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// A request that is not answered after this time is given up: the next pass asks again. A leader's write has the
+/// time that its lease allows.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// The Secret, what it is for, and who trusts it.
+#[derive(Clone)]
+pub(super) struct Certificates {
+    /// What the server serves.
+    pub(super) served: Arc<Served>,
+    /// The name of the Secret.
+    pub(super) secret: String,
+    /// The Service by which API servers call.
+    pub(super) service: String,
+    /// Other names and addresses by which they may.
+    pub(super) names: Vec<String>,
+    /// Configurations and definitions, as paths of the API server.
+    pub(super) trusting: Vec<String>,
+    /// The field manager.
+    pub(super) manager: String,
+}
+
+/// The paths of configurations and definitions that trust the Secret.
+pub(super) fn trusting(configurations: &[Value], definitions: impl IntoIterator<Item = String>) -> Vec<String> {
+    let path = |configuration: &Value| {
+        let resource = match configuration["kind"].as_str() {
+            Some("MutatingWebhookConfiguration") => "mutatingwebhookconfigurations",
+            _ => "validatingwebhookconfigurations",
+        };
+        let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
+        format!("/apis/admissionregistration.k8s.io/v1/{resource}/{name}")
+    };
+    let definition = |name: String| format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+    configurations.iter().map(path).chain(definitions.into_iter().map(definition)).collect()
+}
+
+impl Certificates {
+    /// Keeps them as long as it is polled.
+    pub(super) async fn keep(mut self, client: Client, namespace: String, leadership: Option<Leadership>) {
+        let service = format!("{}.{namespace}.svc", self.service);
+        self.names.extend([format!("{service}.cluster.local"), service]);
+        let keeper = Keeper {
+            path: format!("/api/v1/namespaces/{namespace}/secrets/{}", self.secret),
+            of: self,
+            client,
+            leadership,
+        };
+        let mut told = String::new();
+        loop {
+            let mut wait = READ_EVERY;
+            match keeper.pass(Timestamp::now()).await {
+                Ok(()) => told.clear(),
+                Err(error) if error.is_conflict() => {
+                    tracing::debug!("{error}");
+                    wait = READ_AGAIN_AFTER;
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    if text != told {
+                        tracing::error!(secret = keeper.of.secret, "the certificates of webhooks: {text}");
+                        told = text;
+                    }
+                }
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+struct Keeper {
+    of: Certificates,
+    path: String,
+    client: Client,
+    leadership: Option<Leadership>,
+}
+
+impl Keeper {
+    fn leads(&self) -> bool {
+        self.leadership.as_ref().is_none_or(Leadership::is_leading)
+    }
+
+    /// Reads, serves, has it trusted, and makes anew what is due.
+    async fn pass(&self, now: Timestamp) -> Result<()> {
+        let secret: Secret = match self.get(&self.path).await? {
+            Some(secret) => secret,
+            None => self.empty().await?,
+        };
+        let fields = secret.data.clone().unwrap_or_default().into_iter().map(|(name, ByteString(value))| (name, value));
+        let stored = Stored::read(&fields.collect());
+        let mut trusted = false;
+        if let Some(stored) = &stored {
+            self.serve(stored)?;
+            trusted = self.have_trusted(stored).await?;
+        }
+        let who = if self.leads() { Who::Leader { trusted } } else { Who::Standby };
+        if let Some(next) = due(stored.as_ref(), &self.of.names, now, who)? {
+            self.write(&secret, &next).await?;
+            self.have_trusted(&next).await?;
+            self.serve(&next)?;
+        }
+        Ok(())
+    }
+
+    fn serve(&self, stored: &Stored) -> Result<()> {
+        if self.of.served.set(stored.pair().clone())? {
+            tracing::info!(secret = self.of.secret, "webhooks have a new certificate");
+        }
+        Ok(())
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
+        let answer = self.client.request(Request::get(path).body(Vec::new())?);
+        match answered(path, ANSWER_WITHIN, answer).await? {
+            Ok(object) => Ok(Some(object)),
+            Err(kube::Error::Api(status)) if status.code == StatusCode::NOT_FOUND => Ok(None),
+            Err(error) => Err(error).context(path),
+        }
+    }
+
+    async fn patch<T: serde::de::DeserializeOwned>(&self, path: &str, media: &str, body: &Value) -> Result<T> {
+        let request = Request::builder().method(Method::PATCH).uri(path).header("content-type", media);
+        let request = request.body(serde_json::to_vec(body)?)?;
+        let Some(leadership) = self.leadership.as_ref().filter(|leadership| leadership.is_leading()) else {
+            return answered(path, ANSWER_WITHIN, self.client.request(request)).await?.context(path);
+        };
+        let leave = leadership.permit().ask(path).await?;
+        let answer = answered(path, leave.within(), self.client.request(request)).await?.context(path)?;
+        leave.answered();
+        Ok(answer)
+    }
+
+    /// Applies a Secret without content, under a name of its own: whoever does so takes nothing from those who were faster.
+    async fn empty(&self) -> Result<Secret> {
+        let manager = format!("{}-create", self.of.manager);
+        self.apply(&manager, &json!({ "name": self.of.secret }), &BTreeMap::new()).await
+    }
+
+    /// Writes the Secret, if it is still the one that was read.
+    async fn write(&self, read: &Secret, next: &Stored) -> Result<()> {
+        let meta = json!({ "name": self.of.secret, "resourceVersion": read.metadata.resource_version });
+        let data = next.fields()?.into_iter().map(|(name, value)| (name, ByteString(value.into_bytes()))).collect();
+        let _written: Secret = self.apply(&self.of.manager, &meta, &data).await?;
+        Ok(())
+    }
+
+    async fn apply(&self, manager: &str, meta: &Value, data: &BTreeMap<String, ByteString>) -> Result<Secret> {
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data });
+        let path = format!("{}?fieldManager={manager}&force=true", self.path);
+        self.patch(&path, "application/apply-patch+yaml", &secret).await
+    }
+
+    /// Puts the authorities into every configuration that may not trust them. Returns whether all of them trust all.
+    async fn have_trusted(&self, stored: &Stored) -> Result<bool> {
+        let mut all = true;
+        for path in &self.of.trusting {
+            // Where there is none, nobody calls.
+            let Some(object) = self.get::<Value>(path).await? else { continue };
+            let missing = missing(&object, stored);
+            let is_broken = missing.iter().any(|(_, known)| !known.contains(stored.needed()));
+            if missing.is_empty() {
+                continue;
+            }
+            if !self.leads() && !is_broken {
+                all = false;
+                continue;
+            }
+            let bundle = ByteString(stored.bundle().into_bytes());
+            let mut patch = vec![
+                json!({ "op": "test", "path": "/metadata/resourceVersion", "value": object["metadata"]["resourceVersion"] }),
+            ];
+            patch.extend(missing.iter().map(|(at, _)| json!({ "op": "add", "path": at, "value": bundle })));
+            let path = format!("{path}?fieldManager={}", self.of.manager);
+            let _patched: Value = self.patch(&path, "application/json-patch+json", &patch.into()).await?;
+            tracing::info!("{path} trusts the certificates of webhooks");
+        }
+        Ok(all)
+    }
+}
+
+/// What came within a time.
+async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = T>) -> Result<T> {
+    let late = |_elapsed| Error::from(format!("{path}: no answer within {within:?}; it is asked again"));
+    tokio::time::timeout(within, answer).await.map_err(late)
+}
+
+/// The places of an object that do not hold the authorities, with what they hold.
+fn missing(object: &Value, stored: &Stored) -> Vec<(String, String)> {
+    let webhooks = object["webhooks"].as_array().map_or(0, Vec::len);
+    let places = (0..webhooks).map(|idx| format!("/webhooks/{idx}/clientConfig"));
+    let places = places.chain([String::from("/spec/conversion/webhook/clientConfig")]);
+    let held = places.filter_map(|place| {
+        let config = object.pointer(&place)?.as_object()?;
+        let held = config.get("caBundle").cloned().unwrap_or_default();
+        let held = serde_json::from_value::<ByteString>(held).map_or_else(|_| Vec::new(), |ByteString(bytes)| bytes);
+        Some((format!("{place}/caBundle"), String::from_utf8_lossy(&held).into_owned()))
+    });
+    held.filter(|(_, held)| *held != stored.bundle()).collect()
+}
+
+#[cfg(all(test, feature = "dev"))]
+mod tests;

@@ -1,0 +1,226 @@
+//! Replicas with TLS servers of their own, and an embedded API server that calls them while certificates change.
+
+use std::{
+    convert::Infallible,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use k8s_openapi::{api::core::v1::ConfigMap, jiff::SignedDuration};
+use kctl_apiserver::{ApiServer, User};
+use kctl_runtime::{
+    manager::lease::{ElectionConfig, Elector},
+    manifest::{Manifest, RbacOptions, webhook_grants, webhook_rbac},
+};
+use kctl_webhook::{
+    About, Metrics,
+    admission::{Action, Client as Reached, Configurations, Options, Rule},
+    server::{Certificate, Server, ServerOptions},
+};
+use kube::{Api, client::Body};
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use super::*;
+use crate::{
+    App,
+    app::{FromFile, apply},
+};
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+fn app() -> App {
+    let about = About::new("anything", file!(), line!());
+    let rule = Rule::object::<ConfigMap, _, _>(about, Options::of(Action::Validate), |config, _| async { Ok(config) });
+    let mut app = App::new("web");
+    app.hooks.admission.push(rule);
+    app
+}
+
+/// The service account of the generated manifests.
+fn account() -> User {
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"];
+    User { name: "system:serviceaccount:default:web".into(), groups: groups.map(str::to_owned).to_vec() }
+}
+
+async fn install(server: &ApiServer, objects: impl IntoIterator<Item = Value>) {
+    let origin = || "the test".to_owned();
+    let files: Vec<_> = objects.into_iter().map(|object| FromFile { object, origin: origin() }).collect();
+    apply(&Client::new(server.service(), "default"), &files).await.unwrap();
+}
+
+/// A replica that serves, and keeps its certificates under the generated role.
+async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached) {
+    let served = Arc::new(Served::default());
+    let mut options = ServerOptions::default();
+    options.certificate = Certificate::Handed(served.clone());
+    let listening = Server::listen(app().hook_routes(&Metrics::default()).unwrap(), options).await.unwrap();
+    let reached = Reached::Url(format!("https://{}", listening.address()));
+    tokio::spawn(listening.serve(std::future::pending()));
+    let client = Client::new(server.service_as(account()), "default");
+    let elector = Elector::new(client.clone(), ElectionConfig::new("web", "default", "b"), Arc::new(Timestamp::now));
+    let of = Certificates {
+        served,
+        secret: "web-webhook-tls".into(),
+        service: "web".into(),
+        names: vec!["127.0.0.1".into()],
+        trusting: vec![PATH.into()],
+        manager: "web-webhook".into(),
+    };
+    let path = "/api/v1/namespaces/default/secrets/web-webhook-tls".into();
+    // Without an election a process leads; one that waits has an election that it has not won.
+    (Keeper { of, path, client, leadership: (!leads).then(|| elector.unwrap().leadership()) }, reached)
+}
+
+const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
+
+/// An API server with the generated role, and a webhook for each replica, by which every write has to go.
+async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
+    let server = ApiServer::on_system_time();
+    let ((one, at_one), (two, at_two)) = (replica(&server, leads[0]).await, replica(&server, leads[1]).await);
+    let webhooks = |client: &Reached| {
+        let rules = app().hooks.admission;
+        Configurations { name: "web", client, authority: None }.objects(&rules).remove(0)
+    };
+    let (mut configuration, mut second) = (webhooks(&at_one), webhooks(&at_two));
+    second["webhooks"][0]["name"] = "second.example.com".into();
+    configuration["webhooks"].as_array_mut().unwrap().push(second["webhooks"][0].take());
+    let names = RbacOptions { name: "web".into(), namespace: "default".into(), ..RbacOptions::default() };
+    let grants = webhook_grants("default", "web-webhook-tls", std::slice::from_ref(&configuration), &[]);
+    let roles = webhook_rbac(&names, &grants).unwrap();
+    install(&server, roles.into_iter().map(|Manifest { object, .. }| object).chain([configuration])).await;
+    (server, [one, two])
+}
+
+/// Writes an object, which both replicas have to admit.
+async fn write(server: &ApiServer) -> std::result::Result<(), kube::Error> {
+    let configs: Api<ConfigMap> = Api::namespaced(Client::new(server.service(), "default"), "default");
+    let mut config = ConfigMap::default();
+    config.metadata.generate_name = Some("a-".into());
+    configs.create(&kube::api::PostParams::default(), &config).await.map(drop)
+}
+
+fn authorities(server: &ApiServer) -> usize {
+    let configuration = server.object("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "web");
+    let ByteString(bundle) =
+        serde_json::from_value(configuration.unwrap()["webhooks"][1]["clientConfig"]["caBundle"].clone()).unwrap();
+    String::from_utf8(bundle).unwrap().matches("BEGIN CERTIFICATE").count()
+}
+
+#[tokio::test]
+async fn of_replicas_that_start_without_a_secret_and_without_a_leader_one_makes_it_and_both_serve_it() {
+    let (server, [one, two]) = world([false, false]).await;
+    assert!(write(&server).await.is_err(), "nobody has a certificate");
+    let now = Timestamp::now();
+    let (first, second) = tokio::join!(one.pass(now), two.pass(now));
+    // Whoever comes second is refused, and reads what the other one has written.
+    assert!(first.is_ok() || second.is_ok(), "{first:?} {second:?}");
+    for keeper in [&one, &two] {
+        keeper.pass(now).await.unwrap();
+    }
+    write(&server).await.unwrap();
+    assert_eq!(authorities(&server), 1);
+}
+
+#[tokio::test]
+async fn no_request_fails_while_certificates_and_authorities_change() {
+    let (server, [leader, standby]) = world([true, false]).await;
+    let now = Timestamp::now();
+    // The authority was made so long ago that its successor is due today, and certificates were renewed in the meantime.
+    for days in [186, 125, 64, 3] {
+        leader.pass(now - DAY * days).await.unwrap();
+        standby.pass(now - DAY * days).await.unwrap();
+    }
+    let written = Arc::<AtomicUsize>::default();
+    let (writes_to, counted) = (server.clone(), written.clone());
+    let writing = tokio::spawn(async move {
+        loop {
+            write(&writes_to).await.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    for minutes in [0, 1, 5, 11, 12] {
+        for keeper in [&leader, &standby] {
+            keeper.pass(now + SignedDuration::from_mins(minutes)).await.unwrap();
+            let before = written.load(Ordering::Relaxed);
+            while written.load(Ordering::Relaxed) < before + 3 {
+                assert!(!writing.is_finished(), "a request failed {minutes} minutes after the new authority");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        assert_eq!(authorities(&server), 2, "the first one is trusted until its last certificate has run out");
+    }
+    writing.abort();
+    for (days, trusted) in [(65, 2), (86, 2), (88, 1)] {
+        leader.pass(now + DAY * days).await.unwrap();
+        assert_eq!(authorities(&server), trusted, "after {days} days");
+    }
+}
+
+#[tokio::test]
+async fn configuration_that_lost_its_authority_gets_it_back_from_whoever_sees_it() {
+    let (server, [one, two]) = world([true, false]).await;
+    let now = Timestamp::now();
+    one.pass(now).await.unwrap();
+    two.pass(now).await.unwrap();
+    write(&server).await.unwrap();
+    let configuration = server.object("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "web");
+    let mut configuration = Value::clone(&configuration.unwrap());
+    for webhook in configuration["webhooks"].as_array_mut().unwrap() {
+        webhook["clientConfig"]["caBundle"] = Value::Null;
+    }
+    configuration["metadata"] = json!({ "name": "web" });
+    let admin = Client::new(server.service(), "default");
+    let body = serde_json::to_vec(&configuration).unwrap();
+    let request = Request::put(PATH).header("content-type", "application/json").body(body).unwrap();
+    let _replaced: Value = admin.request(request).await.unwrap();
+    assert!(write(&server).await.is_err(), "nobody is trusted");
+    two.pass(now).await.unwrap();
+    write(&server).await.unwrap();
+}
+
+/// A server that never answers requests of this method about what is not a lease.
+fn silent_at(server: &ApiServer, method: Method) -> Client {
+    let service = server.service_as(User::admin());
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_silent = request.method() == method && !request.uri().path().contains("/leases");
+        let service = service.clone();
+        async move {
+            if is_silent {
+                std::future::pending::<std::result::Result<_, Infallible>>().await
+            } else {
+                service.oneshot(request).await
+            }
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_are_never_answered_are_given_up_and_asked_again() {
+    let config = ElectionConfig::new("web", "default", "a");
+    let cases = [
+        (Method::GET, false, ANSWER_WITHIN),
+        (Method::GET, true, ANSWER_WITHIN),
+        (Method::PATCH, false, ANSWER_WITHIN),
+        (Method::PATCH, true, config.write_timeout()),
+    ];
+    for (method, leads, within) in cases {
+        let server = ApiServer::new();
+        let client = silent_at(&server, method.clone());
+        let elector = Elector::new(client.clone(), config.clone(), Arc::new(Timestamp::now)).unwrap();
+        let leadership = elector.leadership();
+        if leads {
+            tokio::spawn(elector.run(std::future::pending()));
+            assert!(leadership.led().await);
+        }
+        let (mut keeper, _reached) = replica(&server, true).await;
+        (keeper.client, keeper.leadership) = (client, Some(leadership));
+        for _ in 0..2 {
+            let began = Instant::now();
+            let error = keeper.pass(Timestamp::now()).await.unwrap_err().to_string();
+            let took = began.elapsed();
+            assert!(error.ends_with(&format!("no answer within {within:?}; it is asked again")), "{method}: {error}");
+            assert!(took >= within && took < within + config.renew_deadline, "{method}, leads: {leads}: {took:?}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What an app declares, as data: its controllers, its kinds and their definitions, its permissions; and whether that fits.
+
+#[cfg(feature = "dev")]
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+#[cfg(feature = "dev")]
+use kctl_runtime::manifest::{Grant, all_grants, grants};
+use kctl_runtime::{
+    manifest::{self, KindSpec},
+    reconcile::{Error, Result},
+    spec::ControllerSpec,
+};
+
+use super::App;
+#[cfg(feature = "dev")]
+use super::Grants;
+#[cfg(feature = "chain")]
+use super::chain;
+
+impl App {
+    /// The declarations of all controllers.
+    pub fn specs(&self) -> Vec<ControllerSpec> {
+        #[allow(unused_mut, reason = "which features add to it")]
+        let mut specs: Vec<ControllerSpec> =
+            self.controllers.iter().map(|controller| controller.spec.clone()).collect();
+        #[cfg(feature = "chain")]
+        if let Some(first) = specs.first_mut().filter(|_| !self.chains.is_empty()) {
+            // The role is the app's; the chain has no declaration of its own that it could come from.
+            first.rbac.extend(chain::rules());
+        }
+        specs
+    }
+
+    /// The definitions of all kinds, and those of what a chain of interpreters follows.
+    #[cfg(feature = "dev")]
+    pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
+        #[allow(unused_mut, reason = "which features add to it")]
+        let mut definitions = manifest::definitions(&self.kinds(), manifest::Descriptions::All)?;
+        #[cfg(feature = "chain")]
+        if !self.chains.is_empty() {
+            definitions.extend(chain::definitions()?);
+        }
+        Ok(definitions)
+    }
+
+    /// The declarations of all controllers for the namespaces that the app is run for.
+    pub(super) fn specs_in_use(&self) -> Vec<ControllerSpec> {
+        self.specs().into_iter().map(|spec| self.in_use(spec)).collect()
+    }
+
+    pub(super) fn in_use(&self, mut spec: ControllerSpec) -> ControllerSpec {
+        if !self.namespaces.is_empty() {
+            spec.namespaces.clone_from(&self.namespaces);
+        }
+        spec
+    }
+
+    /// What the app needs on each cluster; the one that it is started against has an empty name.
+    #[cfg(feature = "dev")]
+    pub(crate) fn grants(&self) -> Grants {
+        self.on_each_cluster(grants)
+    }
+
+    /// The same with what is in larger permissions as well.
+    #[cfg(feature = "dev")]
+    pub(crate) fn all_grants(&self) -> Grants {
+        self.on_each_cluster(all_grants)
+    }
+
+    #[cfg(feature = "dev")]
+    fn on_each_cluster(&self, grants: fn(&[ControllerSpec], &str) -> Vec<Grant>) -> Grants {
+        let specs = self.specs_in_use();
+        let names = std::iter::once("").chain(self.clusters.iter().map(|(name, _)| name.as_str()));
+        names.map(|name| (name.to_owned(), grants(&specs, name))).collect()
+    }
+
+    /// The name.
+    #[cfg(feature = "dev")]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The other clusters, by name.
+    #[cfg(feature = "dev")]
+    pub(crate) fn cluster_names(&self) -> Vec<String> {
+        self.clusters.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// As `run --namespace`.
+    #[cfg(feature = "dev")]
+    pub(crate) fn run_only_in(&mut self, namespace: &str) {
+        self.namespaces = vec![namespace.into()];
+    }
+
+    pub(super) fn check_cluster(&self, name: &str) -> Result<()> {
+        if self.clusters.iter().any(|(known, _)| known == name) {
+            return Ok(());
+        }
+        Err(Error::from(format!("there is no cluster `{name}`; add it by `App::cluster`")))
+    }
+
+    /// All kinds of which there are definitions: those that the controllers reconcile, those of [`App::kind`], and those that
+    /// only interpreters, admission functions and conversions know.
+    pub fn kinds(&self) -> Vec<KindSpec> {
+        let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::of(&controller.spec));
+        #[allow(unused_mut, reason = "which features add to it")]
+        let mut kinds: Vec<KindSpec> = reconciled.chain(self.kinds.iter().cloned()).collect();
+        #[cfg(feature = "webhook")]
+        kinds.extend(self.interpreters.iter().filter_map(|rule| {
+            Some(KindSpec { location: rule.about().location(), crd: rule.definition()?, schema: rule.schema() })
+        }));
+        #[cfg(feature = "webhook")]
+        kinds.extend(self.hooks.kinds());
+        kinds
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        #[cfg(feature = "webhook")]
+        {
+            kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
+            self.check_hooks()?;
+        }
+        let specs = self.specs();
+        for (index, spec) in specs.iter().enumerate() {
+            if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {
+                return Err(Error::from(format!(
+                    "two controllers are named `{}`: {} and {}; write `name = \"…\"` in one of them",
+                    spec.name, first.location, spec.location
+                )));
+            }
+            let relations = std::iter::once(&spec.primary).chain(&spec.relations).map(|relation| &relation.cluster);
+            let used = relations.chain(spec.rbac.iter().map(|extra| &extra.cluster));
+            for extra in &spec.rbac {
+                if let Some((what, help)) = manifest::rule_problem(&extra.rule) {
+                    return Err(Error::from(format!(
+                        "{}: the rule of `{}` gives nothing: {what}\nhelp: {help}",
+                        spec.location, extra.text
+                    )));
+                }
+            }
+            for cluster in used.filter(|cluster| !cluster.is_empty()) {
+                if !self.clusters.iter().any(|(name, _)| name == cluster) {
+                    return Err(Error::from(format!(
+                        "{}: there is no cluster `{cluster}`; add it by `App::cluster`",
+                        spec.location
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! The app's admission functions and conversions: how they are added, checked, and made known to API servers.
+
+use kctl_runtime::{
+    manifest::{KindSpec, Manifest},
+    reconcile::Result,
+};
+use kctl_webhook::{
+    Definition, Metrics,
+    admission::{self, Admits, Client, Configurations},
+    conversion::{self, Conversions, Converts},
+    server::Routes,
+};
+use serde_json::{Value, json};
+
+use super::App;
+
+/// The functions of an app.
+#[derive(Default)]
+pub(super) struct Hooks {
+    pub(super) admission: Vec<admission::Rule>,
+    pub(super) conversion: Vec<conversion::Rule>,
+    /// How the embedded API server reaches them; without it, in this process.
+    #[cfg(feature = "dev")]
+    pub(super) reached: Option<(Client, Option<String>)>,
+}
+
+impl Hooks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.admission.is_empty() && self.conversion.is_empty()
+    }
+
+    /// The kinds that only functions know.
+    pub(super) fn kinds(&self) -> Vec<KindSpec> {
+        let spec =
+            |location: String, Definition { crd, schema }: Definition| Some(KindSpec { location, crd: crd?, schema });
+        let admitted = self.admission.iter().filter_map(|rule| spec(rule.about().location(), rule.definition()));
+        let converted = self.conversion.iter().flat_map(|rule| {
+            let location = rule.about().location();
+            rule.definitions().map(|definition| spec(location.clone(), definition)).into_iter().flatten()
+        });
+        admitted.chain(converted).collect()
+    }
+}
+
+impl App {
+    /// Adds functions that an API server asks before it stores an object: one with `#[admission(validate)]` or
+    /// `#[admission(mutate)]`, or a tuple of such. `run` and `dev` serve them.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[admission(validate)]
+    /// fn has_an_owner(config: &ConfigMap) -> Result<()> {
+    ///     match config.labels().get("owner") {
+    ///         Some(_) => Ok(()),
+    ///         None => Err(Denial::because("write the label `owner`: somebody has to know what this is").into()),
+    ///     }
+    /// }
+    ///
+    /// let app = App::new("owners").admission::<has_an_owner>();
+    /// ```
+    #[must_use]
+    pub fn admission<A: Admits>(mut self) -> Self {
+        self.hooks.admission.extend(A::rules());
+        self
+    }
+
+    /// Adds functions between versions of a kind: one with `#[conversion]`, or a tuple of such. From each version of the kind
+    /// there must be a way to each other, directly or over others.
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    /// # mod v1alpha1 {
+    /// #     use kctl::prelude::*;
+    /// #     #[resource(group = "example.com", version = "v1alpha1", kind = "Web", namespaced, storage = false)]
+    /// #     pub struct WebSpec { pub host: String }
+    /// # }
+    /// # #[resource(group = "example.com", version = "v1", kind = "Web", namespaced)]
+    /// # pub struct WebSpec { pub hosts: Vec<String> }
+    /// #[conversion]
+    /// fn up(old: v1alpha1::Web) -> Web {
+    ///     Web { metadata: old.metadata, spec: WebSpec { hosts: vec![old.spec.host] } }
+    /// }
+    ///
+    /// #[conversion]
+    /// fn down(new: Web) -> v1alpha1::Web {
+    ///     v1alpha1::Web { metadata: new.metadata, spec: v1alpha1::WebSpec { host: new.spec.hosts.join(" ") } }
+    /// }
+    ///
+    /// let app = App::new("web").conversion::<(up, down)>();
+    /// ```
+    #[must_use]
+    pub fn conversion<C: Converts>(mut self) -> Self {
+        self.hooks.conversion.extend(C::rules());
+        self
+    }
+
+    /// The admission functions in the order of their registration.
+    pub fn admissions(&self) -> &[admission::Rule] {
+        &self.hooks.admission
+    }
+
+    /// The conversions in the order of their registration.
+    pub fn conversions(&self) -> &[conversion::Rule] {
+        &self.hooks.conversion
+    }
+
+    /// The routes of admission functions and conversions.
+    ///
+    /// # Errors
+    /// Two functions are for the same, or between two versions of a kind there is no way.
+    pub fn hook_routes(&self, metrics: &Metrics) -> Result<Routes> {
+        Ok(kctl_webhook::routes(&self.hooks.admission, self.ways()?, metrics)?)
+    }
+
+    fn ways(&self) -> Result<Conversions> {
+        if self.hooks.conversion.is_empty() {
+            return Ok(Conversions::default());
+        }
+        // The versions are those of all kinds, converted or not: one that nobody converts is named.
+        let versions: Vec<_> = self
+            .kinds()
+            .iter()
+            .filter_map(|kind| std::panic::catch_unwind(kind.crd).ok())
+            .flat_map(|crd| {
+                let (group, kind) = (crd.spec.group, crd.spec.names.kind);
+                crd.spec.versions.into_iter().map(move |version| (group.clone(), kind.clone(), version.name))
+            })
+            .collect();
+        Ok(Conversions::new(self.hooks.conversion.clone(), &versions)?)
+    }
+
+    /// What can be known to be wrong before anything runs.
+    pub(super) fn check_hooks(&self) -> Result<()> {
+        self.hook_routes(&Metrics::default()).map(drop)
+    }
+
+    /// Says in a definition who converts, unless it says so itself.
+    pub(super) fn convert_by(&self, definition: &mut Value, client: &Client, authority: Option<&str>) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let spec = &mut definition["spec"];
+        let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
+        let ours = |rule: &conversion::Rule| rule.from().group == group && rule.from().kind == kind;
+        if spec["conversion"].is_null() && self.hooks.conversion.iter().any(ours) {
+            spec["conversion"] = json!({
+                "strategy": "Webhook",
+                "webhook": {
+                    "clientConfig": client.config(conversion::PATH, authority),
+                    "conversionReviewVersions": ["v1"],
+                },
+            });
+        }
+    }
+
+    /// The same for manifests.
+    pub(super) fn convert_manifests(
+        &self,
+        manifests: &mut [Manifest],
+        client: &Client,
+        authority: Option<&str>,
+    ) -> Result<()> {
+        for manifest in manifests.iter_mut().filter(|manifest| manifest.object["kind"] == "CustomResourceDefinition") {
+            let mut object = manifest.object.clone();
+            self.convert_by(&mut object, client, authority);
+            if object != manifest.object {
+                *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The configurations that register the admission functions.
+    pub(super) fn admission_configurations(&self, name: &str, client: &Client, authority: Option<&str>) -> Vec<Value> {
+        Configurations { name, client, authority }.objects(&self.hooks.admission)
+    }
+}
+
+#[cfg(feature = "dev")]
+mod embedded {
+    use axum::body::Body;
+    use http_body_util::BodyExt;
+    use kctl_apiserver::ApiServer;
+    use kctl_runtime::manifest::{Grant, RbacOptions};
+    use kctl_webhook::admission::Client;
+    use tower::ServiceExt;
+
+    use super::{App, Metrics, Result};
+    use crate::app::files::{self, FromFile};
+
+    /// The host by which API servers in this process reach functions in this process.
+    const HOST: &str = "webhooks.kctl.internal";
+
+    impl App {
+        /// Installs the definitions, the role and, on the cluster that the app is started against, the admission functions.
+        pub(crate) async fn install_on(
+            &self,
+            server: &ApiServer,
+            grants: &[Grant],
+            names: &RbacOptions,
+            cluster: &str,
+        ) -> Result<()> {
+            let admin = kube::Client::new(server.service(), "default");
+            let in_process = || (Client::Url(format!("https://{HOST}")), None);
+            let (client, authority) = self.hooks.reached.clone().unwrap_or_else(in_process);
+            if !self.hooks.is_empty() && self.hooks.reached.is_none() {
+                let router = self.hook_routes(&Metrics::default())?.router;
+                server.serve_webhook(HOST, move |request| {
+                    let router = router.clone();
+                    async move {
+                        let answered = router.oneshot(request.map(Body::from)).await;
+                        let (head, body) = answered.unwrap_or_else(|never| match never {}).into_parts();
+                        let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+                        http::Response::from_parts(head, body)
+                    }
+                });
+            }
+            let mut definitions = Vec::new();
+            for definition in self.definitions()? {
+                let mut definition = serde_json::to_value(definition)?;
+                self.convert_by(&mut definition, &client, authority.as_deref());
+                definitions.push(serde_json::from_value(definition)?);
+            }
+            files::install(&admin, &definitions, grants, names).await?;
+            if cluster.is_empty() {
+                let origin = || "the admission functions".to_owned();
+                let objects = self.admission_configurations(&self.name, &client, authority.as_deref());
+                let objects = objects.into_iter().map(|object| FromFile { object, origin: origin() });
+                files::apply(&admin, &objects.collect::<Vec<_>>()).await?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What `--dry-run` makes of a request: a read goes out as it is, a write as a try that changes nothing.
+
+use std::io::Write;
+
+use futures::FutureExt;
+use http::{Method, Request, Uri, header::CONTENT_LENGTH};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::{Map, Value, json};
+use tower::BoxError;
+
+/// Groups whose reviews are questions: asked as they are, since they change nothing.
+const REVIEWING: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+/// Subresources behind which something runs that the API server knows nothing of, whatever the method.
+const RUNNING: [&str; 3] = ["attach", "exec", "portforward"];
+
+/// The same request, as something that changes nothing; writes are printed.
+pub(super) fn tried(request: Request<Body>) -> Result<Request<Body>, BoxError> {
+    let target = Target::of(request.uri().path());
+    let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
+    if target.runs() || (!reads && target.is_proxy()) {
+        let reason = "what it does there cannot be tried; run it without --dry-run";
+        return Err(refused(request.method(), request.uri(), reason));
+    }
+    if reads || target.is_review() {
+        return Ok(request);
+    }
+    let (mut parts, body) = request.into_parts();
+    let not_in_memory = "its body is not in memory; send bytes rather than a stream";
+    let body = body.collect().now_or_never().ok_or_else(|| refused(&parts.method, &parts.uri, not_in_memory))??;
+    let mut body = body.to_bytes();
+    // An API server that gets options in the body of a DELETE does not look at those of the query.
+    if parts.method == Method::DELETE && !body.is_empty() {
+        let no_options =
+            "its body is no JSON object, so that it cannot say dryRun; send DeleteOptions as JSON, or no body";
+        let mut options: Map<String, Value> =
+            serde_json::from_slice(&body).map_err(|_| refused(&parts.method, &parts.uri, no_options))?;
+        options.insert("dryRun".into(), json!(["All"]));
+        body = serde_json::to_vec(&options)?.into();
+        parts.headers.remove(CONTENT_LENGTH);
+    }
+    let line = format!("dry run: {} {} {}\n", parts.method, parts.uri, String::from_utf8_lossy(&body));
+    let _closed = std::io::stdout().write_all(line.as_bytes());
+    let and = if parts.uri.query().is_some() { '&' } else { '?' };
+    parts.uri = format!("{}{and}dryRun=All", parts.uri).parse::<Uri>()?;
+    Ok(Request::from_parts(parts, Body::from(body)))
+}
+
+fn refused(method: &Method, uri: &Uri, reason: &str) -> BoxError {
+    format!("--dry-run does not send {method} {}: {reason}", uri.path()).into()
+}
+
+/// What a path of the API server names.
+#[derive(Default)]
+struct Target<'a> {
+    group: &'a str,
+    resource: &'a str,
+    subresource: &'a str,
+}
+
+impl<'a> Target<'a> {
+    fn of(path: &'a str) -> Self {
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let (group, rest) = match &*parts {
+            ["api", _version, rest @ ..] => ("", rest),
+            ["apis", group, _version, rest @ ..] => (*group, rest),
+            _ => return Self::default(),
+        };
+        let rest = match rest {
+            ["namespaces", _namespace, rest @ ..] if !rest.is_empty() => rest,
+            rest => rest,
+        };
+        let at = |index: usize| rest.get(index).copied().unwrap_or_default();
+        Self { group, resource: at(0), subresource: at(2) }
+    }
+
+    fn is_review(&self) -> bool {
+        REVIEWING.contains(&self.group) && self.resource.ends_with("reviews")
+    }
+
+    fn runs(&self) -> bool {
+        RUNNING.contains(&self.subresource)
+    }
+
+    fn is_proxy(&self) -> bool {
+        self.subresource == "proxy"
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Dry runs: each request by itself, and a program that removes all it can.
+
+use super::*;
+
+fn request(method: &str, uri: &str, body: &str) -> Request<Body> {
+    let length = body.len();
+    Request::builder()
+        .method(method)
+        .uri(uri)
+        .header(CONTENT_LENGTH, length)
+        .body(body.as_bytes().to_vec().into())
+        .unwrap()
+}
+
+#[test]
+fn every_write_is_a_try_and_reads_and_reviews_stay() {
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let local = "/apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews";
+    let cases = [
+        ("GET", "/api/v1/pods", "/api/v1/pods"),
+        ("POST", "/api/v1/pods", "/api/v1/pods?dryRun=All"),
+        ("PATCH", "/api/v1/pods/a?fieldManager=b", "/api/v1/pods/a?fieldManager=b&dryRun=All"),
+        ("PUT", "/api/v1/namespaces/b/pods/a/status", "/api/v1/namespaces/b/pods/a/status?dryRun=All"),
+        ("PUT", "/api/v1/namespaces/b/finalize", "/api/v1/namespaces/b/finalize?dryRun=All"),
+        ("DELETE", "/api/v1/pods/a", "/api/v1/pods/a?dryRun=All"),
+        ("POST", "/api/v1/namespaces/b/pods/a/eviction", "/api/v1/namespaces/b/pods/a/eviction?dryRun=All"),
+        ("POST", reviews, reviews),
+        ("POST", local, local),
+        ("POST", "/apis/film.example.com/v1/reviews", "/apis/film.example.com/v1/reviews?dryRun=All"),
+        ("PATCH", "/api/v1/namespaces/b/configmaps/proxy", "/api/v1/namespaces/b/configmaps/proxy?dryRun=All"),
+        ("GET", "/api/v1/namespaces/b/services/a/proxy/page", "/api/v1/namespaces/b/services/a/proxy/page"),
+    ];
+    for (method, asked, sent) in cases {
+        assert_eq!(tried(request(method, asked, "")).unwrap().uri().to_string(), sent, "{method} {asked}");
+    }
+}
+
+#[tokio::test]
+async fn options_in_the_body_of_a_delete_say_that_it_is_a_try() {
+    let cases = [
+        ("", ""),
+        ("{}", r#"{"dryRun":["All"]}"#),
+        (r#"{"dryRun":[],"preconditions":{"uid":"1"}}"#, r#"{"dryRun":["All"],"preconditions":{"uid":"1"}}"#),
+    ];
+    for (asked, sent) in cases {
+        let tried = tried(request("DELETE", "/api/v1/namespaces/b/pods/a", asked)).unwrap();
+        let length = tried.headers().get(CONTENT_LENGTH).map(|value| value.to_str().unwrap().to_owned());
+        assert!(length.is_none_or(|length| length == sent.len().to_string()), "{asked}");
+        assert_eq!(tried.into_body().collect().await.unwrap().to_bytes(), sent, "{asked}");
+    }
+}
+
+#[test]
+fn requests_that_cannot_be_tried_are_refused() {
+    let unreadable = "its body is no JSON object, so that it cannot say dryRun; send DeleteOptions as JSON, or no body";
+    let unknown = "what it does there cannot be tried; run it without --dry-run";
+    let cases = [
+        ("DELETE", "/api/v1/namespaces/b/pods/a", "null", unreadable),
+        ("DELETE", "/api/v1/namespaces/b/pods", "k8s\0\n", unreadable),
+        ("DELETE", "/api/v1/namespaces/b/pods/a", "gracePeriodSeconds: 1", unreadable),
+        ("GET", "/api/v1/namespaces/b/pods/a/exec", "", unknown),
+        ("POST", "/api/v1/namespaces/b/pods/a/attach", "", unknown),
+        ("GET", "/api/v1/namespaces/b/pods/a/portforward", "", unknown),
+        ("DELETE", "/api/v1/namespaces/b/services/a/proxy/pages/1", "", unknown),
+        ("POST", "/api/v1/nodes/a/proxy", "", unknown),
+    ];
+    for (method, path, body, reason) in cases {
+        let error = tried(request(method, path, body)).unwrap_err().to_string();
+        assert_eq!(error, format!("--dry-run does not send {method} {path}: {reason}"));
+    }
+}
+
+#[cfg(feature = "dev")]
+mod removing;

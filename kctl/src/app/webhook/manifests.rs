@@ -1,0 +1,248 @@
+//! The manifests of the app's webhooks: what registers them, the Service, and how the Deployment serves them; a certificate by
+//! cert-manager, or a Secret in which the program makes its own.
+
+use std::path::PathBuf;
+
+use kctl_runtime::{
+    manifest::{self, Manifest, RbacOptions},
+    reconcile::{Result, ResultExt},
+};
+use kctl_webhook::admission::Client;
+use serde_json::{Value, json};
+
+use super::App;
+
+/// The port of the Service.
+const SERVICE_PORT: u16 = 443;
+/// The port of the container: that of controller-runtime's webhooks.
+const CONTAINER_PORT: u16 = 9443;
+/// Where the container finds its certificate.
+const CERTIFICATES: &str = "/var/run/webhook-tls";
+
+/// How control planes are told to reach the webhooks.
+#[derive(clap::Args, Default, Clone, Debug)]
+pub(in crate::app) struct RegisterOptions {
+    /// The URL that the webhooks are reached at; by default the Service of the name of the roles
+    #[arg(long, value_name = "URL")]
+    webhook_url: Option<String>,
+    /// The authority that has signed the certificate; by default interpreters are trusted by the roots of Karmada's system, and
+    /// the program itself has admission functions and conversions trusted
+    #[arg(long, value_name = "FILE")]
+    webhook_ca_file: Option<PathBuf>,
+}
+
+impl App {
+    /// Says in definitions that the Service of the app converts.
+    pub(in crate::app) fn convert_by_service(&self, names: &RbacOptions, manifests: &mut [Manifest]) -> Result<()> {
+        let RbacOptions { name, namespace, .. } = names;
+        let client = Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT };
+        self.convert_manifests(manifests, &client, None)
+    }
+
+    /// The manifests that register the webhooks and bring control planes to them; none for an app without. The Deployment
+    /// among `all` is told to serve, the definitions who converts.
+    pub(in crate::app) fn webhook_manifests(
+        &self,
+        names: &RbacOptions,
+        options: &RegisterOptions,
+        issued: Issued,
+        all: &mut Vec<Manifest>,
+    ) -> Result<()> {
+        if !self.has_webhooks() {
+            return Ok(());
+        }
+        let RbacOptions { name, namespace, .. } = names;
+        let client = match &options.webhook_url {
+            Some(url) => Client::Url(url.clone()),
+            None => Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT },
+        };
+        let read = |file: &PathBuf| std::fs::read_to_string(file).context(file.display());
+        let authority = options.webhook_ca_file.as_ref().map(read).transpose()?;
+        let source = match issued {
+            Issued::Elsewhere => Source::Files,
+            Issued::Here if !self.makes_certificate() || authority.is_some() => Source::Files,
+            Issued::Here => Source::Secret,
+        };
+        let probed = match (self.controllers.is_empty(), source) {
+            (true, Source::Files) => Probed::WebhookAlone,
+            (false, _) if self.hooks.is_empty() => Probed::Manager,
+            (true, Source::Secret) | (false, _) => Probed::Webhook,
+        };
+        self.convert_manifests(all, &client, authority.as_deref())?;
+        for manifest in all.iter_mut().filter(|manifest| manifest.object["kind"] == "Deployment") {
+            let mut object = manifest.object.take();
+            serve_in(&mut object, name, source, probed);
+            *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
+        }
+        let configurations = self.configurations(name, &client, authority.as_deref(), authority.as_deref())?;
+        if source == Source::Secret {
+            all.extend(manifest::webhook_rbac(names, &self.own_certificate(names)?)?);
+        }
+        for object in configurations {
+            let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
+            all.push(Manifest::new(format!("webhook/{kind}-{name}.yaml"), object)?);
+        }
+        all.push(Manifest::new(format!("webhook/service-{name}.yaml"), service(names))?);
+        if issued == Issued::Elsewhere {
+            issued_by_cert_manager(names, all)?;
+        }
+        Ok(())
+    }
+}
+
+/// Who makes certificates in a cluster.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::app) enum Issued {
+    /// The program, where it can also have them trusted.
+    Here,
+    /// cert-manager.
+    Elsewhere,
+}
+
+/// Where the container finds its certificate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// In files of a Secret that somebody else writes.
+    Files,
+    /// In a Secret that it writes itself.
+    Secret,
+}
+
+/// Whom the kubelet asks whether the container is ready, and whether it lives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Probed {
+    Manager,
+    /// The webhook whether it is ready; the manager lives beside it.
+    Webhook,
+    /// There is no manager.
+    WebhookAlone,
+}
+
+pub(super) fn secret_name(name: &str) -> String {
+    format!("{name}-webhook-tls")
+}
+
+/// Has the container of a Deployment serve webhooks.
+fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) {
+    let pod = &mut deployment["spec"]["template"]["spec"];
+    let secret = secret_name(name);
+    if source == Source::Files {
+        pod["volumes"] = json!([{ "name": "webhook-tls", "secret": { "secretName": secret } }]);
+        pod["containers"][0]["volumeMounts"] =
+            json!([{ "name": "webhook-tls", "mountPath": CERTIFICATES, "readOnly": true }]);
+    }
+    let container = &mut pod["containers"][0];
+    if let Some(args) = container["args"].as_array_mut() {
+        args.push(format!("--webhook-bind-address=0.0.0.0:{CONTAINER_PORT}").into());
+        match source {
+            Source::Files => args.push(format!("--webhook-cert-dir={CERTIFICATES}").into()),
+            Source::Secret => {
+                args.push(format!("--webhook-secret={secret}").into());
+                args.push(format!("--webhook-service={name}").into());
+            }
+        }
+    }
+    if let Some(ports) = container["ports"].as_array_mut() {
+        ports.push(json!({ "name": "webhook", "containerPort": CONTAINER_PORT, "protocol": "TCP" }));
+    }
+    // A Service leads to ready pods only. Caches may need conversions: the pod is ready when it answers, not when it has them.
+    let probes: &[&str] = match probed {
+        Probed::Manager => &[],
+        Probed::Webhook => &["readinessProbe"],
+        Probed::WebhookAlone => &["livenessProbe", "readinessProbe"],
+    };
+    for probe in probes {
+        container[*probe]["httpGet"] = json!({ "scheme": "HTTPS", "path": "/readyz", "port": "webhook" });
+    }
+}
+
+/// Has cert-manager make the certificate, and put its authority where it is trusted.
+fn issued_by_cert_manager(names: &RbacOptions, all: &mut Vec<Manifest>) -> Result<()> {
+    let RbacOptions { name, namespace, .. } = names;
+    let trusts = |object: &Value| {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        kind.ends_with("ingWebhookConfiguration")
+            || kind == "CustomResourceDefinition" && !object["spec"]["conversion"].is_null()
+    };
+    for manifest in all.iter_mut().filter(|manifest| trusts(&manifest.object)) {
+        let mut object = manifest.object.take();
+        object["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] =
+            format!("{namespace}/{}", secret_name(name)).into();
+        *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
+    }
+    let meta = |name: &str| json!({ "name": name, "namespace": namespace });
+    let issuer = json!({
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Issuer",
+        "metadata": meta(&format!("{name}-webhook")),
+        "spec": { "selfSigned": {} },
+    });
+    let certificate = json!({
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Certificate",
+        "metadata": meta(&secret_name(name)),
+        "spec": {
+            "secretName": secret_name(name),
+            "dnsNames": [format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")],
+            "issuerRef": { "kind": "Issuer", "name": format!("{name}-webhook") },
+        },
+    });
+    all.push(Manifest::new(format!("webhook/issuer-{name}-webhook.yaml"), issuer)?);
+    all.push(Manifest::new(format!("webhook/certificate-{}.yaml", secret_name(name)), certificate)?);
+    Ok(())
+}
+
+fn service(names: &RbacOptions) -> Value {
+    let RbacOptions { name, namespace, .. } = names;
+    let labels = json!({ "app.kubernetes.io/name": name });
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": name, "namespace": namespace, "labels": labels },
+        "spec": {
+            "selector": labels,
+            "ports": [{ "name": "webhook", "port": SERVICE_PORT, "protocol": "TCP", "targetPort": "webhook" }],
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::app, *};
+
+    fn manifests(app: &App, options: &RegisterOptions) -> Result<Vec<Manifest>> {
+        let names = RbacOptions { name: "web".into(), namespace: "system".into(), ..RbacOptions::default() };
+        let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"], "ports": [] }] } } } });
+        let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment)?];
+        app.webhook_manifests(&names, options, Issued::Here, &mut all)?;
+        Ok(all)
+    }
+
+    #[test]
+    fn the_manifests_bring_karmada_to_the_deployment() {
+        let all = manifests(&app(), &RegisterOptions::default()).unwrap();
+        let [deployment, configuration, service] = all.as_slice() else { panic!("{all:?}") };
+        let container = &deployment.object["spec"]["template"]["spec"]["containers"][0];
+        let args = ["run", "--webhook-bind-address=0.0.0.0:9443", "--webhook-cert-dir=/var/run/webhook-tls"];
+        assert_eq!(container["args"], json!(args));
+        assert!(deployment.yaml.contains("secretName: web-webhook-tls"), "{}", deployment.yaml);
+        let expected = json!({ "service": {
+            "namespace": "system", "name": "web", "port": 443, "path": "/interpreter-deployment",
+        }});
+        assert_eq!(configuration.object["webhooks"][0]["clientConfig"], expected);
+        assert_eq!(service.object["spec"]["ports"][0]["targetPort"], container["ports"][0]["name"]);
+        for probe in ["livenessProbe", "readinessProbe"] {
+            assert_eq!(container[probe]["httpGet"]["port"], container["ports"][0]["name"], "there is no manager");
+        }
+        assert_eq!(manifests(&App::new("none"), &RegisterOptions::default()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_manifest_of_the_configuration_may_name_a_url_that_karmada_takes() {
+        let url = |url: &str| RegisterOptions { webhook_url: Some(url.into()), webhook_ca_file: None };
+        let all = manifests(&app(), &url("https://a:1")).unwrap();
+        assert_eq!(all[1].object["webhooks"][0]["clientConfig"]["url"], "https://a:1/interpreter-deployment");
+        let error = manifests(&app(), &url("http://a")).unwrap_err().to_string();
+        assert!(error.contains("'https' is the only allowed URL scheme"), "{error}");
+    }
+}

@@ -1,0 +1,44 @@
+//! Where rules that are written by hand land: each built-in kind in a role exactly if it is in namespaces.
+
+use kctl::{
+    Json,
+    k8s::api::rbac::v1::PolicyRule,
+    manifest::{Place, grants},
+    prelude::*,
+    spec::ExtraRule,
+};
+
+/// What a real API server says of its kinds.
+const RESOURCES: &str = include_str!("../../kctl-apiserver/data/resources.json");
+
+#[controller(namespaces = ["a"])]
+async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[test]
+fn rules_about_a_built_in_kind_are_where_its_objects_are() {
+    let groups: Vec<Json> = serde_json::from_str(RESOURCES).unwrap();
+    let mut compared = 0;
+    for group in &groups {
+        let name = group["groupVersion"].as_str().unwrap().rsplit_once('/').map_or("", |(group, _version)| group);
+        for resource in group["resources"].as_array().unwrap() {
+            let plural = resource["name"].as_str().unwrap();
+            let rule = PolicyRule {
+                api_groups: Some(vec![name.to_owned()]),
+                resources: Some(vec![plural.to_owned()]),
+                verbs: vec!["probe".into()],
+                ..PolicyRule::default()
+            };
+            let mut spec = <idle as kctl::reconcile::Controller>::spec();
+            spec.rbac = vec![ExtraRule { rule, text: "rbac".into(), cluster: String::new(), everywhere: false }];
+            let all = grants(&[spec], "");
+            let found = all.iter().find(|grant| grant.verb == "probe").unwrap();
+            let expected =
+                if resource["namespaced"] == true { Place::Namespace("a".into()) } else { Place::Everywhere };
+            assert_eq!(found.place, expected, "{plural} of {name:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 80, "{compared}");
+}

@@ -1,0 +1,173 @@
+//! What each example is there for happens when it runs with what it is given.
+
+use std::collections::BTreeSet;
+
+use kctl::{Json, json};
+
+use crate::{
+    files::{Folder, objects},
+    place::{Place, until},
+    program::{Given, Program, free_port},
+};
+
+const PODSET: &str = include_str!("../../examples/podset/web.yaml");
+const QUICKSTART: &str = include_str!("../../examples/quickstart/web.yaml");
+const RESTARTER: &str = include_str!("../../examples/config-restarter/web.yaml");
+const WEBSITES: &str = include_str!("../../examples/website/website.yaml");
+/// Where the container of an interpreter finds its certificate, and where it is served.
+const CERTIFICATES: &str = "/var/run/webhook-tls";
+const WEBHOOK_PORT: u64 = 9443;
+
+/// The objects of an example for a namespace; their pods end within a second.
+pub(crate) fn of_namespace(yaml: &str, namespace: &str) -> Vec<Json> {
+    let mut all = objects(yaml);
+    for object in &mut all {
+        object["metadata"]["namespace"] = namespace.into();
+        if let Some(pod) = object.pointer_mut("/spec/template/spec") {
+            pod["terminationGracePeriodSeconds"] = json!(1);
+        }
+    }
+    all
+}
+
+/// The uids of pods that do not end.
+async fn pods(place: &Place, namespace: &str) -> BTreeSet<String> {
+    let pods = place.list("v1", "Pod", namespace).await.into_iter();
+    let live = pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    live.map(|pod| pod["metadata"]["uid"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A set that tells of its ready pods in this field comes, shrinks and goes.
+async fn keeps_pods(place: &Place, program: &str, yaml: &str, field: &str) {
+    let program = Program::deployed(place, program, Given::default()).await;
+    let namespace = program.namespace().to_owned();
+    let set = &of_namespace(yaml, &namespace).remove(0);
+    let namespace = namespace.as_str();
+    let has = |replicas: usize| async move {
+        let status = place.get(set, namespace).await.unwrap()["status"].take();
+        status[field] == json!(replicas) && pods(place, namespace).await.len() == replicas
+    };
+    place.apply_soon(set, namespace).await;
+    until("three pods are ready", || has(3)).await;
+    let mut smaller = set.clone();
+    smaller["spec"]["replicas"] = json!(1);
+    place.apply(&smaller, namespace).await;
+    until("one pod is left", || has(1)).await;
+    place.delete(set, namespace).await;
+    until("the pods go with their set", || async { pods(place, namespace).await.is_empty() }).await;
+    program.was_never_refused().await;
+}
+
+async fn restarts_pods(place: &Place) {
+    let program = Program::deployed(place, "config-restarter", Given::default()).await;
+    let namespace = program.namespace();
+    let web = of_namespace(RESTARTER, namespace);
+    let [config, policy] = web.as_slice() else { panic!("{web:?}") };
+    let rolled = |updated: usize| async move {
+        let status = place.get(policy, namespace).await.unwrap()["status"].take();
+        status["ready"] == json!(updated) && status["updated"] == json!(updated) && status["replicas"] == json!(updated)
+    };
+    for object in &web {
+        place.apply_soon(object, namespace).await;
+    }
+    until("three pods are ready", || rolled(3)).await;
+    let before = pods(place, namespace).await;
+    let mut changed = config.clone();
+    changed["data"]["GREETING"] = json!("good bye");
+    place.apply(&changed, namespace).await;
+    until("every pod is another one", || async {
+        before.is_disjoint(&pods(place, namespace).await) && rolled(3).await
+    })
+    .await;
+    place.delete(policy, namespace).await;
+    until("the finalizer lets the policy go", || async { place.get(policy, namespace).await.is_none() }).await;
+    program.was_never_refused().await;
+}
+
+async fn interprets(place: &Place) {
+    let files = Folder::new();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(files.join("tls.crt"), made.cert.pem()).unwrap();
+    std::fs::write(files.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
+    let mounts = [(CERTIFICATES.to_owned(), files.to_path_buf())].into();
+    let program = Program::deployed(place, "workload-interpreter", Given { mounts, ..Given::default() }).await;
+    let workload = json!({
+        "apiVersion": "workload.example.io/v1alpha1", "kind": "Workload", "metadata": { "name": "web" },
+        "spec": { "replicas": 3, "template": { "spec": { "containers": [{ "name": "web", "image": "nginx" }] } } },
+    });
+    place.apply_soon(&workload, program.namespace()).await;
+    let stored = place.get(&workload, program.namespace()).await.unwrap();
+    let context = json!({
+        "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterContext",
+        "request": {
+            "uid": "1", "operation": "InterpretReplica", "name": "web", "object": stored,
+            "kind": { "group": "workload.example.io", "version": "v1alpha1", "kind": "Workload" },
+        },
+    });
+    let answer: Json = program.post(WEBHOOK_PORT, "/interpreter-workload", &context).await;
+    assert_eq!(answer["response"]["replicas"], json!(3), "{answer}");
+    program.was_never_refused().await;
+}
+
+/// The program makes its certificate and has the API server trust it, which then asks for defaults, rules and conversions.
+async fn hosts_websites(place: &Place) {
+    let port = free_port();
+    // The API server runs outside of any cluster, where no Service leads to the program.
+    let generate = vec!["--webhook-url".into(), format!("https://127.0.0.1:{port}")];
+    let ports = [(WEBHOOK_PORT, port)].into();
+    let program = Program::deployed(place, "website", Given { generate, ports, ..Given::default() }).await;
+    let namespace = program.namespace();
+    let [old, new] = <[Json; 2]>::try_from(of_namespace(WEBSITES, namespace)).unwrap();
+    until("the API server trusts the webhooks", || async { place.try_apply(&new, namespace).await.is_ok() }).await;
+    place.apply(&old, namespace).await;
+    let told = async |site: &Json| place.get(site, namespace).await.unwrap()["status"]["hosts"].take();
+    until("both are looked after", || async { (told(&old).await, told(&new).await) == (json!(1), json!(2)) }).await;
+    assert_eq!(place.get(&old, namespace).await.unwrap()["spec"], json!({ "host": "old.example.com", "replicas": 2 }));
+    let as_new = json!({ "apiVersion": new["apiVersion"], "kind": "Website", "metadata": { "name": "old" } });
+    assert_eq!(place.get(&as_new, namespace).await.unwrap()["spec"]["hosts"], json!(["old.example.com"]));
+    let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "new" } });
+    let hosts = place.get(&config, namespace).await.unwrap()["data"]["hosts"].take();
+    assert_eq!(hosts, json!("new.example.com\nwww.new.example.com"));
+    let mut without = new.clone();
+    without["spec"]["hosts"] = json!([]);
+    let refused = place.try_apply(&without, namespace).await.unwrap_err().to_string();
+    assert!(refused.contains("spec.hosts: Required value: nobody could reach it"), "{refused}");
+    place.delete(&old, namespace).await;
+    place.delete(&new, namespace).await;
+    program.was_never_refused().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_quickstart_keeps_pods_on_the_embedded_server() {
+    keeps_pods(&Place::embedded().await, "quickstart", QUICKSTART, "ready").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_podset_keeps_pods_on_the_embedded_server() {
+    keeps_pods(&Place::embedded().await, "podset", PODSET, "readyReplicas").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_config_restarter_restarts_pods_on_the_embedded_server() {
+    restarts_pods(&Place::embedded().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_workload_interpreter_answers_on_the_embedded_server() {
+    interprets(&Place::embedded().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_website_is_asked_for_defaults_rules_and_conversions_on_the_embedded_server() {
+    hosts_websites(&Place::embedded().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_does_its_job_on_a_real_server() {
+    let Some(place) = Place::named("KUBECONFIG").await else { return };
+    keeps_pods(&place, "quickstart", QUICKSTART, "ready").await;
+    keeps_pods(&place, "podset", PODSET, "readyReplicas").await;
+    restarts_pods(&place).await;
+    interprets(&place).await;
+    hosts_websites(&place).await;
+}

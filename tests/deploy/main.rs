@@ -1,0 +1,12 @@
+//! Deploy proof: each example runs as a process with nothing but its generated manifests and the token of its own service
+//! account, on the embedded API server, and on the one that `KUBECONFIG` names.
+
+mod build;
+mod examples;
+mod files;
+mod multicluster;
+mod new;
+mod place;
+mod program;
+mod proxy;
+mod roles;

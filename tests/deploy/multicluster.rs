@@ -1,0 +1,92 @@
+//! The program of several clusters has a service account, a token and roles on each of them.
+
+use std::collections::BTreeMap;
+
+use kctl::{Json, json};
+
+use crate::{
+    build,
+    files::{Folder, objects},
+    place::{Place, client, until},
+    program::{Given, Program},
+    roles,
+};
+
+const PROGRAM: &str = "multicluster";
+const FLEET: &str = include_str!("../../examples/multicluster/fleet.yaml");
+/// Where the objects of the fleet are.
+const NAMESPACE: &str = "default";
+
+/// Applies what the program prints for a member; returns the kubeconfig file of its account there.
+async fn on_member(member: &Place, name: &str, files: &Folder) -> (Vec<Json>, String) {
+    let mut generate = std::process::Command::new(build::programs().join(PROGRAM));
+    let roles = objects(&build::run(generate.args(["generate-rbac", "--cluster", name])));
+    for object in &roles {
+        member.apply(object, NAMESPACE).await;
+    }
+    let kubeconfig = member.kubeconfig_of(NAMESPACE, PROGRAM).await;
+    roles::are_exact(member, &roles, NAMESPACE, PROGRAM, &client(&kubeconfig).await).await;
+    let file = files.join(name);
+    std::fs::write(&file, kubeconfig).unwrap();
+    (roles, file.to_str().unwrap().to_owned())
+}
+
+async fn divides(home: &Place, mut members: [Place; 2]) {
+    members.iter_mut().for_each(Place::run_workloads);
+    let members = &members;
+    let (files, mut env, mut roles) = (Folder::new(), BTreeMap::new(), Vec::new());
+    for (member, name) in members.iter().zip(["member1", "member2"]) {
+        let (objects, file) = on_member(member, name, &files).await;
+        env.insert(format!("KUBECONFIG_{}", name.to_uppercase()), file);
+        roles.push(objects);
+    }
+    let program = Program::deployed(home, PROGRAM, Given { env, ..Given::default() }).await;
+    let fleet = objects(FLEET);
+    for object in &fleet {
+        home.apply_soon(object, NAMESPACE).await;
+    }
+    let web = &json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" } });
+    let ready = async |place: &Place| {
+        let found = place.get(web, NAMESPACE).await;
+        found.map(|found| found["status"]["readyReplicas"].as_i64().unwrap_or_default())
+    };
+    until("each member has its share", || async {
+        (ready(&members[0]).await, ready(&members[1]).await) == (Some(2), Some(8))
+    })
+    .await;
+    until("the template says so", || async { ready(home).await == Some(10) }).await;
+    let policy = fleet.iter().find(|object| object["kind"] == "PropagationPolicy").unwrap();
+    home.delete(policy, NAMESPACE).await;
+    until("the members have it no longer", || async {
+        ready(&members[0]).await.is_none() && ready(&members[1]).await.is_none()
+    })
+    .await;
+    until("no work is left", || async { home.list("fleet.example.com/v1alpha1", "Work", "").await.is_empty() }).await;
+    for object in fleet.iter().filter(|object| object["kind"] != "PropagationPolicy") {
+        home.delete(object, NAMESPACE).await;
+    }
+    for (member, roles) in members.iter().zip(&roles) {
+        member.never_refused(NAMESPACE, PROGRAM);
+        for object in roles {
+            member.delete(object, NAMESPACE).await;
+        }
+    }
+    program.was_never_refused().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fleet_divides_on_embedded_servers() {
+    let members = [Place::embedded().await, Place::embedded().await];
+    divides(&Place::embedded().await, members).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fleet_divides_on_a_real_server_and_two_members() {
+    let Some(home) = Place::named("KUBECONFIG").await else { return };
+    let (Some(first), Some(second)) =
+        (Place::named("KUBECONFIG_MEMBER1").await, Place::named("KUBECONFIG_MEMBER2").await)
+    else {
+        return;
+    };
+    divides(&home, [first, second]).await;
+}

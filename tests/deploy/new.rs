@@ -1,0 +1,58 @@
+//! What `kctl new` makes is deployed as its README says.
+
+use std::path::Path;
+
+use kctl::json;
+
+use crate::{
+    build::{self, cargo, programs, run},
+    files::{Folder, kustomized},
+    place::{Place, until},
+    program::{Given, Program},
+};
+
+/// No example has a kind of this name.
+const NAME: &str = "tea-room";
+
+/// The project, built with the versions of everything that are used here.
+fn project(folder: &Folder) -> std::path::PathBuf {
+    run(std::process::Command::new(programs().join("kctl")).args(["new", NAME]).current_dir(&**folder));
+    let project = folder.join(NAME);
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
+    std::fs::copy(lock, project.join("Cargo.lock")).unwrap();
+    // With the tests, features are those of `cargo test` in the project.
+    run(cargo("build").args(["--bins", "--tests"]).current_dir(&project));
+    project
+}
+
+/// It takes minutes to build: `KCTL_NEW=1` asks for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_project_is_deployed_by_kubectl_on_a_real_server() {
+    if std::env::var_os("KCTL_NEW").is_none() {
+        eprintln!("left out: KCTL_NEW=1 asks for it");
+        return;
+    }
+    let Some(place) = Place::named("KUBECONFIG").await else { return };
+    let folder = Folder::new();
+    let project = project(&folder);
+    let program = build::target().join("debug").join(NAME);
+    let image = format!("registry.example.com/{NAME}:1");
+    let generate = ["generate-manifests", "--leader-elect", "--metrics", "--image", &image, "--out", "deploy"];
+    run(std::process::Command::new(&program).args(generate).current_dir(&project));
+    for dry_run in [&["--dry-run=server"][..], &[]] {
+        let mut kubectl = std::process::Command::new("kubectl");
+        run(kubectl.args(["apply", "-k", "deploy"]).args(dry_run).current_dir(&project));
+    }
+    let manifests = kustomized(&project.join("deploy"));
+    let running = Program::started(&place, &program, "default", manifests, Folder::new(), Given::default()).await;
+    let mut kubectl = std::process::Command::new("kubectl");
+    run(kubectl.args(["apply", "-n", "default", "-f", "sample.yaml"]).current_dir(&project));
+    let sample = crate::files::objects(&std::fs::read_to_string(project.join("sample.yaml")).unwrap()).remove(0);
+    let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": sample["metadata"]["name"] } });
+    let said = || async { Some(place.get(&config, "default").await?["data"]["message"].take()) };
+    until("the config map says the message", || async { said().await.as_ref() == Some(&sample["spec"]["message"]) })
+        .await;
+    place.delete(&sample, "default").await;
+    until("the config map goes", || async { place.get(&config, "default").await.is_none() }).await;
+    running.was_never_refused().await;
+}

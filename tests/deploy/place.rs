@@ -1,0 +1,181 @@
+//! Where programs are deployed: an API server on a socket, with an administrator, and something that runs pods.
+
+use std::time::Duration;
+
+use kctl::{
+    Json,
+    apiserver::{ApiServer, ServeOptions, Workloads},
+    json,
+    kube::{
+        Api, Client, Config,
+        api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
+        config::{KubeConfigOptions, Kubeconfig},
+        core::GroupVersionKind,
+    },
+};
+use tokio::{
+    process::{Child, Command},
+    task::JoinSet,
+};
+
+use crate::{build, files::Folder};
+
+/// Longest wait for a state.
+const WITHIN: Duration = Duration::from_secs(90);
+const STEP: Duration = Duration::from_millis(100);
+/// Two simulated kubelets of one server would get in each other's way.
+static ONE_ON_A_REAL_SERVER: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// An API server.
+pub(crate) struct Place {
+    pub(crate) admin: Client,
+    /// The administrator's kubeconfig.
+    kubeconfig: Json,
+    /// What the embedded server knows about its requests.
+    embedded: Option<ApiServer>,
+    _kubelet: Child,
+    tasks: JoinSet<()>,
+    _files: Folder,
+    _alone: Option<tokio::sync::MutexGuard<'static, ()>>,
+}
+
+impl Place {
+    /// An API server of its own.
+    pub(crate) async fn embedded() -> Self {
+        let server = ApiServer::on_system_time();
+        let listening = server.listen(ServeOptions::default()).await.unwrap();
+        let kubeconfig = listening.kubeconfig();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(server.controllers());
+        tasks.spawn(async move { listening.serve().await.unwrap() });
+        Self::at(&kubeconfig, Some(server), tasks, None).await
+    }
+
+    /// The API server that a variable of the environment names; says so when there is none.
+    pub(crate) async fn named(variable: &str) -> Option<Self> {
+        let Ok(file) = std::env::var(variable) else {
+            eprintln!("left out: {variable} names no API server");
+            return None;
+        };
+        // One variable, one server: those of members are used together with the first.
+        let alone = if variable == "KUBECONFIG" { Some(ONE_ON_A_REAL_SERVER.lock().await) } else { None };
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        Some(Self::at(&text, None, JoinSet::new(), alone).await)
+    }
+
+    async fn at(
+        kubeconfig: &str,
+        embedded: Option<ApiServer>,
+        tasks: JoinSet<()>,
+        alone: Option<tokio::sync::MutexGuard<'static, ()>>,
+    ) -> Self {
+        let files = Folder::new();
+        let file = files.join("admin");
+        std::fs::write(&file, kubeconfig).unwrap();
+        let admin = client(kubeconfig).await;
+        let mut kubelet = Command::new(build::programs().join("kctl"));
+        kubelet.args(["kubelet", "--node", "deploy-test", "--kubeconfig"]).arg(&file);
+        let kubelet = kubelet.stderr(std::process::Stdio::null()).kill_on_drop(true).spawn().unwrap();
+        let kubeconfig = serde_saphyr::from_str(kubeconfig).unwrap();
+        Self { admin, kubeconfig, embedded, _kubelet: kubelet, tasks, _files: files, _alone: alone }
+    }
+
+    /// Deployments get their pods from now on, which envtest leaves to others.
+    pub(crate) fn run_workloads(&mut self) {
+        self.tasks.spawn(Workloads::new(self.admin.clone()).run());
+    }
+
+    /// Applies an object, of this namespace unless it says another one.
+    pub(crate) async fn apply(&self, object: &Json, namespace: &str) {
+        let (api, kind, name) = (&object["apiVersion"], &object["kind"], &object["metadata"]["name"]);
+        let applied = self.try_apply(object, namespace).await;
+        applied.unwrap_or_else(|error| panic!("{api} {kind} {name}: {error}"));
+    }
+
+    /// The same, where it may be refused.
+    pub(crate) async fn try_apply(&self, object: &Json, namespace: &str) -> Result<(), kctl::kube::Error> {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let apply = PatchParams::apply("test").force();
+        self.api(object, namespace).patch(name, &apply, &Patch::Apply(object)).await.map(drop)
+    }
+
+    /// The same, as soon as the kind is served.
+    pub(crate) async fn apply_soon(&self, object: &Json, namespace: &str) {
+        let served = || async { self.api(object, namespace).list(&ListParams::default()).await.is_ok() };
+        until(&format!("{} is served", object["kind"]), served).await;
+        self.apply(object, namespace).await;
+    }
+
+    pub(crate) async fn delete(&self, object: &Json, namespace: &str) {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        self.api(object, namespace).delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// An object as it is now.
+    pub(crate) async fn get(&self, object: &Json, namespace: &str) -> Option<Json> {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let found = self.api(object, namespace).get_opt(name).await.unwrap();
+        found.map(|object| serde_json::to_value(object).unwrap())
+    }
+
+    /// As far as the server is embedded, it knows what it has refused to a service account.
+    pub(crate) fn never_refused(&self, namespace: &str, account: &str) {
+        let user = format!("system:serviceaccount:{namespace}:{account}");
+        let mut refused = self.embedded.as_ref().map(ApiServer::requests).unwrap_or_default();
+        refused.retain(|request| request.user == user && [401, 403].contains(&request.code));
+        assert_eq!(refused, []);
+    }
+
+    /// The objects of a kind.
+    pub(crate) async fn list(&self, api: &str, kind: &str, namespace: &str) -> Vec<Json> {
+        let of = self.api(&json!({ "apiVersion": api, "kind": kind }), namespace);
+        let found = of.list(&ListParams::default()).await.unwrap().items.into_iter();
+        found.map(|object| serde_json::to_value(object).unwrap()).collect()
+    }
+
+    fn api(&self, object: &Json, namespace: &str) -> Api<DynamicObject> {
+        let (version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let of_the_cluster = ["CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Namespace", "Cluster"];
+        if of_the_cluster.contains(&kind) || kind.ends_with("WebhookConfiguration") {
+            return Api::all_with(self.admin.clone(), &resource);
+        }
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or(namespace);
+        Api::namespaced_with(self.admin.clone(), namespace, &resource)
+    }
+
+    /// A kubeconfig with a new token of a service account, in its namespace.
+    pub(crate) async fn kubeconfig_of(&self, namespace: &str, account: &str) -> String {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
+        let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": 3600 } });
+        let request = http::Request::post(path).body(serde_json::to_vec(&asked).unwrap()).unwrap();
+        let answer: Json = self.admin.request(request).await.unwrap();
+        let mut kubeconfig = self.kubeconfig.clone();
+        let current = &self.kubeconfig["current-context"];
+        let mut contexts = self.kubeconfig["contexts"].as_array().unwrap().iter();
+        let mut context = contexts.find(|context| context["name"] == *current).unwrap().clone();
+        context["context"]["namespace"] = namespace.into();
+        context["context"]["user"] = account.into();
+        kubeconfig["contexts"] = json!([context]);
+        kubeconfig["users"] = json!([{ "name": account, "user": { "token": answer["status"]["token"] } }]);
+        kubeconfig.to_string()
+    }
+}
+
+/// A client by a kubeconfig.
+pub(crate) async fn client(kubeconfig: &str) -> Client {
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    Client::try_from(config).unwrap()
+}
+
+/// Waits for a state.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let wait = async {
+        while !holds().await {
+            tokio::time::sleep(STEP).await;
+        }
+    };
+    tokio::time::timeout(WITHIN, wait).await.unwrap_or_else(|_| panic!("not within {WITHIN:?}: {what}"));
+}

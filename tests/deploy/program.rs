@@ -1,0 +1,237 @@
+//! A program that runs as its manifests say: the arguments, the probes and the service account of its Deployment.
+
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use http::Request;
+use kctl::{
+    Json, json,
+    kube::{Client, Config, config::AuthInfo},
+};
+use tokio::process::{Child, Command};
+
+use crate::{
+    build,
+    files::{Folder, kustomized},
+    place::{Place, client, until},
+    roles,
+};
+
+/// What the Deployment gives a program to stop.
+const STOPS_WITHIN: Duration = Duration::from_secs(45);
+
+/// A program on a server.
+pub(crate) struct Program<'a> {
+    place: &'a Place,
+    name: String,
+    namespace: String,
+    manifests: Vec<Json>,
+    process: Child,
+    /// Where the ports of the container are on this machine.
+    ports: BTreeMap<u64, u16>,
+    files: Folder,
+}
+
+/// What a program is given beside its manifests.
+#[derive(Default)]
+pub(crate) struct Given {
+    /// Files by the folders of the container that they are in.
+    pub(crate) mounts: BTreeMap<String, PathBuf>,
+    /// Its environment.
+    pub(crate) env: BTreeMap<String, String>,
+    /// More arguments.
+    pub(crate) args: Vec<String>,
+    /// More arguments of the generator of its manifests.
+    pub(crate) generate: Vec<String>,
+    /// Ports of the container that have to be these of this machine.
+    pub(crate) ports: BTreeMap<u64, u16>,
+}
+
+impl<'a> Program<'a> {
+    /// Generates the manifests of a program for a new namespace, applies them and starts it.
+    pub(crate) async fn deployed(place: &'a Place, program: &str, given: Given) -> Self {
+        let namespace = format!("deploy-{program}-{}", std::process::id());
+        let (program, files) = (build::programs().join(program), Folder::new());
+        let out = files.join("manifests");
+        let mut generate = std::process::Command::new(&program);
+        generate.args(["generate-manifests", "--leader-elect", "--metrics", "--namespace", &namespace, "--out"]);
+        build::run(generate.arg(&out).args(&given.generate));
+        let manifests = kustomized(&out);
+        let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        place.apply(&space, "").await;
+        for manifest in &manifests {
+            place.apply(manifest, "").await;
+        }
+        Self::started(place, &program, &namespace, manifests, files, given).await
+    }
+
+    /// Starts a program that is deployed already.
+    pub(crate) async fn started(
+        place: &'a Place,
+        program: &Path,
+        namespace: &str,
+        manifests: Vec<Json>,
+        files: Folder,
+        given: Given,
+    ) -> Self {
+        let deployment = manifests.iter().find(|manifest| manifest["kind"] == "Deployment").unwrap();
+        let pod = &deployment["spec"]["template"]["spec"];
+        let name = pod["serviceAccountName"].as_str().unwrap().to_owned();
+        let kubeconfig = place.kubeconfig_of(namespace, &name).await;
+        roles::are_exact(place, &manifests, namespace, &name, &client(&kubeconfig).await).await;
+
+        let args = pod["containers"][0]["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
+        let (mut ports, mut local) = (given.ports.clone(), Vec::new());
+        for arg in args {
+            local.extend(on_this_machine(arg, &mut ports, &given.mounts));
+        }
+        let file = files.join("kubeconfig");
+        std::fs::write(&file, kubeconfig).unwrap();
+        let log = std::fs::File::create(files.join("log")).unwrap();
+        let mut command = Command::new(program);
+        command.args(local).args(&given.args).envs(&given.env).env("KUBECONFIG", &file).current_dir(&*files);
+        let process = command.stdout(Stdio::null()).stderr(log).kill_on_drop(true).spawn().unwrap();
+        let program = Self { place, name, namespace: namespace.into(), manifests, process, ports, files };
+        program.is_ready().await;
+        program
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Where a port of the container is.
+    pub(crate) fn port(&self, port: u64) -> u16 {
+        self.ports[&port]
+    }
+
+    /// What the program answers on a port of its container, by TLS.
+    pub(crate) async fn post(&self, port: u64, path: &str, body: &Json) -> Json {
+        let request = Request::post(path).header("content-type", "application/json");
+        let request = request.body(serde_json::to_vec(body).unwrap()).unwrap();
+        let answer = connect("https", self.port(port), None).unwrap().request(request).await;
+        answer.unwrap_or_else(|error| panic!("{path}: {error}\n{}", self.log()))
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.files.join("log")).unwrap()
+    }
+
+    fn container(&self) -> &Json {
+        let deployment = self.manifests.iter().find(|manifest| manifest["kind"] == "Deployment").unwrap();
+        &deployment["spec"]["template"]["spec"]["containers"][0]
+    }
+
+    /// Asks as the kubelet does.
+    async fn is_ready(&self) {
+        for probe in ["livenessProbe", "readinessProbe"] {
+            let get = &self.container()[probe]["httpGet"];
+            let port = self.container()["ports"].as_array().unwrap().iter().find(|port| port["name"] == get["port"]);
+            let port = self.port(port.unwrap()["containerPort"].as_u64().unwrap());
+            let scheme = get["scheme"].as_str().unwrap_or("HTTP").to_lowercase();
+            let path = get["path"].as_str().unwrap();
+            until(&format!("{probe}: {}", self.log()), || async { page(&scheme, port, path, None).await.is_ok() })
+                .await;
+        }
+    }
+
+    /// The metrics, as a scraper with the role of readers gets them.
+    async fn metrics(&self) -> String {
+        let (reader, role) = (format!("{}-scraper", self.name), format!("{}-metrics-reader", self.name));
+        let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": reader } });
+        self.place.apply(&account, &self.namespace).await;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": reader },
+            "subjects": [{ "kind": "ServiceAccount", "name": reader, "namespace": self.namespace }],
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
+        });
+        let kubeconfig: Json = serde_json::from_str(&self.place.kubeconfig_of(&self.namespace, &reader).await).unwrap();
+        let token = kubeconfig["users"][0]["user"]["token"].as_str().unwrap();
+        let port = self.port(8443);
+        assert!(page("https", port, "/metrics", None).await.is_err(), "not without a token");
+        assert!(page("https", port, "/metrics", Some("wrong")).await.is_err(), "not with any token");
+        self.place.apply(&binding, "").await;
+        let text = page("https", port, "/metrics", Some(token)).await.unwrap();
+        self.place.delete(&binding, "").await;
+        text
+    }
+
+    /// Stops the program as a kubelet does, and removes all of it: nothing was refused, and it complained of nothing.
+    pub(crate) async fn was_never_refused(mut self) {
+        let metrics = self.metrics().await;
+        let requests = metrics.lines().filter(|line| line.starts_with("rest_client_requests_total{"));
+        let refused: Vec<_> = requests.filter(|line| line.contains("code=\"40")).collect();
+        let but = refused.iter().filter(|line| !line.contains("code=\"404\"") && !line.contains("code=\"409\""));
+        assert_eq!(but.count(), 0, "{refused:?}\n{}", self.log());
+        self.place.never_refused(&self.namespace, &self.name);
+        let process = self.process.id().unwrap().to_string();
+        build::run(std::process::Command::new("kill").args(["-TERM", &process]));
+        let ended = tokio::time::timeout(STOPS_WITHIN, self.process.wait()).await;
+        let log = self.log();
+        assert!(ended.unwrap_or_else(|_| panic!("not within {STOPS_WITHIN:?}: {log}")).unwrap().success(), "{log}");
+        let complaints: Vec<_> =
+            log.lines().filter(|line| line.contains(" WARN ") || line.contains(" ERROR ")).collect();
+        assert_eq!(complaints, [""; 0], "{log}");
+        self.remove().await;
+    }
+
+    /// Definitions stay, and what was there before: others may use them.
+    async fn remove(self) {
+        for manifest in self.manifests.iter().filter(|manifest| manifest["kind"] != "CustomResourceDefinition") {
+            self.place.delete(manifest, "").await;
+        }
+        if self.namespace != "default" {
+            let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.namespace } });
+            self.place.delete(&space, "").await;
+        }
+    }
+}
+
+impl Drop for Program<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
+    }
+}
+
+/// An argument of the container for a process beside others: another port of loopback, and another folder.
+fn on_this_machine(arg: &str, ports: &mut BTreeMap<u64, u16>, mounts: &BTreeMap<String, PathBuf>) -> Vec<String> {
+    let Some((flag, value)) = arg.split_once('=') else { return vec![arg.into()] };
+    if let Some(folder) = mounts.get(value) {
+        return vec![format!("{flag}={}", folder.display())];
+    }
+    if !flag.ends_with("-bind-address") {
+        return vec![arg.into()];
+    }
+    let port = *ports.entry(value.rsplit_once(':').unwrap().1.parse().unwrap()).or_insert_with(free_port);
+    let mut args = vec![format!("{flag}=127.0.0.1:{port}")];
+    if flag == "--metrics-bind-address" {
+        // The default beyond loopback.
+        args.push("--metrics-secure".into());
+    }
+    args
+}
+
+/// A port of loopback that nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A page of the program.
+async fn page(scheme: &str, port: u16, path: &str, token: Option<&str>) -> Result<String, kctl::kube::Error> {
+    connect(scheme, port, token)?.request_text(Request::get(path).body(Vec::new()).unwrap()).await
+}
+
+fn connect(scheme: &str, port: u16, token: Option<&str>) -> Result<Client, kctl::kube::Error> {
+    let mut config = Config::new(format!("{scheme}://127.0.0.1:{port}").parse().unwrap());
+    // As the kubelet and scrapers of such certificates do.
+    config.accept_invalid_certs = true;
+    config.auth_info = AuthInfo { token: token.map(|token| token.to_owned().into()), ..AuthInfo::default() };
+    Client::try_from(config)
+}

@@ -1,0 +1,52 @@
+//! What `view.rs` expands to.
+pub struct Placed {
+    /// What names the object, its labels, finalizers and owners; no annotations but those that have a field.
+    pub metadata: ::kctl::__private::ObjectMeta,
+    /// Where it runs.
+    pub node: Option<String>,
+    pub team: Option<String>,
+}
+const _: () = {
+    use ::kctl::__private as __p;
+    #[allow(
+        unused_imports,
+        reason = "a view may have no path through what is always there"
+    )]
+    use __p::Open as _;
+    type __Of = Pod;
+    impl __p::View for Placed {
+        type Of = __Of;
+        fn places() -> &'static __p::Places {
+            static PLACES: __p::LazyLock<__p::Places> = __p::LazyLock::new(|| __p::Places::new([
+                __p::Place::<__Of, _>::root()
+                    .field("spec", |__it| &__it.spec)
+                    .open()
+                    .field("node_name", |__it| &__it.node_name)
+                    .end::<Option<String>>(),
+                __p::Place::<__Of, _>::root()
+                    .field("metadata", |__it| &__it.metadata)
+                    .open()
+                    .field("annotations", |__it| &__it.annotations)
+                    .open()
+                    .key("example.com/team")
+                    .end::<Option<String>>(),
+            ]));
+            &PLACES
+        }
+    }
+    impl __p::ViewOf<__Of> for Placed {}
+    __p::resource_of!(Placed, __Of);
+    impl<'de> __p::serde::Deserialize<'de> for Placed {
+        fn deserialize<D: __p::serde::Deserializer<'de>>(
+            __from: D,
+        ) -> ::core::result::Result<Self, D::Error> {
+            #[allow(unused_mut, reason = "a view may have no field")]
+            let mut __parts = __p::Parts::read(<Self as __p::View>::places(), __from)?;
+            ::core::result::Result::Ok(Self {
+                metadata: __parts.metadata()?,
+                node: __parts.field()?,
+                team: __parts.field()?,
+            })
+        }
+    }
+};

@@ -1,0 +1,11 @@
+//! A view with a field and a key of a map.
+use kctl::prelude::*;
+
+#[view(of = Pod)]
+pub struct Placed {
+    /// Where it runs.
+    #[view(spec.node_name)]
+    pub node: Option<String>,
+    #[view(metadata.annotations["example.com/team"])]
+    pub team: Option<String>,
+}

@@ -1,0 +1,146 @@
+//! A candidate of client-go and candidates of kctl contend for one lease: never do both hold it.
+
+use std::{path::PathBuf, time::Duration};
+
+use k8s_openapi::jiff::Timestamp;
+use kctl::{
+    kube::{
+        Api, Client,
+        api::{DeleteParams, PostParams},
+        config::{Config, KubeConfigOptions, Kubeconfig},
+    },
+    manager::lease::{ElectionConfig, Elector, Leadership},
+    prelude::*,
+};
+use tokio::{sync::oneshot, time::Instant};
+
+use super::{Folder, asked, printed, program, served};
+
+/// So long they contend.
+const LASTS: Duration = Duration::from_secs(75);
+/// How long a candidate of kctl lives; then another one comes.
+const LIVES: Duration = Duration::from_secs(5);
+/// Fewer terms of one side are no contest.
+const TERMS_MIN: usize = 3;
+/// Longer than a lease lasts and somebody else needs to see that it is over.
+const ABSENT: Duration = Duration::from_secs(6);
+/// How often it is looked who leads.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+const LEASE: &str = "contended";
+
+/// A term of one of them, in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Term {
+    begins: i64,
+    ends: i64,
+    who: &'static str,
+}
+
+fn now() -> i64 {
+    Timestamp::now().as_microsecond()
+}
+
+/// The terms that the program in Go has printed: `… leads` and `… ends`.
+fn terms(told: &str) -> Vec<Term> {
+    let mut terms = Vec::new();
+    let mut began = None;
+    for line in told.lines() {
+        let (time, what) = line.split_once(' ').unwrap();
+        let time = time.parse().unwrap();
+        match what {
+            "leads" => began = Some(time),
+            _ => terms.push(Term { begins: began.take().unwrap(), ends: time, who: "go" }),
+        }
+    }
+    assert_eq!(began, None, "{told}");
+    terms
+}
+
+/// The terms of one candidate, as its permit to write says them.
+async fn watch(leadership: Leadership) -> Vec<Term> {
+    let (mut terms, mut began) = (Vec::new(), None);
+    let until = Instant::now() + LIVES;
+    while Instant::now() < until {
+        // In this order, a term is never shorter than it was.
+        let (before, leads) = (now(), leadership.is_leading());
+        match (leads, began) {
+            (true, None) => began = Some(before),
+            (false, Some(begins)) => {
+                terms.push(Term { begins, ends: before, who: "kctl" });
+                began = None;
+            }
+            _ => {}
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    terms.extend(began.map(|begins| Term { begins, ends: now(), who: "kctl" }));
+    terms
+}
+
+/// Candidates of kctl, one after the other: some hand the lease back, some go without a word.
+async fn contend(client: Client, namespace: String) -> Vec<Term> {
+    let (mut terms, until) = (Vec::new(), Instant::now() + LASTS);
+    for round in 0.. {
+        if Instant::now() >= until {
+            break;
+        }
+        let mut config = ElectionConfig::new(LEASE, &namespace, &format!("kctl-{round}"));
+        config.lease_duration = Duration::from_secs(3);
+        config.renew_deadline = Duration::from_secs(2);
+        config.retry_period = Duration::from_millis(500);
+        let elector = Elector::new(client.clone(), config, Arc::new(Timestamp::now)).unwrap();
+        let leadership = elector.leadership();
+        let (stop, stopped) = oneshot::channel();
+        let running = tokio::spawn(elector.run(async { stopped.await.unwrap_or(false) }));
+        terms.extend(watch(leadership).await);
+        if round % 3 == 2 {
+            running.abort();
+            // Whoever wins is luck: this time it is the other one.
+            tokio::time::sleep(ABSENT).await;
+        } else {
+            stop.send(true).unwrap();
+            running.await.unwrap();
+        }
+    }
+    terms
+}
+
+async fn never_both(kubeconfig: PathBuf) {
+    let config = Kubeconfig::read_from(&kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+    let client = Client::try_from(config).unwrap();
+    let namespace = format!("contend-{}", std::process::id());
+    let space = kctl::from_json(kctl::json!({ "metadata": { "name": namespace } })).unwrap();
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &space).await.unwrap();
+
+    let mut go = program("election").await;
+    go.arg(kubeconfig).args([&namespace, LEASE, &LASTS.as_secs().to_string()]);
+    let (told, ours) = tokio::join!(printed(&mut go), contend(client.clone(), namespace.clone()));
+    Api::<Namespace>::all(client).delete(&namespace, &DeleteParams::default()).await.unwrap();
+    let theirs = terms(&told);
+    eprintln!("{} terms of client-go, {} of kctl", theirs.len(), ours.len());
+    assert!(theirs.len().min(ours.len()) >= TERMS_MIN, "{theirs:?} {ours:?}");
+    let mut all = [theirs, ours].concat();
+    all.sort();
+    for pair in all.windows(2) {
+        assert!(pair[0].ends <= pair[1].begins, "{pair:?} are at once, of {all:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_go_and_kctl_never_hold_a_lease_of_the_embedded_server_at_once() {
+    if asked() {
+        let folder = Folder::new("contend");
+        let (_server, kubeconfig) = served(&folder).await;
+        never_both(kubeconfig).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_go_and_kctl_never_hold_a_lease_of_a_real_server_at_once() {
+    match std::env::var_os("KUBECONFIG") {
+        Some(kubeconfig) if asked() => never_both(kubeconfig.into()).await,
+        Some(_) => {}
+        None => eprintln!("left out: KUBECONFIG names no API server"),
+    }
+}

@@ -1,0 +1,39 @@
+//! A controller on controller-runtime.
+
+use std::time::Duration;
+
+use super::{Folder, asked, printed, program, served, served_under};
+use crate::plan::{assert_acted, plan};
+
+const WITHIN: Duration = Duration::from_secs(240);
+/// Plans of faults that are tried.
+const N_SEEDS: u64 = 3;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_on_controller_runtime_converges() {
+    if !asked() {
+        return;
+    }
+    let folder = Folder::new("controller");
+    let (_server, kubeconfig) = served(&folder).await;
+    let mut program = program("controller-runtime").await;
+    let told = tokio::time::timeout(WITHIN, printed(program.env("KUBECONFIG", &kubeconfig))).await;
+    let told = told.expect("the program ends");
+    assert!(told.contains("the informer has seen"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_on_controller_runtime_converges_under_faults_of_any_seed() {
+    if !asked() {
+        return;
+    }
+    for seed in 0..N_SEEDS {
+        let (folder, faults) = (Folder::new(&format!("faults-{seed}")), plan(seed));
+        let (_server, kubeconfig) = served_under(&folder, Some(&faults)).await;
+        let mut program = program("controller-runtime").await;
+        let told = tokio::time::timeout(WITHIN, printed(program.env("KUBECONFIG", &kubeconfig))).await;
+        let told = told.unwrap_or_else(|_| panic!("seed {seed}: {:?}", faults.counts()));
+        assert!(told.contains("the informer has seen"), "seed {seed}: {told}");
+        assert_acted(&faults);
+    }
+}

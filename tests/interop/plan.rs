@@ -1,0 +1,65 @@
+//! A seeded plan of what may go wrong for programs that nobody here wrote: each fault by chance, and so often at most.
+
+use std::time::Duration;
+
+use kctl_apiserver::faults::{Asked, EventFault, Faults, Moment, RequestFault, Rule};
+
+/// The client that puts programs to the test, whose requests do not fail.
+pub(crate) const DRIVER: &str = "driver";
+/// Each rule acts so often at most: then everything has to come right.
+const TIMES_MAX: u64 = 12;
+/// Fewer faults are no plan to speak of.
+const N_FAULTS_MIN: u64 = 5;
+
+/// The faults of a seed.
+pub(crate) fn plan(seed: u64) -> Faults {
+    let faults = Faults::seeded(seed);
+    let refuse = |code, moment| RequestFault::Refuse { code, retry_after: None, moment };
+    let too_many = RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before };
+    let reads: &[(RequestFault, u16)] = &[
+        (refuse(500, Moment::Before), 60),
+        (RequestFault::Reset(Moment::Before), 40),
+        (RequestFault::Half, 60),
+        (too_many, 40),
+        (RequestFault::Delay(Duration::from_millis(300)), 60),
+    ];
+    let writes: &[(RequestFault, u16)] = &[
+        (refuse(500, Moment::After), 60),
+        (refuse(409, Moment::Before), 60),
+        (RequestFault::Reset(Moment::After), 60),
+        (RequestFault::Reset(Moment::Before), 40),
+        (RequestFault::Half, 40),
+        (RequestFault::DelayAnswer(Duration::from_millis(300)), 60),
+    ];
+    for (fault, per_mille) in reads {
+        add(&faults, *fault, *per_mille, |asked| !asked.is_write());
+    }
+    for (fault, per_mille) in writes {
+        // A secret that is created by its name twice is a test that has gone wrong, and not a client.
+        add(&faults, *fault, *per_mille, |asked| {
+            asked.is_write() && (asked.verb, asked.resource.as_str()) != ("create", "secrets")
+        });
+    }
+    for (fault, per_mille) in [
+        (EventFault::Close, 40),
+        (EventFault::Expire, 30),
+        (EventFault::Repeat, 80),
+        (EventFault::Hold(Duration::from_millis(500)), 30),
+        (EventFault::Skip(Duration::from_millis(500)), 30),
+    ] {
+        faults.add(Rule::event(fault, |told| told.client != DRIVER).per_mille(per_mille).times(TIMES_MAX));
+    }
+    faults
+}
+
+fn add(faults: &Faults, fault: RequestFault, per_mille: u16, picks: impl Fn(&Asked) -> bool + Send + 'static) {
+    // A leader that cannot renew ends, which is right and another test.
+    let may = move |asked: &Asked| asked.client != DRIVER && asked.resource != "leases" && picks(asked);
+    faults.add(Rule::request(fault, may).per_mille(per_mille).times(TIMES_MAX));
+}
+
+/// Checks that a plan was carried out.
+pub(crate) fn assert_acted(faults: &Faults) {
+    let counts = faults.counts();
+    assert!(counts.values().sum::<u64>() >= N_FAULTS_MIN, "hardly anything went wrong: {counts:?}");
+}

@@ -1,0 +1,71 @@
+//! What is typed: reads files of cases, hands on their command lines.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::run::Step;
+
+/// A file of cases.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Topic {
+    #[serde(skip)]
+    pub(crate) name: String,
+    pub(crate) cases: Vec<Case>,
+}
+
+/// Commands that belong together, in a namespace and a folder of their own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Case {
+    #[serde(rename = "case")]
+    pub(crate) name: String,
+    /// What is in the folder; `$NS` is the namespace.
+    #[serde(default)]
+    pub(crate) files: BTreeMap<String, String>,
+    /// Lines for a shell.
+    pub(crate) run: Vec<String>,
+    /// Where the embedded server answers otherwise on purpose.
+    #[serde(default)]
+    pub(crate) differences: Vec<Difference>,
+}
+
+/// A text of an answer that is another one on the embedded server.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Difference {
+    /// The command line.
+    at: String,
+    real: String,
+    ours: String,
+    why: String,
+}
+
+impl Topic {
+    pub(crate) fn read(name: &str, picked: &str) -> Self {
+        let file = crate::folder().join(format!("cases/{name}.yaml"));
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let read = serde_saphyr::from_str_with_options(&text, options);
+        let mut topic: Self = read.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        topic.name = name.into();
+        topic.cases.retain(|case| case.name.contains(picked));
+        topic
+    }
+}
+
+impl Case {
+    /// What the embedded server is expected to make of a recorded answer.
+    pub(crate) fn expected(&self, line: &str, recorded: &Step) -> Step {
+        let mut step = recorded.clone();
+        for difference in self.differences.iter().filter(|difference| difference.at == line) {
+            let Difference { real, ours, why, .. } = difference;
+            assert!(!why.is_empty(), "{line}: a difference has a reason");
+            let found = [&mut step.out, &mut step.err].into_iter().find(|text| text.contains(real));
+            let text = found.unwrap_or_else(|| panic!("{line}: the real server does not say {real:?}"));
+            *text = text.replace(real, ours);
+        }
+        step
+    }
+}

@@ -1,0 +1,106 @@
+//! What kubectl prints, and how it ends: on the embedded API server as on a real one.
+//!
+//! `cargo test -p kctl-tests --test kubectl` compares with `recorded/` and needs kubectl, but no cluster. With
+//! `KUBECONFIG` the commands go to that server too, whose answers must still be the recorded ones; with `RECORD=1` they
+//! become the recorded ones. `CASE=text` picks the cases whose names contain the text.
+
+mod case;
+mod normal;
+mod run;
+
+use std::{collections::BTreeMap, env, path::Path};
+
+use self::{
+    case::Topic,
+    run::{Cluster, Step},
+};
+
+/// The version of kubectl whose words are recorded.
+const RECORDED_WITH: &str = "v1.32.";
+
+macro_rules! topics {
+    ($($topic:ident),* $(,)?) => {
+        const TOPICS: &[&str] = &[$(stringify!($topic)),*];
+
+        mod prints_what_it_prints_on_a_real_server {
+            $(#[test] fn $topic() { super::check(stringify!($topic)); })*
+        }
+    };
+}
+
+topics! { access, apply, change, nodes, read, workloads }
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kubectl"))
+}
+
+/// The answers to the steps of each case.
+type Answers = BTreeMap<String, Vec<Step>>;
+
+fn recorded(topic: &str) -> Answers {
+    let file = folder().join(format!("recorded/{topic}.json"));
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|_| "{}".into());
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn check(name: &str) {
+    let topic = Topic::read(name, &env::var("CASE").unwrap_or_default());
+    let real = env::var("KUBECONFIG").unwrap_or_default();
+    match run::version() {
+        Some(version) if version.starts_with(RECORDED_WITH) => {}
+        Some(version) => return eprintln!("kubectl is {version}, the answers are of {RECORDED_WITH}x: not compared"),
+        None => return eprintln!("there is no kubectl: nothing is compared"),
+    }
+    if !real.is_empty() {
+        let answers = run::all(&topic, &Cluster::Real(real.into()));
+        if env::var("RECORD").is_ok_and(|value| value == "1") {
+            let mut all = recorded(name);
+            all.extend(answers.clone());
+            let whole = Topic::read(name, "");
+            all.retain(|case, _| whole.cases.iter().any(|known| known.name == *case));
+            let text = serde_json::to_string_pretty(&all).unwrap() + "\n";
+            std::fs::write(folder().join(format!("recorded/{name}.json")), text).unwrap();
+        }
+        report(&topic, &answers, true, "the real server no longer answers as recorded");
+    }
+    report(&topic, &run::all(&topic, &Cluster::Embedded), false, "kubectl prints otherwise than on the real server");
+}
+
+fn report(topic: &Topic, answers: &Answers, is_real: bool, what: &str) {
+    let recorded = recorded(&topic.name);
+    let mut failures = Vec::new();
+    for case in &topic.cases {
+        let Some(expected) = recorded.get(&case.name) else {
+            failures.push(format!("{}: it is not recorded; run with KUBECONFIG and RECORD=1", case.name));
+            continue;
+        };
+        let found = &answers[&case.name];
+        assert_eq!(found.len(), case.run.len(), "{}", case.name);
+        if expected.len() != found.len() {
+            failures.push(format!("{}: its steps have changed; record it again", case.name));
+            continue;
+        }
+        for ((line, expected), found) in case.run.iter().zip(expected).zip(found) {
+            let expected = if is_real { expected.clone() } else { case.expected(line, expected) };
+            if !expected.is_like(found, line) {
+                failures.push(format!("{}: {line}\n{}", case.name, expected.unlike(found)));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{what} in {}:\n\n{}", topic.name, failures.join("\n"));
+}
+
+#[test]
+fn every_file_of_cases_is_a_topic_and_every_recording_belongs_to_a_case() {
+    let mut files: Vec<String> = std::fs::read_dir(folder().join("cases"))
+        .unwrap()
+        .map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    files.sort();
+    assert_eq!(files, TOPICS);
+    for topic in TOPICS {
+        let mut names: Vec<String> = Topic::read(topic, "").cases.into_iter().map(|case| case.name).collect();
+        names.sort();
+        assert_eq!(names, recorded(topic).into_keys().collect::<Vec<_>>(), "{topic}");
+    }
+}

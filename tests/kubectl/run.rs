@@ -1,0 +1,155 @@
+//! Runs command lines: a shell, a folder and a namespace for each case.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use kctl_apiserver::{ApiServer, ServeOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    case::{Case, Topic},
+    normal,
+};
+
+/// Cases of a topic that run at a time.
+const AT_A_TIME_MAX: usize = 3;
+/// For a command that waits for what never happens.
+const SECONDS_MAX: &str = "60";
+
+/// How a command has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Step {
+    pub(crate) exit: i32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) out: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) err: String,
+}
+
+impl Step {
+    /// Whether the same was printed. `describe` prints the data of a `ConfigMap` in the order of a map of Go, which is another one
+    /// each time.
+    pub(crate) fn is_like(&self, found: &Self, command: &str) -> bool {
+        if !command.contains("describe") {
+            return self == found;
+        }
+        let lines = |text: &str| -> Vec<String> {
+            let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        let sorted = |step: &Self| (step.exit, lines(&step.out), lines(&step.err));
+        sorted(self) == sorted(found)
+    }
+
+    /// The lines that only one of the two has.
+    pub(crate) fn unlike(&self, found: &Self) -> String {
+        let mut told = String::new();
+        if self.exit != found.exit {
+            told += &format!("    exit: expected {}, found {}\n", self.exit, found.exit);
+        }
+        for (what, expected, found) in [("out", &self.out, &found.out), ("err", &self.err, &found.err)] {
+            for (sign, own, other) in [('-', expected, found), ('+', found, expected)] {
+                let other: Vec<&str> = other.lines().collect();
+                for line in own.lines().filter(|line| !other.contains(line)) {
+                    told += &format!("    {what} {sign} {line}\n");
+                }
+            }
+            if expected != found && told.is_empty() {
+                told = format!("    {what}: the same lines in another order:\n{expected}\n    found:\n{found}\n");
+            }
+        }
+        told
+    }
+}
+
+/// Where the commands go.
+pub(crate) enum Cluster {
+    /// A kubeconfig.
+    Real(PathBuf),
+    Embedded,
+}
+
+/// The version of kubectl; nothing without one.
+pub(crate) fn version() -> Option<String> {
+    let output = Command::new("kubectl").args(["version", "--client", "-o", "json"]).output().ok()?;
+    let version: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    version["clientVersion"]["gitVersion"].as_str().map(str::to_owned)
+}
+
+/// The answers of all cases of a topic.
+pub(crate) fn all(topic: &Topic, cluster: &Cluster) -> BTreeMap<String, Vec<Step>> {
+    let (next, answers) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    thread::scope(|scope| {
+        for _ in 0..AT_A_TIME_MAX {
+            scope.spawn(|| {
+                while let Some(case) = topic.cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let steps = one(&topic.name, case, cluster);
+                    answers.lock().unwrap().insert(case.name.clone(), steps);
+                }
+            });
+        }
+    });
+    answers.into_inner().unwrap()
+}
+
+fn one(topic: &str, case: &Case, cluster: &Cluster) -> Vec<Step> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let namespace = format!("k{}n{number}", std::process::id());
+    let place = std::env::temp_dir().join(format!("kctl-kubectl-{namespace}"));
+    std::fs::create_dir_all(&place).unwrap();
+    let kubeconfig = place.join("kubeconfig");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    match cluster {
+        Cluster::Real(file) => drop(std::fs::copy(file, &kubeconfig).unwrap()),
+        Cluster::Embedded => runtime.block_on(serve(&kubeconfig)),
+    }
+    for (name, text) in &case.files {
+        std::fs::write(place.join(name), text.replace("$NS", &namespace)).unwrap();
+    }
+    let shell = |line: &str| shell(&place, &namespace, line);
+    shell("kubectl config set-context --current --namespace=$NS");
+    let made = shell("kubectl create namespace $NS");
+    assert_eq!(made.exit, 0, "{topic}: {}", made.err);
+    let steps = case.run.iter().map(|line| normal::of(&shell(line), &namespace, &place)).collect();
+    shell("kubectl delete namespace $NS --wait=false");
+    drop(runtime);
+    std::fs::remove_dir_all(&place).unwrap();
+    steps
+}
+
+/// An embedded server with the controllers of workloads.
+async fn serve(kubeconfig: &Path) {
+    let server = ApiServer::on_system_time();
+    let listening = server.listen(ServeOptions::default()).await.unwrap();
+    listening.write_kubeconfig(kubeconfig).unwrap();
+    tokio::spawn(server.controllers());
+    tokio::spawn(server.workloads().run());
+    tokio::spawn(listening.serve());
+}
+
+fn shell(place: &Path, namespace: &str, line: &str) -> Step {
+    let output = Command::new("timeout")
+        .args([SECONDS_MAX, "sh", "-c", line])
+        .current_dir(place)
+        .env("KUBECONFIG", place.join("kubeconfig"))
+        .env("HOME", place)
+        .env("KUBECACHEDIR", place.join("cache"))
+        .env("NS", namespace)
+        .env_remove("KUBE_EDITOR")
+        .env("TZ", "UTC")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Step { exit: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
+}

@@ -1,0 +1,159 @@
+//! Conditions in a status: written when something about them changes, and only then.
+
+use kctl::{
+    k8s::{
+        api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus},
+        apimachinery::pkg::util::intstr::IntOrString,
+    },
+    kube::{
+        Api,
+        api::{Patch, PatchParams, PostParams},
+    },
+    manager::Manager,
+    prelude::*,
+    reconcile::FunctionController,
+};
+
+use crate::world::{World, named, seconds};
+
+/// Says whether a budget lets pods go.
+#[controller(primary(status))]
+async fn says(budget: Arc<PodDisruptionBudget>, cx: Context<says>) -> Result<Action> {
+    let allowed = budget.spec.as_ref().and_then(|spec| spec.max_unavailable.clone());
+    let conditions = match &allowed {
+        Some(IntOrString::Int(n)) => cx.conditions().with("Lets", *n > 0, "Counted", ""),
+        _ => cx.conditions().unknown("Lets", "NoNumber", ""),
+    };
+    let conditions = Some(conditions.with("Seen", true, "Seen", "").into_vec()?);
+    cx.patch_status(PodDisruptionBudgetStatus { conditions, ..PodDisruptionBudgetStatus::default() }).await?;
+    Ok(Action::await_change())
+}
+
+/// As [`says`], but it takes so long that others write meanwhile.
+#[controller(primary(status))]
+async fn takes_long(_budget: Arc<PodDisruptionBudget>, cx: Context<takes_long>) -> Result<Action> {
+    let conditions = cx.conditions().with("Seen", true, "Seen", "");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let conditions = Some(conditions.into_vec()?);
+    cx.patch_status(PodDisruptionBudgetStatus { conditions, ..PodDisruptionBudgetStatus::default() }).await?;
+    Ok(Action::await_change())
+}
+
+/// Somebody else's conditions, by server-side apply and without force: their types and whether they hold.
+async fn apply(world: &World, conditions: &[(&str, bool)]) {
+    let condition = |(kind, holds): &(&str, bool)| {
+        kctl::json!({
+            "type": kind, "status": if *holds { "True" } else { "False" }, "reason": "Theirs", "message": "",
+            "lastTransitionTime": "2020-01-01T00:00:00Z", "observedGeneration": 1,
+        })
+    };
+    let conditions: Vec<_> = conditions.iter().map(condition).collect();
+    let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());
+    let patch = kctl::json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "a" },
+        "status": { "conditions": conditions },
+    });
+    budgets.patch_status("a", &PatchParams::apply("theirs"), &Patch::Apply(&patch)).await.unwrap();
+}
+
+/// The types of all conditions that are written, with their status.
+async fn kinds(world: &World) -> Vec<String> {
+    let budget = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone()).get("a").await.unwrap();
+    let conditions = budget.status.and_then(|status| status.conditions).unwrap_or_default();
+    let mut kinds: Vec<_> =
+        conditions.iter().map(|condition| format!("{} {}", condition.type_, condition.status)).collect();
+    kinds.sort();
+    kinds
+}
+
+/// A world with a budget, and this controller at work on it.
+async fn world<C: FunctionController>() -> World {
+    let world = World::new();
+    let spec = PodDisruptionBudgetSpec {
+        max_unavailable: Some(IntOrString::Int(1)),
+        selector: Some(LabelSelector::default()),
+        ..PodDisruptionBudgetSpec::default()
+    };
+    let budget = PodDisruptionBudget { metadata: named("a"), spec: Some(spec), status: None };
+    let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());
+    budgets.create(&PostParams::default(), &budget).await.unwrap();
+    let server = world.server.clone();
+    let manager = Manager::new(world.faults.client(&world.server), "loop", Arc::new(|_report| {}));
+    let mut manager = manager.clock(Arc::new(move || server.now()));
+    manager.add(C::instance());
+    tokio::spawn(manager.run(std::future::pending()));
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_of_two_writers_are_merged_by_type_whoever_writes_last() {
+    let world = world::<says>().await;
+    let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());
+    // What the other one applies, what `maxUnavailable` becomes, and the conditions after both.
+    for (theirs, unavailable, wanted) in [
+        (&[("Theirs", true)][..], 1, &["Lets True", "Seen True", "Theirs True"][..]),
+        (&[("Theirs", false)], 0, &["Lets False", "Seen True", "Theirs False"]),
+        (&[("Theirs", false), ("Alike", true)], 1, &["Alike True", "Lets True", "Seen True", "Theirs False"]),
+        (&[("Alike", false)], 1, &["Alike False", "Lets True", "Seen True"]),
+        (&[], 0, &["Lets False", "Seen True"]),
+    ] {
+        apply(&world, theirs).await;
+        seconds(5).await;
+        let change = kctl::json!({ "spec": { "maxUnavailable": unavailable } });
+        budgets.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
+        seconds(5).await;
+        assert_eq!(kinds(&world).await, wanted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn condition_that_somebody_else_sets_during_a_reconcile_is_not_lost() {
+    let world = world::<takes_long>().await;
+    seconds(2).await;
+    apply(&world, &[("Theirs", true)]).await;
+    seconds(60).await;
+    assert_eq!(kinds(&world).await, ["Seen True", "Theirs True"]);
+}
+
+/// What is written of each condition: its type, its status, its generation, and the second of its last transition.
+async fn written(world: &World, from: kctl::k8s::jiff::Timestamp) -> Vec<(String, String, i64, i64)> {
+    let budget = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone()).get("a").await.unwrap();
+    let conditions = budget.status.unwrap().conditions.unwrap();
+    let one = |condition: Condition| {
+        let since = condition.last_transition_time.0.as_second() - from.as_second();
+        (condition.type_, condition.status, condition.observed_generation.unwrap(), since)
+    };
+    conditions.into_iter().map(one).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_are_written_when_one_changes_and_keep_their_order_and_times() {
+    let world = world::<says>().await;
+    let start = world.server.now();
+    let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());
+
+    // The patch, after it the writes of the status in all, and what stands in it, with seconds since the start. The status of a
+    // budget has numbers that the API server puts back when they are left out: after each change it has to say so once.
+    let steps = [
+        (kctl::json!({}), 2, [("Lets", "True", 1, 0), ("Seen", "True", 1, 0)]),
+        (kctl::json!({ "metadata": { "labels": { "a": "b" } } }), 2, [("Lets", "True", 1, 0), ("Seen", "True", 1, 0)]),
+        (kctl::json!({ "spec": { "maxUnavailable": 2 } }), 4, [("Lets", "True", 2, 0), ("Seen", "True", 2, 0)]),
+        (kctl::json!({ "spec": { "maxUnavailable": 0 } }), 6, [("Lets", "False", 3, 30), ("Seen", "True", 3, 0)]),
+        (kctl::json!({ "spec": { "maxUnavailable": "10%" } }), 8, [("Lets", "Unknown", 4, 40), ("Seen", "True", 4, 0)]),
+        (
+            kctl::json!({ "spec": { "maxUnavailable": "20%" } }),
+            10,
+            [("Lets", "Unknown", 5, 40), ("Seen", "True", 5, 0)],
+        ),
+    ];
+    for (change, n_writes, expected) in steps {
+        if change != kctl::json!({}) {
+            budgets.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
+        }
+        seconds(10).await;
+        assert_eq!(world.n_requests("patch", "poddisruptionbudgets/status"), n_writes, "{change}");
+        let expected =
+            expected.map(|(kind, status, generation, since)| (kind.into(), status.into(), generation, since));
+        assert_eq!(written(&world, start).await, expected, "{change}");
+    }
+}

@@ -1,0 +1,104 @@
+//! `converged = f`: what is there at the start and needs no reconcile gets none, and whatever changes gets one.
+
+use kctl::{
+    kube::{
+        Api, ResourceExt,
+        api::{DeleteParams, PostParams},
+    },
+    prelude::*,
+};
+
+use crate::world::{Log, World, app, named, seconds, text};
+
+const FINALIZER: &str = "example.com/converged";
+
+/// Says what it does; what is `done` needs nothing.
+#[controller(of = ConfigMap, owns = Pod, converged = is_done)]
+struct Telling {
+    log: Log,
+}
+
+fn is_done(config: &ConfigMap, cx: &Context<Telling>) -> bool {
+    assert_ne!(text(config), "panics");
+    text(config) == "done" && cx.owned::<Pod>().is_empty()
+}
+
+impl Reconcile for Telling {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        self.log.add(format!("{} for {}", config.name_any(), cx.reason()));
+        Ok(Action::await_change())
+    }
+}
+
+/// The same with something to clean up.
+#[controller(of = ConfigMap, finalizer = "example.com/converged", converged = is_always_done)]
+struct Cleaning {
+    log: Log,
+}
+
+fn is_always_done(_config: &ConfigMap, _cx: &Context<Cleaning>) -> bool {
+    true
+}
+
+impl Reconcile for Cleaning {
+    async fn reconcile(&self, config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        self.log.add(format!("reconcile {}", config.name_any()));
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Cleaning {
+    async fn finalize(&self, config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<()> {
+        self.log.add(format!("finalize {}", config.name_any()));
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_converged_at_the_start_is_reconciled_once_it_changes() {
+    let (mut world, log) = (World::new(), Log::default());
+    for (name, text) in [("a", "done"), ("b", "to do"), ("c", "panics"), ("d", "done")] {
+        world.set(name, text).await;
+    }
+    let told = log.clone();
+    let app = app().controller_with(move |_env| std::future::ready(Ok(Telling { log: told.clone() })));
+    let triggers = app.triggers();
+    triggers.trigger::<Telling>(&Key::namespaced("default", "d")).unwrap();
+    world.run(app).await;
+    seconds(5).await;
+    let mut first = log.take();
+    first.sort();
+    assert_eq!(
+        first,
+        ["b for initial list", "c for retry", "d for initial list, trigger"],
+        "`a` is done, the check of `c` has failed, and somebody asked for `d`"
+    );
+    world.set("a", "to do").await;
+    seconds(1).await;
+    world.set("a", "done").await;
+    seconds(1).await;
+    assert_eq!(log.take(), ["a for ConfigMap changed", "a for ConfigMap changed"], "the check is for the start alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn converged_object_gets_its_finalizer_and_is_cleaned_up() {
+    let (mut world, log) = (World::new(), Log::default());
+    let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    for (name, finalizers) in [("deleted", Some(FINALIZER)), ("new", None), ("old", Some(FINALIZER))] {
+        let finalizers = finalizers.map(|finalizer| vec![finalizer.to_owned()]);
+        let config = ConfigMap { metadata: ObjectMeta { finalizers, ..named(name) }, ..ConfigMap::default() };
+        configs.create(&PostParams::default(), &config).await.unwrap();
+    }
+    configs.delete("deleted", &DeleteParams::default()).await.unwrap();
+    let told = log.clone();
+    world.run(app().controller_with(move |_env| std::future::ready(Ok(Cleaning { log: told.clone() })))).await;
+    seconds(5).await;
+    let mut first = log.take();
+    first.sort();
+    first.dedup();
+    assert_eq!(first, ["finalize deleted", "reconcile new"], "`old` is as it is to be");
+    assert_eq!(configs.get("new").await.unwrap().finalizers(), [FINALIZER]);
+    configs.delete("old", &DeleteParams::default()).await.unwrap();
+    seconds(1).await;
+    assert_eq!(log.take(), ["finalize old"]);
+}

@@ -1,0 +1,155 @@
+//! The end of retries: what a failing reconcile wrote itself does not begin them anew; what others change does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kctl::{
+    ApiError,
+    kube::api::{Patch, PatchParams},
+    prelude::*,
+};
+
+use crate::{
+    rich::controlled_by,
+    world::{World, app, pod, seconds},
+};
+
+/// What a run writes before it fails.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Writes {
+    Nothing,
+    Status,
+    Annotation,
+    NewPod,
+    LabelOfPod,
+    DeletesPod,
+}
+
+/// How a run fails.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fails {
+    Usually,
+    Terminally,
+    InConflict,
+    /// So that others have the time to change something while it runs.
+    AfterAMinute,
+}
+
+/// Writes and fails, each time.
+#[controller(of = Deployment, owns = Pod, primary(status, patch), retries = 3)]
+struct Hopeless {
+    writes: Writes,
+    fails: Fails,
+    runs: Arc<AtomicUsize>,
+}
+
+impl Reconcile for Hopeless {
+    async fn reconcile(&self, deployment: Arc<Deployment>, cx: Context<Self>) -> Result<Action> {
+        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        let pods = cx.owned::<Pod>();
+        let first = pods.iter().next();
+        match (self.writes, first) {
+            (Writes::Nothing, _) => {}
+            (Writes::Status, _) => {
+                let replicas = Some(i32::try_from(run)? + 1);
+                cx.patch_status(kctl::k8s::api::apps::v1::DeploymentStatus { replicas, ..Default::default() }).await?;
+            }
+            (Writes::Annotation, _) => {
+                cx.patch(kctl::json!({ "metadata": { "annotations": { "run": run.to_string() } } })).await?;
+            }
+            (Writes::LabelOfPod, Some(pod)) => {
+                pods.patch(&pod, kctl::json!({ "metadata": { "labels": { "run": run.to_string() } } })).await?;
+            }
+            (Writes::DeletesPod, Some(pod)) => pods.delete(&pod).await?,
+            (Writes::NewPod | Writes::LabelOfPod | Writes::DeletesPod, _) => {
+                let _new = pods.create(pod(&format!("{}-{run}", deployment.name_any()))).await?;
+            }
+        }
+        match self.fails {
+            Fails::Usually => Err("no".into()),
+            Fails::Terminally => Err::<Action, _>("no").terminal(),
+            Fails::InConflict => {
+                let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
+                Err(ApiError::refused("update Deployment default/web", 409, None, status).into())
+            }
+            Fails::AfterAMinute => {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                Err::<Action, _>("no").terminal()
+            }
+        }
+    }
+}
+
+async fn start(world: &mut World, writes: Writes, fails: Fails) -> Arc<AtomicUsize> {
+    let runs = Arc::<AtomicUsize>::default();
+    let counted = runs.clone();
+    let hopeless = move |_env| std::future::ready(Ok(Hopeless { writes, fails, runs: counted.clone() }));
+    world.run(app().controller_with(hopeless)).await;
+    runs
+}
+
+const WRITES: [Writes; 6] =
+    [Writes::Nothing, Writes::Status, Writes::Annotation, Writes::NewPod, Writes::LabelOfPod, Writes::DeletesPod];
+
+async fn n_runs(writes: Writes, fails: Fails) -> usize {
+    let mut world = World::new();
+    world.create_deployment("web").await;
+    let runs = start(&mut world, writes, fails).await;
+    seconds(600).await;
+    runs.load(Ordering::Relaxed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_that_writes_each_time_before_it_fails_is_given_up_all_the_same() {
+    for (fails, expected) in [(Fails::Usually, 4), (Fails::Terminally, 1), (Fails::AfterAMinute, 1)] {
+        for writes in WRITES {
+            assert_eq!(n_runs(writes, fails).await, expected, "{writes:?}, {fails:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflicts_wait_longer_each_time_whatever_was_written_before_them() {
+    let least = n_runs(Writes::Nothing, Fails::InConflict).await;
+    for writes in WRITES {
+        assert_eq!(n_runs(writes, Fails::InConflict).await, least, "{writes:?}");
+    }
+}
+
+/// Something that another one changes.
+async fn change(world: &World, what: &str) {
+    let params = PatchParams::default();
+    match what {
+        "the status" => {
+            let status = Patch::Merge(kctl::json!({ "status": { "replicas": 70 } }));
+            drop(world.deployments().patch_status("web", &params, &status).await.unwrap());
+        }
+        "an annotation" => {
+            world.patch_deployment("web", kctl::json!({ "metadata": { "annotations": { "poke": "now" } } })).await;
+        }
+        "the specification" => world.patch_deployment("web", kctl::json!({ "spec": { "replicas": 7 } })).await,
+        _ => {
+            let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "red" } } }));
+            drop(world.pods().patch("its-pod", &params, &label).await.unwrap());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_change_while_the_last_try_runs_or_after_it_begins_anew() {
+    for writes in [Writes::Nothing, Writes::Status, Writes::LabelOfPod] {
+        for what in ["the status", "an annotation", "the specification", "the pod"] {
+            // The run that is given up goes from 0 to 60 s.
+            for at in [30, 90] {
+                let mut world = World::new();
+                let deployment = world.create_deployment("web").await;
+                world.create_pod_of("its-pod", &[controlled_by(&deployment)]).await;
+                let runs = start(&mut world, writes, Fails::AfterAMinute).await;
+                seconds(at).await;
+                assert_eq!(runs.load(Ordering::Relaxed), 1);
+                change(&world, what).await;
+                seconds(600).await;
+                assert_eq!(runs.load(Ordering::Relaxed), 2, "{writes:?}, {what} after {at} s");
+            }
+        }
+    }
+}

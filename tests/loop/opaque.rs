@@ -1,0 +1,99 @@
+//! An API server whose resource versions do not compare: own writes are waited for.
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::Request;
+use http_body_util::{BodyExt, StreamBody};
+use kctl::{
+    kube::{Client, client::Body},
+    prelude::*,
+};
+use kctl_tests::Fault;
+use tower::service_fn;
+
+use crate::world::{Log, With, World, app, pod, seconds, text};
+
+/// The same versions with a letter before them.
+fn opaque(bytes: &Bytes) -> Bytes {
+    let text = String::from_utf8_lossy(bytes).replace(r#""resourceVersion":""#, r#""resourceVersion":"v"#);
+    text.replace(r#""resourceVersion":"v""#, r#""resourceVersion":"""#).into()
+}
+
+/// A client to whom no version is a number, and whose watches are late.
+fn client(world: &World, late: Duration) -> Client {
+    let inner = world.faults.client(&world.server);
+    let service = service_fn(move |request: Request<Body>| {
+        let inner = inner.clone();
+        async move {
+            let (mut head, body) = request.into_parts();
+            let bytes = body.collect().await?.to_bytes();
+            let body = String::from_utf8_lossy(&bytes).replace(r#""resourceVersion":"v"#, r#""resourceVersion":""#);
+            let uri = head.uri.to_string().replace("resourceVersion=v", "resourceVersion=");
+            let is_watch = uri.contains("watch=true");
+            head.uri = uri.parse()?;
+            let answer = inner.send(Request::from_parts(head, Body::from(body.into_bytes()))).await?;
+            let frames = answer.into_parts();
+            let chunks = frames.1.into_data_stream().then(move |chunk| async move {
+                if is_watch {
+                    tokio::time::sleep(late).await;
+                }
+                chunk.map(|bytes| http_body::Frame::data(opaque(&bytes)))
+            });
+            let body = StreamBody::new(Box::pin(chunks));
+            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(http::Response::from_parts(frames.0, body))
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// Brings the pods to the number in the text of each config map, and says how many there are before and after that.
+fn counting(log: &Log) -> App {
+    let log = log.clone();
+    app().configs(move |config, cx| {
+        let log = log.clone();
+        async move {
+            let (wanted, pods) = (text(&config).parse()?, cx.owned::<Pod>());
+            for _ in pods.len()..wanted {
+                let metadata = ObjectMeta { generate_name: Some("p-".into()), ..ObjectMeta::default() };
+                pods.create(Pod { metadata, ..pod("") }).await?;
+            }
+            for pod in pods.iter().skip(wanted) {
+                pods.delete(&pod).await?;
+            }
+            log.add(format!("{} {}", pods.len(), cx.owned::<Pod>().len()));
+            Ok(Action::await_change())
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_writes_are_waited_for_where_versions_do_not_compare() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.run_on(client(&world, Duration::from_millis(100)), counting(&log)).await;
+    seconds(1).await;
+    world.set("a", "3").await;
+    seconds(5).await;
+    assert_eq!(log.take()[0], "0 3");
+    world.set("a", "1").await;
+    seconds(5).await;
+    assert_eq!(log.take()[0], "3 1");
+    assert_eq!(world.pod_names().await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_for_a_deaf_watch_is_bounded_and_the_next_reconcile_lists() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.run_on(client(&world, Duration::ZERO), counting(&log)).await;
+    seconds(1).await;
+    world.faults.add(Fault::Break, |asked| asked.reads("pods") && asked.is_watch);
+    world.faults.cut_watches();
+    world.set("a", "1").await;
+    seconds(9).await;
+    assert_eq!(log.take(), [""; 0], "it waits");
+    seconds(2).await;
+    assert_eq!(log.take().len(), 1, "but not for ever");
+    world.set("a", "01").await;
+    seconds(15).await;
+    assert_eq!(log.take().last().unwrap(), "1 1");
+    assert_eq!(world.n_requests("create", "pods"), 1);
+}

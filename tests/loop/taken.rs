@@ -1,0 +1,55 @@
+//! A write that is refused for ever: somebody else has the name, or the state of a child is never the one that is expected.
+
+use kctl::{
+    kube::{Api, api::PostParams},
+    prelude::*,
+};
+use kctl_tests::Fault;
+use parking_lot::Mutex;
+
+use crate::world::{World, app, seconds};
+
+const HOUR: u64 = 3_600;
+/// Runs in an hour: nine in the first eight seconds, then after waits that double up to a thousand seconds.
+const CONFLICTS_MAX: usize = 21;
+/// The same without the seconds at the beginning: an ordinary error waits 5 ms at first.
+const FAILURES_MAX: usize = 21;
+
+/// Wants a Secret of the name of each `ConfigMap`, and does not ask whether there is one.
+#[controller(owns = Secret(create))]
+async fn wants(config: Arc<ConfigMap>, cx: Context<wants>) -> Result<Action> {
+    let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+    cx.owned::<Secret>().create(Secret { metadata, ..Secret::default() }).await?;
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_that_is_refused_for_ever_is_asked_for_with_growing_waits() {
+    for (refused_as_conflict, most) in [(false, FAILURES_MAX), (true, CONFLICTS_MAX)] {
+        let mut world = World::new();
+        let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
+        let theirs = Secret { metadata, ..Secret::default() };
+        Api::default_namespaced(world.client.clone()).create(&PostParams::default(), &theirs).await.unwrap();
+        let asked = Arc::new(Mutex::new(0));
+        let counted = asked.clone();
+        let is_create = move |request: &kctl_tests::Asked| {
+            let is_create = request.method == "POST" && request.path.ends_with("/secrets");
+            *counted.lock() += usize::from(is_create);
+            is_create && refused_as_conflict
+        };
+        world.faults.add(Fault::Refuse(409), is_create);
+        world.set("a", "1").await;
+        world.run(app().controller::<wants>()).await;
+        seconds(HOUR).await;
+        let n_asked = *asked.lock();
+        assert_eq!(n_asked, most, "conflict: {refused_as_conflict}");
+        // What it waits for may have come: it is not kept waiting then.
+        world.set("a", "2").await;
+        seconds(1).await;
+        assert!(*asked.lock() > n_asked, "a change of the object is tried at once");
+        // And a short trouble is as short as ever.
+        seconds(9).await;
+        let again = *asked.lock() - n_asked;
+        assert!((8..=12).contains(&again), "its waits begin anew: {again}");
+    }
+}

@@ -1,0 +1,7 @@
+//! A struct does not answer.
+use kctl::prelude::*;
+
+#[admission(validate)]
+struct Rules;
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! All of them are told at once.
+use kctl::prelude::*;
+
+#[admission(validate, timeout = 0, side_effects = Some, nme = 1)]
+fn rules(_object: Deployment) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,14 @@
+//! Which of them would answer at the path?
+use kctl::prelude::*;
+
+#[admission(validate)]
+fn one(_object: &Deployment) -> Result<()> {
+    Ok(())
+}
+
+#[admission(validate)]
+fn two(_object: &Deployment) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! The result is the object in the other version.
+use kctl::prelude::*;
+
+#[conversion]
+fn up(_old: Deployment) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! The metadata of a kind is declared with the kind.
+use kctl::prelude::*;
+
+#[controller(reads = PartialObjectMeta<Secret>)]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    let _n_secrets = cx.store::<PartialObjectMeta<Secret>>().len();
+    Ok(Action::await_change())
+}
+
+fn main() {}

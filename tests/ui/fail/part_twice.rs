@@ -1,0 +1,15 @@
+//! One part of a kind is cached.
+use kctl::prelude::*;
+
+#[view(of = Pod)]
+struct Placed {
+    #[view(spec.node_name)]
+    node: Option<String>,
+}
+
+#[controller(reads = Pod(metadata, as = Placed))]
+async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! A view is a struct.
+use kctl::prelude::*;
+
+#[view(of = Pod)]
+enum Placed {
+    Here,
+}
+
+fn main() {}

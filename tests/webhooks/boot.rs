@@ -1,0 +1,66 @@
+//! A program whose caches need its own conversions.
+
+use kctl::{
+    admission::Client as Reached,
+    apiserver::ApiServer,
+    conversion::PATH,
+    json,
+    kube::{Api, Client, api::PostParams},
+    manifest::{Descriptions, definitions},
+    prelude::*,
+};
+use kctl_webhook::{
+    Metrics,
+    server::{Server, ServerOptions},
+};
+use tokio::sync::mpsc;
+
+use crate::{
+    kinds::{Site, app, v1alpha1},
+    world::apply,
+};
+
+/// Says which hosts it saw.
+#[controller(of = Site)]
+struct Seen(mpsc::UnboundedSender<Vec<String>>);
+
+impl Reconcile for Seen {
+    async fn reconcile(&self, site: Arc<Site>, _cx: Context<Self>) -> Result<Action> {
+        self.0.send(site.spec.hosts.clone())?;
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test]
+async fn controller_starts_while_objects_of_the_old_version_are_stored() {
+    let server = ApiServer::on_system_time();
+    let client = Client::new(server.service(), "default");
+    let hooks =
+        Server::listen(app().hook_routes(&Metrics::default()).unwrap(), ServerOptions::default()).await.unwrap();
+    let reached = Reached::Url(format!("https://{}", hooks.address()));
+    let mut definition = json!(definitions(&app().kinds(), Descriptions::Own).unwrap()[0]);
+    definition["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": {
+        "clientConfig": reached.config(PATH, hooks.authority()), "conversionReviewVersions": ["v1"],
+    } });
+
+    // An object of the time when v1alpha1 was the stored version.
+    let mut before = definition.clone();
+    for version in before["spec"]["versions"].as_array_mut().unwrap() {
+        version["storage"] = (version["name"] == "v1alpha1").into();
+    }
+    apply(&client, &before).await;
+    let old = v1alpha1::Site::new("old", v1alpha1::SiteSpec { host: "old.example.com".into(), size: 1 });
+    Api::<v1alpha1::Site>::default_namespaced(client.clone()).create(&PostParams::default(), &old).await.unwrap();
+    apply(&client, &definition).await;
+
+    // The caches fill once the program answers, and it answers without caches.
+    let (saw, mut seen) = mpsc::unbounded_channel();
+    let app = app().controller_with(move |_env| std::future::ready(Ok(Seen(saw.clone()))));
+    let manager = app.manager(client).await.unwrap();
+    tokio::spawn(manager.run(std::future::pending()));
+    let early = tokio::time::timeout(Duration::from_millis(500), seen.recv()).await;
+    assert!(early.is_err(), "nobody converts yet: {early:?}");
+    tokio::spawn(hooks.serve(std::future::pending()));
+    let hosts = tokio::time::timeout(Duration::from_secs(30), seen.recv()).await.expect("caches fill");
+    assert_eq!(hosts, Some(vec!["old.example.com".to_owned()]));
+}

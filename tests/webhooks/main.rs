@@ -1,0 +1,8 @@
+//! Admission functions and conversions, as API servers and their clients see them.
+
+mod boot;
+mod both;
+mod kinds;
+mod protocol;
+mod start;
+mod world;

@@ -1,0 +1,193 @@
+//! What travels: bodies of requests and of their answers, without an API server.
+
+use axum::{
+    Router,
+    body::Body,
+    http::{Request, header},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http_body_util::BodyExt;
+use kctl::{Json, json, prelude::*};
+use kctl_runtime::manager::metrics::prometheus_client::{encoding::text::encode, registry::Registry};
+use kctl_webhook::Metrics;
+use tower::ServiceExt;
+
+use crate::kinds;
+
+const DEFAULTS: &str = "/mutate-hooks-example-com-v1-site";
+const RULES: &str = "/validate-hooks-example-com-v1-site";
+
+#[admission(validate)]
+fn panics(pod: &Pod) -> Result<()> {
+    panic!("{} is too much", pod.name_any())
+}
+
+#[admission(mutate)]
+async fn hangs(_pod: &mut Pod) {
+    std::future::pending::<()>().await;
+}
+
+fn router(metrics: &Metrics) -> Router {
+    kinds::app().admission::<(panics, hangs)>().hook_routes(metrics).unwrap().router
+}
+
+/// Asks, and returns what is in the answer, which always has the status 200.
+async fn ask(router: &Router, path: &str, media: &str, body: impl Into<Body>) -> Json {
+    let request = Request::post(path).header(header::CONTENT_TYPE, media).body(body.into()).unwrap();
+    let (head, body) = router.clone().oneshot(request).await.unwrap().into_parts();
+    assert_eq!(head.status, 200);
+    let bytes = body.collect().await.unwrap().to_bytes();
+    serde_json::from_slice::<Json>(&bytes).unwrap()["response"].clone()
+}
+
+fn review(operation: &str, object: &Json, old: &Json) -> String {
+    let one = if object.is_null() { old } else { object };
+    let (group, version) = one["apiVersion"].as_str().unwrap().split_once('/').unwrap_or(("", "v1"));
+    json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u1", "kind": { "group": group, "version": version, "kind": one["kind"] },
+        "name": "web", "namespace": "default", "operation": operation, "userInfo": { "username": "me" },
+        "object": object, "oldObject": old, "dryRun": false,
+    } })
+    .to_string()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "callers make it in place")]
+fn site(spec: Json) -> Json {
+    json!({ "apiVersion": "hooks.example.com/v1", "kind": "Site", "metadata": { "name": "web" }, "spec": spec })
+}
+
+fn patch(response: &Json) -> Json {
+    let Some(patch) = response["patch"].as_str() else { return Json::Null };
+    serde_json::from_slice(&STANDARD.decode(patch).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn patch_is_what_the_function_changed_and_nothing_else() {
+    let router = router(&Metrics::default());
+    let replicas = |op: &str| json!([{ "op": op, "path": "/spec/replicas", "value": 1 }]);
+    let cases = [
+        ("a default", "CREATE", json!({ "hosts": [], "new": { "a": null } }), replicas("add")),
+        ("a null", "CREATE", json!({ "hosts": [], "replicas": 0, "quantity": "1000m" }), replicas("replace")),
+        ("no change", "UPDATE", json!({ "hosts": [], "replicas": 2, "unknown": [1, null] }), Json::Null),
+    ];
+    for (case, operation, spec, expected) in cases {
+        let body = review(operation, &site(spec), &Json::Null);
+        let response = ask(&router, DEFAULTS, "application/json", body).await;
+        assert_eq!((&response["uid"], &response["allowed"]), (&json!("u1"), &json!(true)), "{case}");
+        assert_eq!(patch(&response), expected, "{case}");
+        assert_eq!(response["patchType"].is_null(), expected.is_null(), "{case}");
+    }
+    // There is no object to mutate, and none that could not be read.
+    let body = review("DELETE", &Json::Null, &site(json!({ "hosts": [] })));
+    let response = ask(&router, DEFAULTS, "application/json", body).await;
+    assert_eq!((&response["allowed"], patch(&response)), (&json!(true), Json::Null));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_failure_is_an_answer_that_says_what_is_wrong() {
+    let router = router(&Metrics::default());
+    let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
+    let pod =
+        review("CREATE", &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } }), &Json::Null);
+    let json_type = "application/json";
+    let cases = [
+        (RULES, json_type, good.clone(), 200, ""),
+        (RULES, "application/json; charset=utf-8", good.clone(), 200, ""),
+        (RULES, "application/yaml", good.clone(), 400, "contentType=application/yaml, expected application/json"),
+        (RULES, json_type, String::new(), 400, "request body is empty"),
+        (RULES, json_type, "{".into(), 400, "no AdmissionReview: EOF while parsing an object at line 1 column 1"),
+        (RULES, json_type, "{}".into(), 400, " : expected admission.k8s.io/v1 AdmissionReview"),
+        (RULES, json_type, good.replace("CREATE", "PATCH"), 400, "Site default/web: there is no operation \"PATCH\""),
+        (
+            RULES,
+            json_type,
+            pod.clone(),
+            400,
+            "Pod default/web: v1, Kind=Pod at the path of hooks.example.com/v1, Kind=Site",
+        ),
+        (RULES, json_type, good.replace("[\"a\"]", "7"), 400, "Site default/web: the object can't be read as `Site`: "),
+        (RULES, json_type, " ".repeat((7 << 20) + 1), 413, "the request has more than 7340032 bytes"),
+        ("/validate--v1-pod", json_type, pod.clone(), 500, "panic in `panics` (tests/webhooks/protocol.rs:"),
+        ("/mutate--v1-pod?timeout=2s", json_type, pod, 504, "no answer within 2s"),
+    ];
+    for (path, media, body, code, text) in cases {
+        let response = ask(&router, path, media, body).await;
+        let message = response["status"]["message"].as_str().unwrap_or_default();
+        assert_eq!(
+            (&response["status"]["code"], &response["allowed"]),
+            (&json!(code), &json!(code == 200)),
+            "{response}"
+        );
+        assert!(message.starts_with(text), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_have_the_names_of_controller_runtime_and_count_panics() {
+    let metrics = Metrics::default();
+    let router = router(&metrics);
+    let pod =
+        review("CREATE", &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } }), &Json::Null);
+    ask(&router, "/validate--v1-pod", "application/json", pod).await;
+    ask(&router, RULES, "application/json", review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null)).await;
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    metrics.register(&mut registry);
+    encode(&mut text, &registry).unwrap();
+    for line in [
+        "controller_runtime_webhook_requests_total{webhook=\"/validate--v1-pod\",code=\"500\"} 1",
+        "controller_runtime_webhook_requests_total{webhook=\"/validate-hooks-example-com-v1-site\",code=\"200\"} 1",
+        "controller_runtime_webhook_latency_seconds_count{webhook=\"/validate--v1-pod\"} 1",
+        "controller_runtime_webhook_requests_in_flight{webhook=\"/validate--v1-pod\"} 0",
+        "controller_runtime_webhook_panics_total 1",
+        "controller_runtime_conversion_webhook_panics_total 0",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+}
+
+fn conversion(desired: &str, objects: &Json) -> String {
+    json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+        "request": { "uid": "u1", "desiredAPIVersion": desired, "objects": objects } })
+    .to_string()
+}
+
+#[tokio::test]
+async fn conversion_goes_over_the_hub_and_keeps_the_metadata() {
+    let router = router(&Metrics::default());
+    let metadata = json!({ "name": "web", "uid": "x", "managedFields": [{ "manager": "me" }], "unknown": 1 });
+    let alpha = json!({ "apiVersion": "hooks.example.com/v1alpha1", "kind": "Site", "metadata": metadata,
+        "spec": { "host": "a", "size": 2 } });
+    let stable = json!({ "apiVersion": "hooks.example.com/v1", "kind": "Site", "metadata": metadata,
+        "spec": { "hosts": ["a"], "replicas": 2 } });
+    for (desired, from, to) in [("v1", &alpha, &stable), ("v1alpha1", &stable, &alpha), ("v1", &stable, &stable)] {
+        let body = conversion(&format!("hooks.example.com/{desired}"), &json!([from]));
+        let response = ask(&router, "/convert", "application/json", body).await;
+        assert_eq!(response, json!({ "uid": "u1", "convertedObjects": [to], "result": { "status": "Success" } }));
+    }
+}
+
+#[tokio::test]
+async fn failed_conversion_keeps_the_uid_and_names_the_object() {
+    let router = router(&Metrics::default());
+    let of = |version: &str, spec: Json| {
+        json!({ "apiVersion": format!("hooks.example.com/{version}"), "kind": "Site",
+            "metadata": { "name": "web", "namespace": "here" }, "spec": spec })
+    };
+    let cases = [
+        ("v2", of("v1", json!({ "hosts": [] })), "v1 → hooks.example.com/v2: there is no conversion"),
+        ("v1", of("v0", json!({})), "v0 → hooks.example.com/v1: there is no conversion"),
+        ("v1alpha1", of("v1", json!({ "hosts": [] })), "v1 → hooks.example.com/v1alpha1: spec.hosts is empty"),
+        (
+            "v1",
+            of("v1alpha1", json!({})),
+            "v1alpha1 → hooks.example.com/v1: can't be read as v1alpha1: missing field `host`",
+        ),
+    ];
+    for (desired, object, text) in cases {
+        let body = conversion(&format!("hooks.example.com/{desired}"), &json!([object]));
+        let response = ask(&router, "/convert", "application/json", body).await;
+        assert_eq!((&response["uid"], &response["result"]["status"]), (&json!("u1"), &json!("Failure")));
+        let message = response["result"]["message"].as_str().unwrap();
+        assert_eq!(message, format!("Site here/web, hooks.example.com/{text}"));
+    }
+}

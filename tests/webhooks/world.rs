@@ -1,0 +1,109 @@
+//! The two servers, with the app's functions installed: the embedded one in this process, the real one by TLS on loopback.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kctl::{
+    admission::{Client as Reached, Configurations},
+    conversion::PATH,
+    json,
+    kube::{
+        Api, Client, ResourceExt,
+        api::{DynamicObject, Patch, PatchParams},
+        config::{Config, KubeConfigOptions, Kubeconfig},
+        core::{ApiResource, GroupVersionKind},
+    },
+    manifest::{Descriptions, definitions},
+    testing::TestServer,
+};
+use kctl_webhook::{
+    Metrics,
+    server::{Server, ServerOptions},
+};
+
+use crate::kinds::app;
+
+/// A new embedded server. It lives as long as what is returned.
+pub(crate) async fn embedded() -> (TestServer, Client) {
+    let server = TestServer::start(app()).await.unwrap();
+    let client = server.client();
+    (server, client)
+}
+
+/// The definition and the configurations on a real server are of the whole cluster: one test at a time has them.
+static INSTALLED: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// The real server, as long as a test has it.
+pub(crate) struct Real {
+    pub(crate) client: Client,
+    _alone: tokio::sync::MutexGuard<'static, ()>,
+}
+
+impl Real {
+    /// Takes away what calls the functions of this process, which ends.
+    pub(crate) async fn leave(self) {
+        for path in [
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/sites",
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/sites",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sites.hooks.example.com",
+        ] {
+            let request = http::Request::delete(path).body(Vec::new()).unwrap();
+            let _gone: kctl::Json = self.client.request(request).await.unwrap();
+        }
+        let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sites.hooks.example.com";
+        while self.client.request::<kctl::Json>(http::Request::get(crds).body(Vec::new()).unwrap()).await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+    }
+}
+
+/// Counts tests, for the names of their namespaces.
+static TESTS: AtomicU32 = AtomicU32::new(0);
+
+/// The server of `KUBECONFIG`, where it is set. Each test has a namespace of its own there.
+pub(crate) async fn real() -> Option<Real> {
+    let file = std::env::var_os("KUBECONFIG")?;
+    let alone = INSTALLED.lock().await;
+    let kubeconfig = Kubeconfig::read_from(file).unwrap();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    let name = format!("hooks-{}-{}", std::process::id(), TESTS.fetch_add(1, Ordering::Relaxed));
+    config.default_namespace.clone_from(&name);
+    config.default_retry = false;
+    let client = Client::try_from(config).unwrap();
+    apply(&client, &json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })).await;
+    install(&client).await;
+    Some(Real { client, _alone: alone })
+}
+
+/// Serves the functions for as long as the test runs, and tells the API server about them.
+async fn install(client: &Client) {
+    let app = app();
+    let routes = app.hook_routes(&Metrics::default()).unwrap();
+    let server = Server::listen(routes, ServerOptions::default()).await.unwrap();
+    let (reached, authority) =
+        (Reached::Url(format!("https://{}", server.address())), server.authority().unwrap().to_owned());
+    tokio::spawn(server.serve(std::future::pending()));
+    for definition in definitions(&app.kinds(), Descriptions::Own).unwrap() {
+        let mut object = json!(definition);
+        object["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": {
+            "clientConfig": reached.config(PATH, Some(&authority)), "conversionReviewVersions": ["v1"],
+        } });
+        apply(client, &object).await;
+    }
+    let configurations = Configurations { name: "sites", client: &reached, authority: Some(&authority) };
+    for object in configurations.objects(app.admissions()) {
+        apply(client, &object).await;
+    }
+    // The real server acts by a new definition or configuration a moment after it has stored it.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+}
+
+/// Applies an object.
+pub(crate) async fn apply(client: &Client, object: &kctl::Json) {
+    let object: DynamicObject = kctl::from_json(object.clone()).unwrap();
+    let types = object.types.clone().unwrap();
+    let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let params = PatchParams::apply("webhooks-test").force();
+    api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await.unwrap();
+}
