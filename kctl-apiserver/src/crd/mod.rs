@@ -7,6 +7,7 @@ mod cost;
 mod default;
 pub mod definition;
 mod definition_rules;
+mod estimate;
 mod format;
 mod lists;
 mod names;
