@@ -95,6 +95,9 @@ pub(crate) struct Step {
     /// It is asked again until the answer has this status.
     #[serde(default)]
     pub(crate) until: Option<u16>,
+    /// It is asked again until these parts of the body are so, by their pointers: what controllers write comes later.
+    #[serde(default)]
+    pub(crate) awaits: BTreeMap<String, Value>,
     /// These are asked while a watch is open. How it ended is compared, too: by itself or at its time.
     #[serde(default)]
     pub(crate) meanwhile: Vec<Step>,

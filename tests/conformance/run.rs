@@ -176,6 +176,11 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
         }
         let bytes = if headers.contains_key(header::CONTENT_ENCODING) { unpacked(&bytes) } else { bytes };
         let body = parsed(&bytes, step.is_watch());
+        if step.awaits.iter().any(|(pointer, value)| body.pointer(pointer).unwrap_or(&Value::Null) != value) {
+            assert!(attempt < ATTEMPTS_MAX, "{} is answered {body} for ever", step.request);
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        }
         for (name, pointer) in &step.save {
             let value = body.pointer(pointer).unwrap_or_else(|| panic!("{}: no {pointer} in {body}", step.request));
             variables.set(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));

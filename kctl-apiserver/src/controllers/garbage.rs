@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Shared, namespaces, roles};
+use super::{Shared, definitions, namespaces, roles};
 use crate::{
     kinds::Resource,
     status::GroupResource,
@@ -31,6 +31,10 @@ impl Garbage {
         let mut state = self.state.lock();
         if std::mem::take(&mut state.roles_changed) {
             roles::aggregate(&mut state);
+            return true;
+        }
+        if let Some(group) = state.names_freed.pop_first() {
+            definitions::name_again(&mut state, &group.into());
             return true;
         }
         let Some((of, key)) = state.owners().next_suspect() else { return false };
@@ -112,7 +116,7 @@ fn finalize(state: &mut State, resource: &Arc<Resource>, key: &Key, object: &Arc
             drop_finalizer(state, &resource.of, key, object, FOREGROUND);
         }
     } else if resource.of.resource == "customresourcedefinitions" {
-        namespaces::end_definition(state, resource, key, object);
+        definitions::end(state, resource, key, object);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a cluster's controller manager does for every kind: garbage collection by owner references, the end of
 //! namespaces and of definitions, and roles that are put together from others.
 
+pub(crate) mod definitions;
 mod garbage;
 mod namespaces;
 mod roles;
@@ -10,7 +11,6 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 pub(crate) use garbage::Garbage;
-pub(crate) use namespaces::CLEANUP;
 pub(crate) use roles::aggregated;
 
 use crate::store::State;
@@ -18,7 +18,7 @@ use crate::store::State;
 /// How much is left to look at.
 pub(crate) fn pending(state: &Mutex<State>) -> usize {
     let mut state = state.lock();
-    state.owners().n_suspects() + usize::from(state.roles_changed)
+    state.owners().n_suspects() + usize::from(state.roles_changed) + state.names_freed.len()
 }
 
 impl Garbage {

@@ -1,19 +1,15 @@
-//! The end of a namespace and of a definition: everything in them goes first.
+//! The end of a namespace: everything in it goes first.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::garbage::drop_finalizer;
 use crate::{
     kinds::Resource,
     status::GroupResource,
     store::{Key, State},
     verbs::{Grace, Propagation, remove_object, settle},
 };
-
-/// By which the real server holds a definition until its objects are gone.
-pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Deletes what is left in a namespace, and lets it go once nothing is.
 pub(super) fn end(state: &mut State, resource: &Arc<Resource>, key: &Key, namespace: &Arc<Value>) {
@@ -27,17 +23,8 @@ pub(super) fn end(state: &mut State, resource: &Arc<Resource>, key: &Key, namesp
     settle(state, &resource.of, key.clone(), namespace, new);
 }
 
-/// Deletes the objects of a definition, and lets it go once none is left.
-pub(super) fn end_definition(state: &mut State, resource: &Arc<Resource>, key: &Key, definition: &Arc<Value>) {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let of = GroupResource::new(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
-    if empty(state, &of, None) == 0 {
-        drop_finalizer(state, &resource.of, key, definition, CLEANUP);
-    }
-}
-
 /// Deletes the objects of a resource; returns how many are still there.
-fn empty(state: &mut State, of: &GroupResource, namespace: Option<&str>) -> usize {
+pub(super) fn empty(state: &mut State, of: &GroupResource, namespace: Option<&str>) -> usize {
     let Some(resource) = state.registry.any_version(of) else { return 0 };
     if namespace.is_some() && !resource.listed.namespaced {
         return 0;

@@ -190,7 +190,7 @@ impl Definition {
 }
 
 /// Fills in what the real server fills in when a definition is created: `singular`, `listKind`, the conversion strategy
-/// `None`, and the status with the storage version. The names are not accepted yet: see [`accept_names`].
+/// `None`, and the status with the storage version. The names are not accepted yet: see [`super::accept_names`].
 pub fn default_definition(object: &mut Value) {
     if object["spec"].is_null() {
         object["spec"] = json!({});
@@ -236,32 +236,6 @@ fn fill(names: &mut Map<String, Value>, name: &str, text: &str) {
     }
 }
 
-/// Writes the status that the controllers of the real server write for a definition without conflicts: the accepted
-/// names and the conditions `NamesAccepted` and `Established`. The time is the `lastTransitionTime` of conditions that
-/// were not there.
-pub fn accept_names(object: &mut Value, now: &str) {
-    let names = object["spec"]["names"].clone();
-    let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { return };
-    status.insert("acceptedNames".to_owned(), names);
-    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
-    if !conditions.is_array() {
-        *conditions = json!([]);
-    }
-    let Some(conditions) = conditions.as_array_mut() else { return };
-    for (r#type, reason, message) in [
-        ("NamesAccepted", "NoConflicts", "no conflicts found"),
-        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-    ] {
-        if conditions.iter().any(|condition| condition["type"] == r#type && condition["status"] == "True") {
-            continue;
-        }
-        conditions.retain(|condition| condition["type"] != r#type);
-        conditions.push(json!({
-            "type": r#type, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message,
-        }));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,24 +267,9 @@ mod tests {
         assert_eq!(object["spec"]["conversion"], json!({"strategy": "None"}));
         let status = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": ["v1"]});
         assert_eq!(object["status"], status);
-        accept_names(&mut object, "2026-11-21T06:21:48Z");
-        assert_eq!(
-            object["status"],
-            json!({
-                "acceptedNames": names,
-                "conditions": [
-                    {"lastTransitionTime": "2026-11-21T06:21:48Z", "message": "no conflicts found", "reason": "NoConflicts",
-                        "status": "True", "type": "NamesAccepted"},
-                    {"lastTransitionTime": "2026-11-21T06:21:48Z", "message": "the initial names have been accepted",
-                        "reason": "InitialNamesAccepted", "status": "True", "type": "Established"},
-                ],
-                "storedVersions": ["v1"],
-            })
-        );
-        let accepted = object.clone();
+        let filled_in = object.clone();
         default_definition(&mut object);
-        accept_names(&mut object, "2026-11-22T00:00:00Z");
-        assert_eq!(object, accepted);
+        assert_eq!(object, filled_in);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Custom resources: what a `CustomResourceDefinition` says, and what its schema does to an object. Reads JSON and hands
 //! on field errors, the names of pruned fields and defaulted objects, as the real API server does.
 
+mod accepted;
 mod correlation;
 mod cost;
 mod default;
 pub mod definition;
 mod definition_rules;
+mod estimate;
 mod format;
 mod lists;
 mod names;
@@ -19,8 +21,9 @@ mod structural;
 mod types;
 mod validate;
 
+pub use accepted::{Taken, accept_names, begin_end, go_on_ending, has_its_names, is_established};
 pub use default::default;
-pub use definition::{Definition, accept_names, default_definition};
+pub use definition::{Definition, default_definition};
 pub use definition_rules::{forbidden_changes, validate_definition};
 pub use prune::prune;
 pub use rules::Rules;

@@ -21,7 +21,7 @@ const BLOCKING: [&str; 5] =
 
 /// The compiled rules of a schema and of what is below it.
 ///
-/// Costs are not estimated when a schema is written, but bounded when a rule is checked. Of the optional `oldSelf` only `hasValue()` and `value()` are known.
+/// What rules cost is bounded once more when they are checked, by the very value. Of the optional `oldSelf` only `hasValue()` and `value()` are known.
 #[derive(Debug, Default)]
 pub struct Rules {
     own: Vec<Rule>,

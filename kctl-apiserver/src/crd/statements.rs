@@ -1,21 +1,36 @@
 //! What the CEL rules of a schema say besides what they compute: texts, reasons, paths, where an old state is known.
-//! Reads the schema, hands on what the real server refuses. Neither types nor costs are known here.
+//! Reads the schema, hands on what the real server refuses.
 //!
 //! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver.
 
+use kube_cel::cel::{common::ast::IdedExpr, parser::Parser};
 use serde_json::{Value, json};
 
-use super::types::{self, Type};
+use super::{
+    estimate::{Count, Expression, Total},
+    types::{self, Type},
+};
 use crate::cause::Cause;
 
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
-    node(schema, path, (None, true), errors);
+    let mut total = Total::default();
+    node(schema, path, Place { lost: None, is_whole: true, count: Count::of_root() }, &mut total, errors);
+    errors.extend(total.causes(path));
 }
 
-/// The first names the list whose items have no past of their own; the second says whether this is a whole object.
-fn node(schema: &Value, path: &str, (lost, whole): (Option<&str>, bool), errors: &mut Vec<Cause>) {
+/// Where rules stand.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The list whose items have no past of their own.
+    lost: Option<&'a str>,
+    /// It is a whole object.
+    is_whole: bool,
+    count: Count,
+}
+
+fn node(schema: &Value, path: &str, place: Place<'_>, total: &mut Total, errors: &mut Vec<Cause>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     let at = format!("{path}.x-kubernetes-validations");
     let is_typed = schema["type"].is_string() || schema["x-kubernetes-int-or-string"] == true;
@@ -26,22 +41,24 @@ fn node(schema: &Value, path: &str, (lost, whole): (Option<&str>, bool), errors:
         return;
     }
     for (index, rule) in rules.iter().enumerate() {
-        one(rule, schema, &format!("{at}[{index}]"), (lost, whole), errors);
+        one(rule, schema, &format!("{at}[{index}]"), place, total, errors);
     }
+    let below = |lost| Place { lost, is_whole: false, count: place.count.below(schema) };
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        node(field, &format!("{path}.properties[{name}]"), (lost, false), errors);
+        node(field, &format!("{path}.properties[{name}]"), below(place.lost), total, errors);
     }
     if schema["items"].is_object() {
         let keeps = schema["x-kubernetes-list-type"] == "map";
-        let lost = lost.or((!keeps).then_some(path));
-        node(&schema["items"], &format!("{path}.items"), (lost, false), errors);
+        let lost = place.lost.or((!keeps).then_some(path));
+        node(&schema["items"], &format!("{path}.items"), below(lost), total, errors);
     }
     if schema["additionalProperties"].is_object() {
-        node(&schema["additionalProperties"], &format!("{path}.additionalProperties"), (lost, false), errors);
+        let at = format!("{path}.additionalProperties");
+        node(&schema["additionalProperties"], &at, below(place.lost), total, errors);
     }
 }
 
-fn one(rule: &Value, schema: &Value, at: &str, (lost, whole): (Option<&str>, bool), errors: &mut Vec<Cause>) {
+fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Total, errors: &mut Vec<Cause>) {
     let text = |field: &str| rule[field].as_str().unwrap_or_default();
     let expression = text("rule");
     let invalid = |field: &str, value: &Value, why: &str| Cause::invalid(&format!("{at}.{field}"), value, why);
@@ -58,7 +75,7 @@ fn one(rule: &Value, schema: &Value, at: &str, (lost, whole): (Option<&str>, boo
         errors.push(invalid("fieldPath", &rule["fieldPath"], "must be a valid path"));
     }
     let uses_old = names(expression, "oldSelf");
-    if uses_old && let Some(lost) = lost {
+    if uses_old && let Some(lost) = place.lost {
         let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}");
         errors.push(invalid("rule", &rule["rule"], &why));
     }
@@ -67,10 +84,18 @@ fn one(rule: &Value, schema: &Value, at: &str, (lost, whole): (Option<&str>, boo
         errors.push(invalid("optionalOldSelf", &rule["optionalOldSelf"], why));
     }
     let is_optional = rule["optionalOldSelf"] == true;
-    for (field, wanted) in [("rule", Type::Bool), ("messageExpression", Type::Text)] {
-        if let Err(why) = compiles(text(field), schema, whole, is_optional, &wanted) {
+    for (field, wanted, which) in
+        [("rule", Type::Bool, Expression::Rule), ("messageExpression", Type::Text, Expression::Message)]
+    {
+        let at = format!("{at}.{field}");
+        if let Err(why) = compiles(text(field), schema, place.is_whole, is_optional, &wanted) {
             let message = format!("Invalid value: {}: {why}", shown(rule));
-            errors.push(Cause::new("FieldValueInvalid", &format!("{at}.{field}"), message));
+            errors.push(Cause::new("FieldValueInvalid", &at, message));
+            // A message belongs to a rule.
+            break;
+        }
+        if let Some(tree) = parsed(text(field)) {
+            errors.extend(total.add(&which, &tree, (schema, place.is_whole, place.count), at));
         }
     }
 }
@@ -88,6 +113,12 @@ fn compiles(expression: &str, schema: &Value, whole: bool, is_optional: bool, wa
     let found = types::of_rule(&tree, schema, whole, is_optional).map_err(failed)?;
     let fits = matches!(found, Type::Any) || found.name() == wanted.name();
     if fits { Ok(()) } else { Err(format!("must evaluate to a {}", wanted.name())) }
+}
+
+/// An expression for its cost, which is estimated also where it has optional syntax.
+fn parsed(expression: &str) -> Option<IdedExpr> {
+    let tree = || Parser::default().enable_optional_syntax(true).parse(expression).ok();
+    (!expression.trim().is_empty()).then(tree).flatten()
 }
 
 fn message(rule: &Value, at: &str, errors: &mut Vec<Cause>) {

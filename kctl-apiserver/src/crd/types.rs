@@ -310,15 +310,20 @@ fn one_of<'a>(all: &[Type<'a>]) -> Result<Type<'a>, String> {
     }
 }
 
-/// The type of a field. Names that CEL could not read are escaped.
+/// The name of a field that CEL writes in another way, since it could not read it.
+pub(super) fn plain_name(name: &str) -> String {
+    let plain = name.replace("__dash__", "-").replace("__dot__", ".").replace("__slash__", "/");
+    let plain = plain.strip_prefix("__").and_then(|rest| rest.strip_suffix("__")).unwrap_or(&plain);
+    plain.replace("__underscores__", "__")
+}
+
+/// The type of a field.
 fn field<'a>(of: &Type<'a>, name: &str) -> Result<Type<'a>, String> {
     match of {
         Type::Any | Type::Kind => Ok(Type::Any),
         Type::Map(value) => Ok(Type::clone(value)),
         Type::Object(schema, whole) => {
-            let plain = name.replace("__dash__", "-").replace("__dot__", ".").replace("__slash__", "/");
-            let plain = plain.strip_prefix("__").and_then(|rest| rest.strip_suffix("__")).unwrap_or(&plain);
-            let plain = plain.replace("__underscores__", "__");
+            let plain = plain_name(name);
             match (&schema["properties"][plain.as_str()], *whole, name) {
                 (_, true, "apiVersion" | "kind") => Ok(Type::Text),
                 (_, true, "metadata") => Ok(Type::Object(&METADATA, false)),

@@ -1,5 +1,7 @@
 //! Discovery: which groups, versions and resources there are, in the words of `/api` and `/apis`.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::{Listed, Registry, Resource};
@@ -62,7 +64,7 @@ fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
 }
 
 fn resource_of(resource: &Resource) -> Value {
-    let listed = &resource.listed;
+    let listed = &*resource.shown();
     let mut shown = json!({
         "resource": listed.name,
         "responseKind": response_kind(resource, listed),
@@ -128,8 +130,10 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
         registry.all().filter(|resource| resource.of.group == group && resource.version == version).collect();
     // Those of definitions come in the order status, scale.
     let by_kind = here.iter().any(|resource| resource.custom.is_some());
-    let mut listed: Vec<_> =
-        here.iter().flat_map(|resource| std::iter::once(&resource.listed).chain(&resource.subresources)).collect();
+    let mut listed: Vec<_> = here
+        .iter()
+        .flat_map(|resource| std::iter::once(resource.shown()).chain(resource.subresources.iter().map(Cow::Borrowed)))
+        .collect();
     if listed.is_empty() {
         return None;
     }

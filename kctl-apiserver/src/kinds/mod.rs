@@ -3,6 +3,7 @@
 mod discovery;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     sync::{Arc, LazyLock, OnceLock},
 };
@@ -12,7 +13,11 @@ use serde_json::Value;
 
 pub(crate) use discovery::{aggregated, group, groups, resources};
 
-use crate::{crd::Rules, schema::Schema, status::GroupResource};
+use crate::{
+    crd::{self, Rules},
+    schema::Schema,
+    status::GroupResource,
+};
 
 /// One version of one resource, as discovery shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +66,8 @@ pub(crate) struct Custom {
     pub(crate) conversion: Value,
     /// The name of the version in which objects are stored.
     pub(crate) storage: String,
+    /// Its definition is being deleted.
+    ends: bool,
     rules: OnceLock<Rules>,
 }
 
@@ -89,6 +96,16 @@ impl Resource {
     pub(crate) fn allows(&self, subresource: &str, verb: &str) -> bool {
         let listed = if subresource.is_empty() { Some(&self.listed) } else { self.subresource(subresource) };
         listed.is_some_and(|listed| listed.verbs.iter().any(|known| known == verb))
+    }
+
+    /// What discovery says of it: nothing new comes to a definition that goes, and nothing in it changes.
+    fn shown(&self) -> Cow<'_, Listed> {
+        if self.custom.as_ref().is_none_or(|custom| !custom.ends) {
+            return Cow::Borrowed(&self.listed);
+        }
+        let mut listed = self.listed.clone();
+        listed.verbs.retain(|verb| !["create", "patch", "update"].contains(&verb.as_str()));
+        Cow::Owned(listed)
     }
 
     pub(crate) fn subresource(&self, name: &str) -> Option<&Listed> {
@@ -207,10 +224,13 @@ impl Registry {
     }
 
     fn add_definition(&mut self, definition: &Value) {
+        if !crd::is_established(definition) {
+            return;
+        }
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
-        let (names, group) = (&spec["names"], text(&spec["group"]));
+        let (names, group) = (&definition["status"]["acceptedNames"], text(&spec["group"]));
         let namespaced = spec["scope"] == "Namespaced";
         let (plural, kind) = (text(&names["plural"]), text(&names["kind"]));
         let all = || spec["versions"].as_array().into_iter().flatten();
@@ -259,6 +279,7 @@ impl Registry {
                     warning,
                     conversion: spec["conversion"].clone(),
                     storage: text(&stored["name"]),
+                    ends: definition["metadata"]["deletionTimestamp"].is_string(),
                     rules: OnceLock::new(),
                 }),
                 built_in: OnceLock::new(),

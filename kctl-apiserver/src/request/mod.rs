@@ -184,7 +184,8 @@ impl Call {
             return None;
         }
         let Some(resource) = registry.get(place.group, place.version, place.resource) else {
-            return Some(Err(Refusal::no_such_path()));
+            // Groups of definitions have nobody who speaks for what is not in them.
+            return registry.is_built_in(place.group).then(|| Err(Refusal::no_such_path()));
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
         let watches = params.flag("watch");

@@ -1,12 +1,13 @@
 //! Where objects live: one revision for all writes, and a bounded history of each resource for watches and old pages.
 
 mod addresses;
+mod definitions;
 mod journal;
 mod object;
 mod owners;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     io,
     ops::Bound,
     path::Path,
@@ -31,6 +32,8 @@ use crate::{
     },
 };
 pub(crate) use addresses::address;
+pub(crate) use definitions::DEFINITIONS;
+use definitions::Redefinition;
 use journal::Journal;
 use object::Warm;
 pub(crate) use object::{Kind, Lines, Object, event_line, head};
@@ -178,15 +181,6 @@ fn home(of: &GroupResource) -> &GroupResource {
     if of.resource == "events" && of.group == "events.k8s.io" { &EVENTS } else { of }
 }
 
-/// The resource that a definition no longer serves as it did: then the real server ends all watches of it, without a word
-/// (upstream, `customresource_handler.go`). Its metadata and its status do not count.
-fn redefined(event: &Event) -> Option<GroupResource> {
-    let (before, after) = (event.before.as_ref()?.value(), event.object.value());
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let of = || GroupResource::new(&text(&before["spec"]["group"]), &text(&before["spec"]["names"]["plural"]));
-    (event.deleted || before["spec"] != after["spec"]).then(of)
-}
-
 /// Everything that the server knows. One lock guards it: requests are handled one after the other.
 pub(crate) struct State {
     pub(crate) revision: u64,
@@ -212,6 +206,8 @@ pub(crate) struct State {
     pub(crate) transport: Transport,
     /// What roles aggregate may be something else now.
     pub(crate) roles_changed: bool,
+    /// Groups in which names of definitions have become free.
+    pub(crate) names_freed: BTreeSet<String>,
     pub(crate) grants: Grants,
     pub(crate) ways: Ways,
 }
@@ -236,6 +232,7 @@ impl State {
             acting: String::new(),
             transport: Transport::default(),
             roles_changed: false,
+            names_freed: BTreeSet::new(),
             grants: Grants::default(),
             ways: Ways::default(),
         }
@@ -252,6 +249,7 @@ impl State {
             changed: watch::Sender::new(self.revision),
             chance: self.chance.fork(seed),
             roles_changed: self.roles_changed,
+            names_freed: self.names_freed.clone(),
             signer: self.signer.clone(),
             transport: self.transport.clone(),
             ..Self::new(clock, seed)
@@ -280,6 +278,7 @@ impl State {
                 table.last_change = revision;
             }
             self.rebuild_registry();
+            self.names_freed = definitions::groups_that_wait(self.table(&DEFINITIONS));
             crate::bootstrap::objects(self);
         }
         self.journal = Some(journal);
@@ -287,8 +286,7 @@ impl State {
     }
 
     fn rebuild_registry(&mut self) {
-        let of = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
-        let definitions: Vec<_> = self.table(&of).values(None).map(|(_, definition)| definition).collect();
+        let definitions: Vec<_> = self.table(&DEFINITIONS).values(None).map(|(_, definition)| definition).collect();
         self.registry = Arc::new(Registry::with_definitions(definitions.iter().map(AsRef::as_ref)));
     }
 
@@ -405,7 +403,7 @@ impl State {
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.acting, of, &event));
         }
-        let redefined = (of.resource == "customresourcedefinitions").then(|| redefined(&event)).flatten();
+        let defines = (*of == *DEFINITIONS).then(|| Redefinition::by(&event)).unwrap_or_default();
         let table = self.table(of);
         table.history.push_back(Arc::new(event));
         if table.history.len() > HISTORY_LEN_MAX {
@@ -413,12 +411,12 @@ impl State {
         }
         table.last_change = revision;
         table.changed.notify_waiters();
-        match of.resource.as_str() {
-            "customresourcedefinitions" => self.rebuild_registry(),
-            "clusterroles" => self.roles_changed = true,
-            _ => {}
+        self.roles_changed |= of.resource == "clusterroles";
+        self.names_freed.extend(defines.frees_names_in);
+        if defines.is_served {
+            self.rebuild_registry();
         }
-        if let Some(defined) = redefined {
+        if let Some(defined) = defines.anew {
             let table = self.table(&defined);
             table.redefined = revision;
             table.changed.notify_waiters();

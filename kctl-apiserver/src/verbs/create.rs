@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use super::{Answer, body, escalation, judge, ownership, plugins, strategy, versions};
 use crate::{
     admission::{self, Attributes, Operation},
-    admit, apply, autoscaling, crd,
+    admit, apply, autoscaling,
+    controllers::definitions,
+    crd,
     request::Call,
     status::{GroupResource, Refusal},
-    store::{Key, State},
+    store::{DEFINITIONS, Key, State},
 };
 
 /// Generated names are tried as often as the real server does (`maxNameGenerationCreateAttempts`).
@@ -172,7 +174,11 @@ pub(super) fn store(
         return Ok(object.into());
     }
     let mut kept = versions::stored(state, call, object)?;
-    let put = state.put(&resource.of, key, std::mem::take(&mut kept.stored));
+    let put = state.put(&resource.of, key.clone(), std::mem::take(&mut kept.stored));
+    if resource.of == *DEFINITIONS {
+        // What is answered has no names yet, as on the real server; the next request finds it served.
+        definitions::name(state, &key);
+    }
     Ok(kept.answer(put))
 }
 
@@ -213,8 +219,7 @@ fn name(state: &mut State, call: &Call, object: &mut Value) -> Key {
 
 /// Nothing new comes to a definition that goes (upstream, `customresource_handler.go`).
 fn check_definition(state: &State, call: &Call, name: &str) -> Result<(), Refusal> {
-    let of = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
-    let definition = state.get(&of, &(String::new(), call.resource.of.to_string()));
+    let definition = state.get(&DEFINITIONS, &(String::new(), call.resource.of.to_string()));
     if call.resource.custom.is_none()
         || definition.is_none_or(|definition| definition["metadata"]["deletionTimestamp"].is_null())
     {

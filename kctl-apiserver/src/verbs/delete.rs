@@ -8,10 +8,11 @@ use super::{Answer, body, list, strategy, versions};
 use crate::{
     admission::{self, Attributes},
     bootstrap::is_of_system,
+    controllers::definitions,
     kinds::Resource,
     request::Call,
     status::{Cause, GroupResource, Refusal},
-    store::{Key, State},
+    store::{DEFINITIONS, Key, State},
 };
 
 /// What happens to dependents.
@@ -238,6 +239,10 @@ pub(crate) fn remove_object(
     propagation: Propagation,
     grace: Grace,
 ) -> (Arc<Value>, bool) {
+    if resource.of == *DEFINITIONS && object["metadata"]["deletionTimestamp"].is_null() {
+        let marked = definitions::mark(state, object);
+        return (state.put(&resource.of, key.clone(), marked), false);
+    }
     let mut new = Value::clone(object);
     let seconds = grace_seconds(resource, object, grace);
     set_finalizers(&mut new, propagation);

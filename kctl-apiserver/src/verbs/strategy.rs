@@ -120,7 +120,7 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             let name = object["metadata"]["name"].clone();
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
         }
-        ("apiextensions.k8s.io", "customresourcedefinitions") => establish(state, object),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => crd::default_definition(object),
         ("", "nodes") => {
             let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
             match &mut object["spec"]["taints"] {
@@ -272,13 +272,6 @@ pub(super) fn allocate_address(state: &mut State, object: &mut Value) {
     spec["clusterIP"] = address.into();
 }
 
-/// A definition is served at once: it gets the status that the real server writes a moment later.
-fn establish(state: &State, definition: &mut Value) {
-    crd::default_definition(definition);
-    crd::accept_names(definition, &state.clock.seconds());
-    definition["metadata"]["finalizers"] = json!([crate::controllers::CLEANUP]);
-}
-
 /// Carries over what a write of the object or of its status may not touch, and counts the generation.
 pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
@@ -336,7 +329,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
         set(&mut new["metadata"], server_owned, meta.get(server_owned).cloned());
     }
     if resource.of.resource == "customresourcedefinitions" && subresource.is_empty() {
-        accept_names(new);
+        keep_stored_version(new);
     }
     if of == ("apps", "daemonsets") && old["spec"]["template"] != new["spec"]["template"] {
         count_template(old, new);
@@ -433,9 +426,8 @@ fn count_template(old: &Value, new: &mut Value) {
     new["metadata"]["annotations"][COUNT] = (known.unwrap_or(0) + 1).to_string().into();
 }
 
-fn accept_names(definition: &mut Value) {
-    let names = definition["spec"]["names"].clone();
-    definition["status"]["acceptedNames"] = names;
+/// The version in which objects will be stored is one of those in which some are.
+fn keep_stored_version(definition: &mut Value) {
     let versions = definition["spec"]["versions"].as_array();
     let name = versions
         .into_iter()

@@ -8,9 +8,10 @@ use super::{Answer, access, body, create::Writing, escalation, judge, plugins, s
 use crate::{
     admission::{self, Attributes, Operation},
     apply, autoscaling,
+    controllers::definitions,
     request::{Call, Verb},
     status::{Cause, GroupResource, Refusal},
-    store::{Key, State},
+    store::{DEFINITIONS, Key, State},
 };
 
 /// Resources whose objects a `PUT` creates.
@@ -147,6 +148,9 @@ pub(super) fn write(
     let mut kept = versions::stored(state, call, new)?;
     let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
     let settled = settle(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored));
+    if resource.of == *DEFINITIONS {
+        definitions::name(state, &call.key());
+    }
     Ok((kept.answer(settled), warnings))
 }
 

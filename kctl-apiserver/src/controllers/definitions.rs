@@ -1,0 +1,92 @@
+//! What becomes of a definition after it is written: its names, and its end. Reads the definitions of a group, and writes
+//! their status as the controllers of the real server do.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{garbage::drop_finalizer, namespaces};
+use crate::{
+    apply, crd,
+    kinds::Resource,
+    status::GroupResource,
+    store::{DEFINITIONS, Key, State},
+    verbs::settle,
+};
+
+/// By which a definition that is being deleted is held until its objects are gone.
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// As which the real server writes the status of definitions.
+const MANAGER: &str = "kube-apiserver";
+
+/// Gives a definition its names, where they are free.
+pub(crate) fn name(state: &mut State, key: &Key) {
+    let Some(definition) = state.get(&DEFINITIONS, key) else { return };
+    if crd::has_its_names(&definition) {
+        return;
+    }
+    let all = of_group(state, &definition["spec"]["group"]);
+    let taken = crd::Taken::by(all.iter().map(|(_, definition)| definition.as_ref()));
+    write(state, key, &definition, |new, now| crd::accept_names(new, &taken, now));
+}
+
+/// Looks again at the definitions of a group that have not got their names: another one may have freed them.
+pub(super) fn name_again(state: &mut State, group: &Value) {
+    for (key, _) in of_group(state, group) {
+        name(state, &key);
+    }
+}
+
+fn of_group(state: &mut State, group: &Value) -> Vec<(Key, Arc<Value>)> {
+    let all = state.table(&DEFINITIONS).values(None);
+    let same = all.filter(|(_, definition)| definition["spec"]["group"] == *group);
+    same.map(|(key, definition)| (key.clone(), definition)).collect()
+}
+
+/// What the first delete of a definition makes of it, whatever its options say (upstream, `etcd.go` of its storage).
+pub(crate) fn mark(state: &State, definition: &Value) -> Value {
+    let (mut new, now) = (definition.clone(), state.clock.seconds());
+    crd::begin_end(&mut new, &now);
+    let meta = &mut new["metadata"];
+    meta["deletionTimestamp"] = now.into();
+    match &mut meta["finalizers"] {
+        Value::Array(list) if list.iter().any(|name| name == CLEANUP) => {}
+        Value::Array(list) => list.push(CLEANUP.into()),
+        none => *none = vec![CLEANUP].into(),
+    }
+    new
+}
+
+/// Deletes the objects of a definition, and lets it go once none is left. One that never was established has none.
+pub(super) fn end(state: &mut State, resource: &Arc<Resource>, key: &Key, definition: &Arc<Value>) {
+    write(state, key, definition, crd::go_on_ending);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of = GroupResource::new(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
+    if crd::is_established(definition) && namespaces::empty(state, &of, None) > 0 {
+        return;
+    }
+    if let Some(definition) = state.get(&resource.of, key) {
+        drop_finalizer(state, &resource.of, key, &definition, CLEANUP);
+    }
+}
+
+/// Writes the status of a definition, and who has done that.
+fn write(state: &mut State, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mut Value, &str)) {
+    let Some(resource) = state.registry.any_version(&DEFINITIONS) else { return };
+    let (mut new, now) = (Value::clone(old), state.clock.seconds());
+    change(&mut new, &now);
+    if new == **old {
+        return;
+    }
+    let api_version = resource.api_version();
+    let request = apply::Request {
+        schema: resource.schema(),
+        manager: MANAGER,
+        subresource: "status",
+        api_version: &api_version,
+        now: &now,
+        force: false,
+    };
+    apply::update(&request, Some(old), &mut new);
+    settle(state, &DEFINITIONS, key.clone(), old, new);
+}

@@ -1,0 +1,226 @@
+//! The names of definitions: which of them are still free in their group. Reads a definition and what the others of its
+//! group have been given, and writes its accepted names and its conditions.
+//!
+//! Upstream: `naming_controller.go`, `establishing_controller.go` and `crd_finalizer.go` of apiextensions-apiserver.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+/// The names that the definitions of a group have been given, its own ones among them.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Plurals, singulars and short names are one set.
+    resources: BTreeSet<String>,
+    /// So are kinds and kinds of lists.
+    kinds: BTreeSet<String>,
+}
+
+impl Taken {
+    /// What these definitions have been given.
+    pub fn by<'a>(definitions: impl Iterator<Item = &'a Value>) -> Self {
+        let mut taken = Self::default();
+        for definition in definitions {
+            let names = &definition["status"]["acceptedNames"];
+            let texts = |fields: [&str; 2]| fields.map(|field| names[field].as_str().unwrap_or_default().to_owned());
+            taken.resources.extend(texts(["plural", "singular"]));
+            taken.resources.extend(short_names(names).map(str::to_owned));
+            taken.kinds.extend(texts(["kind", "listKind"]));
+        }
+        taken
+    }
+}
+
+fn short_names(names: &Value) -> impl Iterator<Item = &str> {
+    names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Gives a definition the names that are free, and writes the conditions `NamesAccepted` and `Established`. The time is
+/// that of conditions which have become something else.
+///
+/// A definition whose names are those that it has is left alone, even if a conflict of before is still told of: so does
+/// upstream.
+pub fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
+    if has_its_names(definition) {
+        return;
+    }
+    let wanted = definition["spec"]["names"].clone();
+    let mut naming =
+        Naming { wanted: &wanted, had: &definition["status"]["acceptedNames"], given: Map::new(), conflict: None };
+    naming.name("plural", "PluralConflict", &taken.resources);
+    naming.name("singular", "SingularConflict", &taken.resources);
+    naming.short_names(&taken.resources);
+    naming.name("kind", "KindConflict", &taken.kinds);
+    naming.name("listKind", "ListKindConflict", &taken.kinds);
+    naming.list("categories", &wanted);
+    let Naming { given, conflict, .. } = naming;
+    definition["status"]["acceptedNames"] = given.into();
+    match conflict {
+        None => {
+            set_condition(definition, now, ["NamesAccepted", "True", "NoConflicts", "no conflicts found"]);
+            if !is_established(definition) {
+                let message = "the initial names have been accepted";
+                set_condition(definition, now, ["Established", "True", "InitialNamesAccepted", message]);
+            }
+        }
+        Some((reason, message)) => {
+            set_condition(definition, now, ["NamesAccepted", "False", reason, &message]);
+            // What was established once stays so, under the names that it has.
+            if condition(definition, "Established").is_none() {
+                set_condition(definition, now, ["Established", "False", "NotAccepted", "not all names are accepted"]);
+            }
+        }
+    }
+}
+
+/// Whether a definition has been given the names that it asks for.
+pub fn has_its_names(definition: &Value) -> bool {
+    let (wanted, had) = (&definition["spec"]["names"], &definition["status"]["acceptedNames"]);
+    let text = |names: &Value, field: &str| names[field].as_str().unwrap_or_default().to_owned();
+    let list = |names: &Value, field: &str| names[field].as_array().cloned().unwrap_or_default();
+    ["plural", "singular", "kind", "listKind"].iter().all(|field| text(wanted, field) == text(had, field))
+        && ["shortNames", "categories"].iter().all(|field| list(wanted, field) == list(had, field))
+}
+
+/// Whether the resource of a definition is served.
+pub fn is_established(definition: &Value) -> bool {
+    condition(definition, "Established").is_some_and(|condition| condition["status"] == "True")
+}
+
+/// What is decided of the names, one after the other: of several conflicts the last one is told.
+struct Naming<'a> {
+    wanted: &'a Value,
+    had: &'a Value,
+    given: Map<String, Value>,
+    conflict: Option<(&'static str, String)>,
+}
+
+impl Naming<'_> {
+    fn name(&mut self, field: &str, reason: &'static str, taken: &BTreeSet<String>) {
+        let text = |names: &Value| names[field].as_str().unwrap_or_default().to_owned();
+        let (wanted, had) = (text(self.wanted), text(self.had));
+        let is_free = wanted == had || !taken.contains(&wanted);
+        if !is_free {
+            self.conflict = Some((reason, in_use(&wanted)));
+        }
+        let name = if is_free { wanted } else { had };
+        // These two are written even if they are empty.
+        if !name.is_empty() || ["plural", "kind"].contains(&field) {
+            self.given.insert(field.into(), name.into());
+        }
+    }
+
+    /// All of them, or none of the new ones.
+    fn short_names(&mut self, taken: &BTreeSet<String>) {
+        let had: Vec<&str> = short_names(self.had).collect();
+        let is_taken = |name: &&str| !had.contains(name) && taken.contains(*name);
+        let refused: Vec<String> = short_names(self.wanted).filter(is_taken).map(in_use).collect();
+        match refused.as_slice() {
+            [] => return self.list("shortNames", self.wanted),
+            [one] => self.conflict = Some(("ShortNamesConflict", one.clone())),
+            all => self.conflict = Some(("ShortNamesConflict", format!("[{}]", all.join(", ")))),
+        }
+        self.list("shortNames", self.had);
+    }
+
+    fn list(&mut self, field: &str, from: &Value) {
+        if let Some(list) = from[field].as_array().filter(|list| !list.is_empty()) {
+            self.given.insert(field.into(), list.clone().into());
+        }
+    }
+}
+
+fn in_use(name: &str) -> String {
+    format!("{name:?} is already in use")
+}
+
+/// Marks a definition for its end, as it is when the first delete of it is answered.
+pub fn begin_end(definition: &mut Value, now: &str) {
+    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_condition(definition, now, ["Terminating", "True", "InstanceDeletionPending", message]);
+}
+
+/// Says that the objects of a definition are being deleted.
+pub fn go_on_ending(definition: &mut Value, now: &str) {
+    let message = "CustomResource deletion is in progress";
+    set_condition(definition, now, ["Terminating", "True", "InstanceDeletionInProgress", message]);
+}
+
+fn condition<'a>(definition: &'a Value, r#type: &str) -> Option<&'a Value> {
+    definition["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == r#type)
+}
+
+/// Sets a condition: its type, status, reason and message.
+fn set_condition(definition: &mut Value, now: &str, [r#type, status, reason, message]: [&str; 4]) {
+    let same = condition(definition, r#type).filter(|condition| condition["status"] == status);
+    let since = same.map_or_else(|| now.into(), |condition| condition["lastTransitionTime"].clone());
+    let new = json!({
+        "type": r#type, "status": status, "lastTransitionTime": since, "reason": reason, "message": message,
+    });
+    let conditions = &mut definition["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let Some(conditions) = conditions.as_array_mut() else { return };
+    match conditions.iter_mut().find(|condition| condition["type"] == r#type) {
+        Some(known) => *known = new,
+        None => conditions.push(new),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THEN: &str = "2026-11-21T06:21:48Z";
+    const NOW: &str = "2026-11-22T00:00:00Z";
+
+    fn definition(names: &Value) -> Value {
+        let mut object = json!({ "spec": { "names": names, "versions": [{ "name": "v1", "storage": true }] } });
+        crate::crd::default_definition(&mut object);
+        object
+    }
+
+    fn told(definition: &Value) -> Vec<String> {
+        let conditions = definition["status"]["conditions"].as_array().unwrap();
+        let text = |condition: &Value| {
+            ["type", "status", "reason", "message", "lastTransitionTime"]
+                .map(|field| condition[field].as_str().unwrap().to_owned())
+                .join(" ")
+        };
+        conditions.iter().map(text).collect()
+    }
+
+    #[test]
+    fn names_that_nobody_has_are_accepted_and_established_once() {
+        let mut object = definition(&json!({ "plural": "things", "kind": "Thing" }));
+        accept_names(&mut object, &Taken::default(), THEN);
+        let names = json!({ "plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList" });
+        assert_eq!(object["status"]["acceptedNames"], names);
+        let expected = [
+            format!("NamesAccepted True NoConflicts no conflicts found {THEN}"),
+            format!("Established True InitialNamesAccepted the initial names have been accepted {THEN}"),
+        ];
+        assert_eq!(told(&object), expected);
+        let accepted = object.clone();
+        accept_names(&mut object, &Taken::by([&accepted].into_iter()), NOW);
+        assert_eq!(object, accepted);
+    }
+
+    #[test]
+    fn an_established_definition_keeps_its_names_and_the_time_of_what_stays() {
+        let mut object = definition(&json!({ "plural": "things", "kind": "Thing", "shortNames": ["t"] }));
+        accept_names(&mut object, &Taken::default(), THEN);
+        object["spec"]["names"]["shortNames"] = json!(["t", "things"]);
+        let own = object.clone();
+        // Its own plural is in use, too.
+        accept_names(&mut object, &Taken::by([&own].into_iter()), NOW);
+        assert_eq!(object["status"]["acceptedNames"]["shortNames"], json!(["t"]));
+        let expected = [
+            format!("NamesAccepted False ShortNamesConflict \"things\" is already in use {NOW}"),
+            format!("Established True InitialNamesAccepted the initial names have been accepted {THEN}"),
+        ];
+        assert_eq!(told(&object), expected);
+        assert!(is_established(&object) && !has_its_names(&object));
+    }
+}

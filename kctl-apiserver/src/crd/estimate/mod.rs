@@ -1,0 +1,116 @@
+//! What the rules of a schema cost at most, by the bounds that the schema sets: what is too dear is refused before there is
+//! an object. Reads the schema and its rules, hands on causes in the words of the real server.
+//!
+//! Upstream: `cel_validation.go` and `validation.go` of apiextensions-apiserver.
+
+mod calls;
+mod declared;
+mod macros;
+mod walk;
+
+use kube_cel::cel::common::ast::IdedExpr;
+use serde_json::Value;
+
+use self::declared::Declared;
+use crate::cause::Cause;
+
+/// Of one expression, for all values that it is about (`StaticEstimatedCostLimit`).
+const RULE_MAX: u64 = 10_000_000;
+/// Of all rules of a schema (`StaticEstimatedCRDCostLimit`).
+const SCHEMA_MAX: u64 = 100_000_000;
+/// A rule of less is not named among those that make a schema too dear.
+const NAMED_MIN: u64 = SCHEMA_MAX / 100;
+/// How many are named.
+const N_NAMED_MAX: usize = 4;
+
+/// What all rules of a schema cost together.
+#[derive(Default)]
+pub(super) struct Total {
+    cost: u64,
+    /// The dearest rules, the dearest first.
+    dearest: Vec<(u64, String)>,
+}
+
+/// How many values of a kind an object can have: none where only the size of a request bounds them.
+#[derive(Clone, Copy)]
+pub(super) struct Count(Option<u64>);
+
+impl Count {
+    pub(super) fn of_root() -> Self {
+        Self(Some(1))
+    }
+
+    /// Of what is directly below a schema.
+    pub(super) fn below(self, schema: &Value) -> Self {
+        let bound = |key: &str| schema[key].as_i64().map(|bound| u64::try_from(bound).unwrap_or(0));
+        let times = match schema["type"].as_str().unwrap_or_default() {
+            "object" if schema["additionalProperties"].is_object() => bound("maxProperties"),
+            "array" => bound("maxItems"),
+            _ => Some(1),
+        };
+        Self(self.0.zip(times).map(|(above, times)| above.saturating_mul(times)))
+    }
+}
+
+/// An expression of a rule.
+pub(super) enum Expression {
+    Rule,
+    Message,
+}
+
+impl Total {
+    /// Adds an expression about the values of a schema, and says if it is too dear.
+    pub(super) fn add(
+        &mut self,
+        which: &Expression,
+        tree: &IdedExpr,
+        (schema, is_whole, count): (&Value, bool, Count),
+        at: String,
+    ) -> Option<Cause> {
+        let declared = Declared::Schema(schema, is_whole || schema["x-kubernetes-embedded-resource"] == true);
+        let once = walk::cost(tree, declared);
+        let (cost, what) = match which {
+            Expression::Rule => {
+                (once.saturating_mul(count.0.unwrap_or_else(|| declared.count_max())), "estimated rule cost")
+            }
+            // There is one message, of the rule that has failed.
+            Expression::Message => (once, "estimated messageExpression cost"),
+        };
+        self.cost = self.cost.saturating_add(cost);
+        let refused = (cost > RULE_MAX).then(|| Cause::forbidden(&at, &exceeds(what, cost, RULE_MAX)));
+        if cost >= NAMED_MIN {
+            self.dearest.push((cost, at));
+            self.dearest.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+            self.dearest.truncate(N_NAMED_MAX);
+        }
+        refused
+    }
+
+    /// What is said of all together, if they are too dear.
+    pub(super) fn causes(self, path: &str) -> Vec<Cause> {
+        if self.cost <= SCHEMA_MAX {
+            return Vec::new();
+        }
+        let part = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        let mut causes: Vec<Cause> = self.dearest.iter().map(|(_, at)| Cause::forbidden(at, part)).collect();
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        causes.push(Cause::forbidden(path, &exceeds(what, self.cost, SCHEMA_MAX)));
+        causes
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is for people to read")]
+fn exceeds(what: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}")
+    } else {
+        format!("{factor:.1}")
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor}x (try simplifying the rule, or adding maxItems, maxProperties, and \
+         maxLength where arrays, maps, and strings are declared)"
+    )
+}
