@@ -11,7 +11,7 @@ macro_rules! say {
 #[cfg(feature = "webhook")]
 mod certificates;
 #[cfg(feature = "chain")]
-mod chain;
+pub(crate) mod chain;
 mod cli;
 mod debug;
 mod declared;
@@ -278,7 +278,8 @@ impl App {
 
     /// Has a chain of interpreters follow the cluster that the app is started against: its
     /// `ResourceInterpreterCustomization`s and `ResourceInterpreterWebhookConfiguration`s are watched, and put in force in one
-    /// step. Until both were listed, the chain says that it is not ready. Its metrics are among those of the app.
+    /// step. Until both were listed, the chain says that it is not ready; a control plane that has no such kinds counts, after
+    /// twelve seconds, as one without customizations and configurations. Its metrics are among those of the app.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -10,7 +10,7 @@ use super::{CONFIGURATION, CUSTOMIZATION, GROUP};
 ///
 /// # Errors
 /// None: the objects are definitions.
-pub(in crate::app) fn definitions() -> Result<Vec<CustomResourceDefinition>> {
+pub(crate) fn definitions() -> Result<Vec<CustomResourceDefinition>> {
     let text = || json!({ "type": "string" });
     let texts = || json!({ "type": "array", "items": { "type": "string" } });
     let object = |properties: Value, required: &[&str]| json!({ "type": "object", "properties": properties, "required": required });
