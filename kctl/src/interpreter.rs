@@ -25,16 +25,7 @@
 //!
 //! With the feature `webhook`, `App::interpreter::<replicas>()` serves them to Karmada instead.
 
-#[cfg(all(feature = "chain", feature = "dev"))]
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 pub use kctl_interpreter::*;
-
-/// The definitions of the kinds that [`App::interpreter_chain`](crate::App::interpreter_chain) watches, for a control plane
-/// without Karmada, which brings its own.
-#[cfg(all(feature = "chain", feature = "dev"))]
-pub fn definitions() -> kctl_runtime::reconcile::Result<Vec<CustomResourceDefinition>> {
-    crate::app::chain::definitions()
-}
 
 /// What generated code names. Not part of the API: it changes without notice.
 #[doc(hidden)]

@@ -54,6 +54,12 @@ async fn replicas(chain: &Registry, kind: &str) -> Result<i32, ChainError> {
     chain.interpret::<InterpretReplica>(object(kind)).await.map(|answer| answer.replicas)
 }
 
+/// The definitions of what a chain follows.
+fn definitions() -> Vec<CustomResourceDefinition> {
+    let kinds = App::new("chained").interpreter_kinds().kinds();
+    kctl::manifest::definitions(&kinds, kctl::manifest::Descriptions::Own).unwrap()
+}
+
 /// Events take a moment to arrive.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -117,9 +123,9 @@ async fn control_plane_without_the_kinds_has_the_other_rules_soon_and_theirs_onc
     let chain = Arc::new(Registry::new(Chain::native()));
     let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
     let server = TestServer::start(app).await.unwrap();
-    let definitions: Api<CustomResourceDefinition> = Api::all(server.client());
-    for definition in kctl::interpreter::definitions().unwrap() {
-        definitions.delete(&definition.name_any(), &DeleteParams::default()).await.unwrap();
+    let installed: Api<CustomResourceDefinition> = Api::all(server.client());
+    for definition in definitions() {
+        installed.delete(&definition.name_any(), &DeleteParams::default()).await.unwrap();
     }
     // The same app on a control plane that was never different.
     let chain = Arc::new(Registry::new(Chain::native()));
@@ -131,8 +137,8 @@ async fn control_plane_without_the_kinds_has_the_other_rules_soon_and_theirs_onc
     tokio::time::sleep(Duration::from_secs(15)).await;
     assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 1);
 
-    for definition in kctl::interpreter::definitions().unwrap() {
-        definitions.create(&PostParams::default(), &definition).await.unwrap();
+    for definition in definitions() {
+        installed.create(&PostParams::default(), &definition).await.unwrap();
     }
     settle().await;
     let customizations = api(&server, "ResourceInterpreterCustomization");

@@ -29,9 +29,9 @@ impl Rules {
         Self(Arc::new(Registry::new(Chain::native().with(Place::ThirdParty, bundled))))
     }
 
-    /// Has the app read the rules of its control plane.
+    /// Has the app read the rules of its control plane, which is none of Karmada's: it has no definitions for them.
     pub(crate) fn follow(&self, app: App) -> App {
-        app.interpreter_chain(&self.0)
+        app.interpreter_chain(&self.0).interpreter_kinds()
     }
 
     /// The answer to an operation; nothing where no rule is about the kind.

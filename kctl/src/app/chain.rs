@@ -1,12 +1,10 @@
 //! The chain of interpreters of a control plane: its customizations and webhook configurations, watched and put in force.
 
-#[cfg(feature = "dev")]
 mod definitions;
 
 use std::{sync::Arc, time::Duration};
 
-#[cfg(feature = "dev")]
-pub(crate) use definitions::definitions;
+pub(super) use definitions::kinds;
 use k8s_openapi::api::{core::v1::Service, rbac::v1::PolicyRule};
 use kctl_interpreter::{
     chain::{Layer, Place},

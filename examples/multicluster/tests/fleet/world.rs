@@ -189,8 +189,7 @@ pub(crate) async fn apply(client: &Client, yaml: &str) {
 
 async fn install(home: &Client) {
     let crds = Api::<CustomResourceDefinition>::all(home.clone());
-    let own = kctl::manifest::crds(&multicluster::app().specs(), kctl::manifest::Descriptions::Own).unwrap();
-    for crd in own.into_iter().chain(kctl::interpreter::definitions().unwrap()) {
+    for crd in kctl::manifest::definitions(&multicluster::app().kinds(), kctl::manifest::Descriptions::Own).unwrap() {
         let apply = PatchParams::apply("test").force();
         crds.patch(&crd.name_any(), &apply, &Patch::Apply(&crd)).await.unwrap();
     }
