@@ -21,7 +21,8 @@ pub(crate) struct DecodeError {
 pub(super) enum Problem {
     #[error("cannot convert {found} to {wanted}")]
     NotConvertible { found: &'static str, wanted: &'static str },
-    #[error("cannot restore {wanted} from: {found}")]
+    // Go's decoder has a colon for structs only.
+    #[error("cannot restore {wanted} from{} {found}", if *wanted == "struct" { ":" } else { "" })]
     NotRestorable { found: &'static str, wanted: &'static str },
     #[error("unrecognized type: {wanted}, and the field has a {found}")]
     NotRecognized { found: &'static str, wanted: &'static str },
