@@ -1,5 +1,7 @@
 //! `kctl interpret`: one operation of the resource interpreters on files, to try what a control plane would do.
 
+mod numbers;
+
 use std::{
     io::{Read, Write},
     path::{Path, PathBuf},
@@ -99,7 +101,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     let Some(operation) = options.operation else { return Ok(()) };
     let answer = chain.answer(operation, &inputs(&options)?).await.map_err(InterpretError::from)?;
-    writeln!(std::io::stdout().lock(), "{answer}")?;
+    writeln!(std::io::stdout().lock(), "{}", numbers::printed(&answer))?;
     Ok(())
 }
 

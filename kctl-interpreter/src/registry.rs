@@ -28,7 +28,7 @@ use prometheus_client::{
     registry::{Registry as Metrics, Unit},
 };
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     chain::{Chain, ChainError, Layer, Place},
@@ -45,6 +45,8 @@ type Durations = Family<[(&'static str, &'static str); 2], Histogram, fn() -> Hi
 /// The layers that are in force, and what they did.
 pub struct Registry {
     current: RwLock<Current>,
+    /// How often a layer was set.
+    n_set: watch::Sender<u64>,
     answers: Family<Labels, Counter>,
     durations: Durations,
 }
@@ -65,7 +67,8 @@ impl Registry {
     pub fn waiting_for(chain: Chain, places: impl IntoIterator<Item = Place>) -> Self {
         let current = Current { chain, missing: places.into_iter().collect() };
         let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        Self { current: RwLock::new(current), answers: Family::default(), durations }
+        let n_set = watch::Sender::new(0);
+        Self { current: RwLock::new(current), n_set, answers: Family::default(), durations }
     }
 
     /// Puts a layer at a place, or takes it away. Operations that run keep the layers with which they began.
@@ -73,6 +76,25 @@ impl Registry {
         let mut current = self.current.write();
         current.chain.set(place, layer);
         current.missing.retain(|missing| *missing != place);
+        drop(current);
+        self.n_set.send_modify(|n_set| *n_set += 1);
+    }
+
+    /// Returns what changes whenever a layer is set, from now on: whoever keeps answers asks again then.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.n_set.subscribe()
+    }
+
+    /// Waits until all rules were read.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when it is dropped.
+    pub async fn ready(&self) {
+        let mut changes = self.changes();
+        while !self.is_ready() {
+            // The sender is a part of the registry, and outlives this.
+            let _changed = changes.changed().await;
+        }
     }
 
     /// Has it wait until the layers of these places are set again.
@@ -111,6 +133,17 @@ impl Registry {
         let inputs: Inputs = input.into();
         let place = chain.place(O::OPERATION, &inputs.kind());
         self.counted(place, O::OPERATION, chain.interpret_inputs::<O>(&inputs)).await
+    }
+
+    /// Runs an operation where a layer has a rule for it; nothing where none has. Both are asked of the same layers.
+    ///
+    /// # Errors
+    /// As [`Registry::interpret`].
+    pub async fn interpret_where_known<O: Op>(&self, input: O::Input) -> Result<Option<O::Output>, ChainError> {
+        let chain = self.counted_chain(O::OPERATION)?;
+        let inputs: Inputs = input.into();
+        let Some(place) = chain.place(O::OPERATION, &inputs.kind()) else { return Ok(None) };
+        self.counted(Some(place), O::OPERATION, chain.interpret_inputs::<O>(&inputs)).await.map(Some)
     }
 
     /// Runs an operation that is known only at run time.
@@ -220,6 +253,37 @@ mod tests {
             registry.set(place, None);
         }
         assert!(registry.is_ready() && registry.hook_enabled(Operation::InterpretHealth, &kind));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_for_rules_is_told_of_them_and_of_each_change() {
+        let registry = Registry::waiting_for(Chain::native(), [Place::Configurable, Place::Webhook]);
+        let mut changes = registry.changes();
+        let told = async {
+            for place in [Place::Webhook, Place::Configurable] {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                registry.set(place, None);
+            }
+        };
+        let start = Instant::now();
+        let waited = async {
+            registry.ready().await;
+            start.elapsed()
+        };
+        assert_eq!(tokio::join!(told, waited).1, Duration::from_secs(2));
+        assert_eq!(*changes.borrow_and_update(), 2);
+        registry.set(Place::Webhook, None);
+        assert!(changes.has_changed().unwrap(), "the registry is there");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kind_that_no_layer_knows_has_no_answer_and_no_error() {
+        let registry = Registry::new(Chain::native());
+        let object = Object(json!({ "apiVersion": "example.com/v1", "kind": "Unknown" }));
+        assert_eq!(registry.interpret_where_known::<InterpretHealth>(object.clone()).await.unwrap(), None);
+        registry.wait_for([Place::Webhook]);
+        let early = registry.interpret_where_known::<InterpretHealth>(object).await;
+        assert!(matches!(early, Err(ChainError::NotReady { place: Place::Webhook })), "{early:?}");
     }
 
     #[tokio::test(start_paused = true)]

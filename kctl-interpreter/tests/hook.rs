@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    sync::mpsc::{UnboundedSender, unbounded_channel},
 };
 use tokio_rustls::{
     TlsAcceptor,
@@ -129,8 +130,12 @@ enum Deed {
     Answer(String),
     /// Writes the head, and bytes without an end.
     Flood,
+    /// Writes the head and a part of the body, and then nothing more.
+    Stall,
     /// Says nothing.
     Wait,
+    /// Writes one of these after the other, an answer a connection; the last one again and again. Says the first lines of requests.
+    Each(Vec<String>, UnboundedSender<String>),
     /// Goes away.
     HangUp,
 }
@@ -150,18 +155,23 @@ async fn hostile(deed: Deed) -> (u16, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
+        let mut n_answered = 0;
         while let Ok((socket, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(socket).await else { continue };
             let mut read = vec![0; 64 << 10];
             let mut n_read = 0;
-            while !read[..n_read].ends_with(b"}\n") {
+            while !read[..n_read].ends_with(b"}\n")
+                && !(read.starts_with(b"GET ") && read[..n_read].ends_with(b"\r\n\r\n"))
+            {
                 match stream.read(&mut read[n_read..]).await {
                     Ok(n) if n > 0 => n_read += n,
                     _ => break,
                 }
             }
             let request = String::from_utf8_lossy(&read[..n_read]).into_owned();
-            let uid = request.split("\"uid\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+            let uid = request.split("\"uid\":\"").nth(1).and_then(|rest| rest.split('"').next());
+            // As long as one, where the request has none.
+            let uid = uid.unwrap_or("00000000-0000-0000-0000-000000000000");
             let written = match &deed {
                 Deed::Answer(answer) => stream.write_all(answer.replace("UID", uid).as_bytes()).await,
                 Deed::Flood => {
@@ -172,6 +182,19 @@ async fn hostile(deed: Deed) -> (u16, String) {
                         written = stream.write_all(chunk.as_bytes()).await;
                     }
                     written
+                }
+                Deed::Stall => {
+                    let head = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"response\":";
+                    let _written = stream.write_all(head.as_bytes()).await;
+                    std::future::pending().await
+                }
+                Deed::Each(answers, asked) => {
+                    let lines: Vec<&str> = request.lines().collect();
+                    let kind = lines.iter().find(|line| line.starts_with("content-type")).map_or("-", |line| line);
+                    let _told = asked.send(format!("{} {kind} {}", lines[0], request.ends_with("}\n")));
+                    let answer = &answers[n_answered.min(answers.len() - 1)];
+                    n_answered += 1;
+                    stream.write_all(answer.replace("UID", uid).as_bytes()).await
                 }
                 Deed::Wait => {
                     std::future::pending::<()>().await;
@@ -239,7 +262,7 @@ async fn a_server_that_does_everything_wrong_costs_one_error_that_says_what() {
         (ok("{"), "failed to call webhook: the answer is no ResourceInterpreterContext: EOF"),
         (
             http("204 No Content", "", ""),
-            "failed to call webhook: 0-length response with status code: 204 and content type: ",
+            "failed to call webhook: 0-length response with status code: 204 and content type: application/json",
         ),
         (http("200 OK", "", ""), "failed to call webhook: 0-length response with status code: 200"),
         (
@@ -248,8 +271,32 @@ async fn a_server_that_does_everything_wrong_costs_one_error_that_says_what() {
         ),
         (http("404 Not Found", "", ""), "failed to call webhook: the server could not find the requested resource"),
         (
-            http("307 Temporary Redirect", "location: https://elsewhere.example.com/\r\n", ""),
-            "failed to call webhook: the webhook redirects (307) to \"https://elsewhere.example.com/\", which is not followed",
+            http("307 Temporary Redirect", "location: http://127.0.0.1/hook\r\n", ""),
+            "failed to call webhook: Post \"http://127.0.0.1/hook\": the webhook redirects to http, where anybody on the way reads",
+        ),
+        (
+            http("308 Permanent Redirect", "location: /hook\r\n", ""),
+            "failed to call webhook: Post \"/hook\": stopped after 10 redirects",
+        ),
+        (
+            http("302 Found", "", "elsewhere"),
+            "failed to call webhook: the server responded with the status code 302 but did not return more information (\"elsewhere\")",
+        ),
+        (
+            http("200 OK", "content-type: application/\r\n", "{}"),
+            "failed to call webhook: Internal error occurred: mime: expected token after slash",
+        ),
+        (
+            http("429 Too Many Requests", "retry-after: 60\r\n", ""),
+            "failed to call webhook: Post \"https://127.0.0.1:PORT/hook?timeout=1s\": context deadline exceeded",
+        ),
+        (
+            Deed::Answer("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".into()),
+            "failed to call webhook: unexpected error when reading response body. Please retry. Original error: ",
+        ),
+        (
+            Deed::Stall,
+            "failed to call webhook: unexpected error when reading response body. Please retry. Original error: context deadline exceeded",
         ),
         (Deed::Flood, "the answer has more than 8388608 bytes"),
         (Deed::Wait, "?timeout=1s\": context deadline exceeded"),
@@ -263,9 +310,59 @@ async fn a_server_that_does_everything_wrong_costs_one_error_that_says_what() {
         let client = json!({ "url": format!("https://127.0.0.1:{port}/hook"), "caBundle": authority });
         let configuration = configuration("hostile", &client, &["*"], timeout);
         let error = asked(&configuration, Operation::ReviseReplica).await.unwrap_err();
-        assert!(error.contains(expected), "{expected}: {error}");
+        let expected = expected.replace("PORT", &port.to_string());
+        assert!(error.contains(&expected), "{expected}: {error}");
         assert!(error.starts_with(call) || error.starts_with("replace operation"), "{error}");
     }
+}
+
+/// Asks a server that gives one answer after the other; returns what came of it, and what was asked.
+async fn asked_of_each(answers: &[Deed]) -> (Result<Value, String>, Vec<String>) {
+    let (sender, mut asked_for) = unbounded_channel();
+    let answers = answers.iter().map(|deed| if let Deed::Answer(text) = deed { text.clone() } else { String::new() });
+    let (port, authority) = hostile(Deed::Each(answers.collect(), sender)).await;
+    let client = json!({ "url": format!("https://127.0.0.1:{port}/hook"), "caBundle": authority });
+    let answer = asked(&configuration("moves", &client, &["*"], 15), Operation::InterpretHealth).await;
+    let mut lines = Vec::new();
+    while let Ok(line) = asked_for.try_recv() {
+        lines.push(line);
+    }
+    (answer, lines)
+}
+
+fn healthy() -> Deed {
+    http("200 OK", "content-type: text/html\r\n", r#"{"response":{"uid":"UID","successful":true,"healthy":true}}"#)
+}
+
+/// As client-go does it, which Karmada's client is made of: measured with `k8s.io/apiserver/pkg/util/webhook` 0.36.3.
+#[tokio::test]
+async fn a_webhook_that_moves_is_followed_and_one_that_is_busy_asked_again_as_client_go_does() {
+    let post = |path: &str| format!("POST {path} HTTP/1.1 content-type: application/json true");
+    let first = post("/hook?timeout=15s");
+    for (status, location) in [("307 Temporary Redirect", "/new?a=b"), ("308 Permanent Redirect", "new?a=b")] {
+        let moved = http(status, &format!("location: {location}\r\n"), "");
+        let (answer, lines) = asked_of_each(&[moved, healthy()]).await;
+        assert_eq!(answer.unwrap(), json!({ "healthy": true }));
+        assert_eq!(lines, [first.clone(), post("/new?a=b")]);
+    }
+    for status in ["301 Moved Permanently", "302 Found", "303 See Other"] {
+        let (answer, lines) = asked_of_each(&[http(status, "location: /new\r\n", ""), healthy()]).await;
+        // Without the request, nobody knows its uid.
+        let error = answer.unwrap_err();
+        assert!(error.contains("received invalid webhook response: expected response.uid "), "{error}");
+        assert_eq!(lines, [first.clone(), "GET /new HTTP/1.1 - false".into()]);
+    }
+    for status in ["429 Too Many Requests", "503 Service Unavailable"] {
+        let (answer, lines) = asked_of_each(&[http(status, "retry-after: 0\r\n", "later"), healthy()]).await;
+        assert_eq!(answer.unwrap(), json!({ "healthy": true }));
+        assert_eq!(lines, [first.clone(), first.clone()]);
+    }
+    let (answer, lines) = asked_of_each(&[http("503 Service Unavailable", "retry-after: 0\r\n", "never")]).await;
+    let error = answer.unwrap_err();
+    assert!(error.ends_with("the server is currently unable to handle the request (\"never\")"), "{error}");
+    assert_eq!(lines.len(), 11, "once, and ten times more");
+    let (answer, lines) = asked_of_each(&[http("503 Service Unavailable", "", "now"), healthy()]).await;
+    assert!(answer.is_err() && lines.len() == 1, "who does not say when is not asked again: {lines:?}");
 }
 
 #[tokio::test]

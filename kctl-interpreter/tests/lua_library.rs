@@ -63,6 +63,118 @@ fn base_functions_answer_as_in_gopher_lua() {
     ]);
 }
 
+/// What gopher-lua 1.1.2 and gopher-json answered, read as JSON again as Karmada does: a number is a double all the way, and its text
+/// that of Go.
+#[test]
+fn numbers_become_text_and_json_as_in_gopher_lua() {
+    check(&[
+        (
+            "2.0, 4/2, 1e3, 2^53, 2^62, -2^62, 1e-6, 1/3, 0.1+0.2, 123456789.5, 1e15+0.5",
+            json!([
+                2,
+                2,
+                1000,
+                9_007_199_254_740_992_i64,
+                4_611_686_018_427_388_000_i64,
+                -4_611_686_018_427_388_000_i64,
+                0.000_001,
+                0.333_333_333_333_333_3,
+                0.300_000_000_000_000_04,
+                123_456_789.5,
+                1_000_000_000_000_000.5
+            ]),
+        ),
+        ("1e18, 9007199254740993", json!([1_000_000_000_000_000_000_i64, 9_007_199_254_740_992_i64])),
+        ("2^63, -2^63, 1e20, 1e21", json!([9_223_372_036_854_775_808.0, -9_223_372_036_854_775_808.0, 1e20, 1e21])),
+        (
+            "tostring(2.0), tostring(4/2), tostring(1e15), tostring(1e20), tostring(2^63), tostring(1e-5), tostring(1e100)",
+            json!(["2", "2", "1000000000000000", "1e+20", "9.223372036854776e+18", "1e-05", "1e+100"]),
+        ),
+        (
+            "tostring(1e19), tostring(9007199254740993), tostring(1e18), tostring(123456.5), tostring(1234567.5)",
+            json!(["1e+19", "9007199254740992", "1000000000000000000", "123456.5", "1.2345675e+06"]),
+        ),
+        (
+            "2.0 .. '', 1e20 .. '', 0.5 .. '', 4/2 .. 'x', 12345678901234 .. ''",
+            json!(["2", "1e+20", "0.5", "2x", "12345678901234"]),
+        ),
+        ("{['a' .. 2.0] = 1, ['a' .. 0.5] = 2}", json!([{ "a2": 1, "a0.5": 2 }])),
+        (
+            "string.format('%d', 2.0), string.format('%s', 2.0), string.format('%g', 2.0), string.format('%.2f', 2)",
+            json!(["2", "2", "2", "2.00"]),
+        ),
+        (
+            "string.format('%s', 1e20), string.format('%s', 0.1), string.format('%d', 2.7), string.format('%5d|%-5d|%05d', 2, 2, 2)",
+            json!(["1e+20", "0.1", "2", "    2|2    |00002"]),
+        ),
+        (
+            "tonumber('2.0'), tonumber('0x10'), tonumber('10', 2), tonumber('2.50'), '10' + 5, '3' * '4', 10 .. 20",
+            json!([2, 16, 2, 2.5, 15, 12, "1020"]),
+        ),
+        ("math.floor(2.7), math.ceil(2.1), 7 % 3, -7 % 3, 7.5 % 2, 2^0.5", json!([2, 3, 1, 2, 1.5, 2.0_f64.sqrt()])),
+        (
+            "table.concat({1, 2.0, 3.5, 1e20}, ','), table.concat({1e6, 1e5 + 0.5, 1e-4, 1e-5}, ' ')",
+            json!(["1,2,3.5,1e+20", "1000000 100000.5 0.0001 1e-05"]),
+        ),
+    ]);
+}
+
+/// A known difference: `..` is an operator of Lua 5.1, which writes at most 14 digits, where gopher-lua writes what `tostring` does. Scripts
+/// that join fractions, or whole numbers of 15 digits, have the same text by `tostring(n) .. ''`.
+#[test]
+fn numbers_that_are_joined_have_the_14_digits_of_lua_and_tostring_has_all() {
+    check(&[
+        ("1234567.25 .. '', 1/3 .. '', 2^53 .. ''", json!(["1234567.25", "0.33333333333333", "9.007199254741e+15"])),
+        (
+            "tostring(1234567.25) .. '', tostring(1/3) .. '', tostring(2^53) .. ''",
+            json!(["1.23456725e+06", "0.3333333333333333", "9007199254740992"]),
+        ),
+    ]);
+}
+
+/// A number of an object that is written with a point is a whole one for scripts, and for whoever reads what they return.
+#[test]
+fn numbers_of_objects_come_back_without_a_point() {
+    let pool = Pool::new(Limits::default());
+    let object = json!({ "kind": "Widget", "spec": { "replicas": 2.0, "ratio": 0.5 }, "status": { "ready": 2.0 } });
+    let items =
+        json!([{ "clusterName": "a", "status": { "ready": 1.0 } }, { "clusterName": "b", "status": { "ready": 2 } }]);
+    let cases = [
+        (
+            "InterpretReplica",
+            "GetReplicas",
+            "(o) return o.spec.replicas, { resourceRequest = { cpu = o.spec.replicas, ['example.com/x'] = '' .. o.spec.replicas } }",
+            json!({ "replica": 2, "requires": { "resourceRequest": { "cpu": "2", "example.com/x": "2" } } }),
+        ),
+        (
+            "ReviseReplica",
+            "ReviseReplica",
+            "(o, n) o.spec.replicas = n * 1.0 return o",
+            json!({ "revised": { "kind": "Widget", "spec": { "replicas": 4, "ratio": 0.5 }, "status": { "ready": 2 } } }),
+        ),
+        (
+            "AggregateStatus",
+            "AggregateStatus",
+            "(o, items) local n = 0 for _, item in ipairs(items) do n = n + item.status.ready end
+             return { kind = o.kind, status = { ready = n, text = 'of ' .. n, half = n / 2 } }",
+            json!({ "aggregatedStatus": { "kind": "Widget", "status": { "ready": 3, "text": "of 3", "half": 1.5 } } }),
+        ),
+        (
+            "InterpretStatus",
+            "ReflectStatus",
+            "(o) return { ready = o.status.ready }",
+            json!({ "status": { "ready": 2 } }),
+        ),
+    ];
+    for (operation, function, body, expected) in cases {
+        let script = Script::compile(&format!("function {function}{body} end"), function).unwrap();
+        let inputs =
+            Inputs { desired: Some(&object), status_items: Some(&items), replicas: Some(4), ..Inputs::default() };
+        let answer = pool.interpret(operation, &script, &inputs).unwrap();
+        assert_eq!(answer.to_string(), expected.to_string(), "{operation}");
+    }
+}
+
 #[test]
 fn string_functions_answer_as_in_gopher_lua() {
     check(&[

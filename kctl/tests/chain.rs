@@ -10,6 +10,7 @@ use kctl::{
         registry::Registry,
     },
     json,
+    k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     kube::{
         Api,
         api::{DeleteParams, DynamicObject, PostParams},
@@ -51,6 +52,12 @@ fn object(kind: &str) -> Object {
 
 async fn replicas(chain: &Registry, kind: &str) -> Result<i32, ChainError> {
     chain.interpret::<InterpretReplica>(object(kind)).await.map(|answer| answer.replicas)
+}
+
+/// The definitions of what a chain follows.
+fn definitions() -> Vec<CustomResourceDefinition> {
+    let kinds = App::new("chained").interpreter_kinds().kinds();
+    kctl::manifest::definitions(&kinds, kctl::manifest::Descriptions::Own).unwrap()
 }
 
 /// Events take a moment to arrive.
@@ -109,6 +116,36 @@ async fn customizations_and_webhooks_of_the_control_plane_are_in_force_while_the
     assert!(chain.hook_enabled(Operation::InterpretHealth, &kind), "the built-in rule is left");
     let error = chain.interpret::<InterpretHealth>(object("Deployment")).await;
     assert!(!matches!(error, Err(ChainError::LayerFailed { place: Place::Webhook, .. })), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn control_plane_without_the_kinds_has_the_other_rules_soon_and_theirs_once_it_has_them() {
+    let chain = Arc::new(Registry::new(Chain::native()));
+    let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
+    let server = TestServer::start(app).await.unwrap();
+    let installed: Api<CustomResourceDefinition> = Api::all(server.client());
+    for definition in definitions() {
+        installed.delete(&definition.name_any(), &DeleteParams::default()).await.unwrap();
+    }
+    // The same app on a control plane that was never different.
+    let chain = Arc::new(Registry::new(Chain::native()));
+    let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
+    let manager = app.manager(server.client()).await.unwrap();
+    tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(!chain.is_ready(), "an API server that starts does not have them either");
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 1);
+
+    for definition in definitions() {
+        installed.create(&PostParams::default(), &definition).await.unwrap();
+    }
+    settle().await;
+    let customizations = api(&server, "ResourceInterpreterCustomization");
+    create(&customizations, customization("a", "Deployment", "return 5, nil")).await;
+    // A kind that is not there is looked for every five seconds.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 5);
 }
 
 #[tokio::test(start_paused = true)]

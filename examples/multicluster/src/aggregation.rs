@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     APP,
     found::{Finds, FoundKinds},
-    interpret::ask,
+    interpret::Rules,
     kinds::{MemberCluster, ResourceBinding, ResourceBindingStatus, StatusItem, Work},
     members::is_ready,
     templates::{binding_of, reading, telling},
@@ -32,11 +32,12 @@ use crate::{
 )]
 pub(crate) struct Collector {
     templates: FoundKinds,
+    rules: Rules,
 }
 
 impl Finds for Collector {
-    fn with(templates: FoundKinds) -> Self {
-        Self { templates }
+    fn with(templates: FoundKinds, rules: Rules) -> Self {
+        Self { templates, rules }
     }
 
     fn key_of(kind: &Gvk, template: &Stored) -> Option<Key<ResourceBinding>> {
@@ -75,7 +76,7 @@ impl Collector {
     /// Gives the template the status that its members have together.
     async fn tell(&self, cx: &Context<Self>, template: &Value, items: Vec<AggregatedStatusItem>) -> Result<()> {
         let aggregation = Aggregation { object: template.clone(), items };
-        let Some(told) = ask::<AggregateStatus>(template, aggregation).await? else { return Ok(()) };
+        let Some(told) = self.rules.ask::<AggregateStatus>(aggregation).await? else { return Ok(()) };
         let Some(change) = change(&template["status"], &told["status"]) else { return Ok(()) };
         let metadata = &template["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();

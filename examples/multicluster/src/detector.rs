@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     found::{Finds, FoundKinds},
-    interpret::ask,
+    interpret::Rules,
     kinds::{PropagationPolicy, RequiredBy, ResourceBinding, ResourceBindingSpec, ResourceRef},
     policies::LOOKED_FOR_EVERY,
     templates::{is_selected, may_leave, reading},
@@ -30,11 +30,12 @@ use crate::{
 )]
 pub(crate) struct Detector {
     templates: FoundKinds,
+    rules: Rules,
 }
 
 impl Finds for Detector {
-    fn with(templates: FoundKinds) -> Self {
-        Self { templates }
+    fn with(templates: FoundKinds, rules: Rules) -> Self {
+        Self { templates, rules }
     }
 
     fn key_of(_kind: &Gvk, template: &Stored) -> Option<Key<Namespace>> {
@@ -50,7 +51,7 @@ impl Reconcile for Detector {
         let selectors = policies.iter().flat_map(|policy| &policy.spec.resource_selectors);
         let kinds: BTreeSet<Gvk> = selectors.map(|selector| selector.gvk()).filter(may_leave).collect();
         let bindings = cx.owned::<ResourceBinding>();
-        let (mut wanted, mut missing) = (BTreeMap::new(), false);
+        let (mut wanted, mut missing, mut failed) = (BTreeMap::new(), false, None);
         for kind in kinds {
             let Some(templates) = self.templates.all(&kind, &name).await? else {
                 missing = true;
@@ -62,7 +63,12 @@ impl Reconcile for Detector {
                 let Some(policy) = policies.iter().find(selects) else { continue };
                 let resource = reference(&kind, text(&template["metadata"]["name"]));
                 let clusters = clusters_of(bindings.iter(), &resource.binding());
-                want(&mut wanted, policy, resource, &template, &clusters).await?;
+                let binding = resource.binding();
+                if let Err(error) = self.want(&mut wanted, policy, resource, &template, &clusters).await {
+                    // Rules that fail for one kind hold up no other: what is there of it stays.
+                    keep(&mut wanted, &binding, bindings.iter());
+                    failed = Some(error);
+                }
             }
         }
         let desired = wanted.into_iter().map(|(binding, spec)| {
@@ -74,31 +80,65 @@ impl Reconcile for Detector {
             })
         });
         bindings.converge(desired).await?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
         Ok(if missing { Action::requeue(LOOKED_FOR_EVERY) } else { Action::await_change() })
     }
 }
 
-/// Adds the binding of a template and those of what it needs.
-async fn want(
-    wanted: &mut BTreeMap<String, ResourceBindingSpec>,
-    policy: &PropagationPolicy,
-    resource: ResourceRef,
-    template: &Value,
-    clusters: &[String],
-) -> Result<()> {
-    let binding = resource.binding();
-    let spec = wanted.entry(binding.clone()).or_insert_with(|| unplaced(resource));
-    spec.policy = Some(policy.name_any());
-    spec.placement = Some(policy.spec.placement.clone());
-    let replicas = ask::<InterpretReplica>(template, Object(template.clone())).await?;
-    spec.replicas = replicas.map(|answer| answer.replicas);
-    if policy.spec.propagate_deps {
-        for need in needs(template).await? {
+impl Detector {
+    /// Adds the binding of a template and those of what it needs.
+    async fn want(
+        &self,
+        wanted: &mut BTreeMap<String, ResourceBindingSpec>,
+        policy: &PropagationPolicy,
+        resource: ResourceRef,
+        template: &Value,
+        clusters: &[String],
+    ) -> Result<()> {
+        let replicas = self.rules.ask::<InterpretReplica>(Object(template.clone())).await?;
+        let needs = if policy.spec.propagate_deps { self.needs(template).await? } else { Vec::new() };
+        let binding = resource.binding();
+        let spec = wanted.entry(binding.clone()).or_insert_with(|| unplaced(resource));
+        spec.policy = Some(policy.name_any());
+        spec.placement = Some(policy.spec.placement.clone());
+        spec.replicas = replicas.map(|answer| answer.replicas);
+        for need in needs {
             let spec = wanted.entry(need.binding()).or_insert_with(|| unplaced(need));
             spec.required_by.push(RequiredBy { binding: binding.clone(), clusters: clusters.to_vec() });
         }
+        Ok(())
     }
-    Ok(())
+
+    /// What a template needs by name.
+    async fn needs(&self, template: &Value) -> Result<Vec<ResourceRef>> {
+        let needs =
+            self.rules.ask::<InterpretDependency>(Object(template.clone())).await?.flatten().unwrap_or_default();
+        let named = needs.into_iter().filter(|need| !need.name.is_empty());
+        let needs = named.map(|need| ResourceRef { api_version: need.api_version, kind: need.kind, name: need.name });
+        Ok(needs.filter(|need| may_leave(&need.gvk())).collect())
+    }
+}
+
+/// Has a binding stay as it is, with what it needs.
+fn keep(
+    wanted: &mut BTreeMap<String, ResourceBindingSpec>,
+    binding: &str,
+    bindings: impl Iterator<Item = Arc<ResourceBinding>>,
+) {
+    for known in bindings {
+        let (name, now) = (known.name_any(), &known.spec);
+        let required = now.required_by.iter().find(|by| by.binding == binding);
+        if name != binding && required.is_none() {
+            continue;
+        }
+        let spec = wanted.entry(name.clone()).or_insert_with(|| unplaced(now.resource.clone()));
+        if name == binding {
+            (spec.policy, spec.replicas, spec.placement) = (now.policy.clone(), now.replicas, now.placement.clone());
+        }
+        spec.required_by.extend(required.cloned());
+    }
 }
 
 /// The binding of an object before anybody wants it anywhere. What the scheduler decides is not the detector's to say.
@@ -115,14 +155,6 @@ fn unplaced(resource: ResourceRef) -> ResourceBindingSpec {
 
 fn reference(kind: &Gvk, name: &str) -> ResourceRef {
     ResourceRef { api_version: kind.api_version(), kind: kind.kind.clone(), name: name.into() }
-}
-
-/// What a template needs by name.
-async fn needs(template: &Value) -> Result<Vec<ResourceRef>> {
-    let needs = ask::<InterpretDependency>(template, Object(template.clone())).await?.flatten().unwrap_or_default();
-    let named = needs.into_iter().filter(|need| !need.name.is_empty());
-    let needs = named.map(|need| ResourceRef { api_version: need.api_version, kind: need.kind, name: need.name });
-    Ok(needs.filter(|need| may_leave(&need.gvk())).collect())
 }
 
 /// Where a binding is by now.

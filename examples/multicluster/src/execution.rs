@@ -19,7 +19,7 @@ use crate::{
     APP,
     clusters::{Member1, Member2},
     found::{Finds, FoundKinds},
-    interpret::ask,
+    interpret::Rules,
     kinds::{MemberCluster, Work, WorkStatus},
     members::is_ready,
     templates::any,
@@ -50,14 +50,15 @@ macro_rules! execution {
                                                         )]
         pub(crate) struct $controller {
             kinds: FoundKinds,
+            rules: Rules,
         }
 
         impl Finds for $controller {
             const CLUSTER: &str = $member::NAME;
             const LABELS: &str = PLACED;
 
-            fn with(kinds: FoundKinds) -> Self {
-                Self { kinds }
+            fn with(kinds: FoundKinds, rules: Rules) -> Self {
+                Self { kinds, rules }
             }
 
             fn key_of(_kind: &Gvk, placed: &Stored) -> Option<Key<Work>> {
@@ -71,9 +72,9 @@ macro_rules! execution {
                     // Its return is a change.
                     return Ok(Action::await_change());
                 }
-                let placed = place(&cx.cluster($member), &self.kinds, &work).await;
+                let placed = place(&cx.cluster($member), &self.kinds, &self.rules, &work).await;
                 let status = match &placed {
-                    Ok(observed) => look(observed).await,
+                    Ok(observed) => look(&self.rules, observed).await,
                     Err(error) => WorkStatus {
                         applied: false,
                         applied_message: error.to_string(),
@@ -120,7 +121,7 @@ impl<C, M> Executes<M> for C where
 }
 
 /// Has the object of a work be on the member as the work says; returns what is there.
-async fn place<C, M>(there: &OnCluster<C, M>, kinds: &FoundKinds, work: &Work) -> Result<Value>
+async fn place<C, M>(there: &OnCluster<C, M>, kinds: &FoundKinds, rules: &Rules, work: &Work) -> Result<Value>
 where
     C: Executes<M>,
     M: Cluster,
@@ -143,7 +144,7 @@ where
     desired["metadata"]["annotations"][WRITTEN] = written.as_str().into();
     // What is watched lags behind what was written: it says that nothing is to be done, but not what.
     if let Some(observed) = kinds.get(&kind, &namespace, name).await?
-        && is_as_wanted(&observed, &retained(&observed, &desired).await?)
+        && is_as_wanted(&observed, &retained(rules, &observed, &desired).await?)
     {
         return Ok(observed);
     }
@@ -157,7 +158,7 @@ where
             format!("{} {name} already exists on {}: delete it there, or select other objects", kind.kind, M::NAME);
         return Err(text.into());
     }
-    let desired = retained(&observed, &desired).await?;
+    let desired = retained(rules, &observed, &desired).await?;
     if is_as_wanted(&observed, &desired) {
         return Ok(observed);
     }
@@ -166,9 +167,9 @@ where
 }
 
 /// What is wanted, with what is the member's to say.
-async fn retained(observed: &Value, desired: &Value) -> Result<Value> {
+async fn retained(rules: &Rules, observed: &Value, desired: &Value) -> Result<Value> {
     let retention = Retention { desired: desired.clone(), observed: observed.clone() };
-    let mut retained = ask::<Retain>(observed, retention).await?.unwrap_or_else(|| desired.clone());
+    let mut retained = rules.ask::<Retain>(retention).await?.unwrap_or_else(|| desired.clone());
     for field in KEPT {
         if let Some(own) = observed["metadata"].get(field) {
             retained["metadata"][field] = own.clone();
@@ -210,13 +211,13 @@ where
 
 /// What is worth to be known of an object of a member. What its interpreters cannot read is said, and is no reason to hide that the
 /// object is there.
-async fn look(observed: &Value) -> WorkStatus {
-    let (status, applied_message) = match ask::<InterpretStatus>(observed, Subject(observed.clone())).await {
+async fn look(rules: &Rules, observed: &Value) -> WorkStatus {
+    let (status, applied_message) = match rules.ask::<InterpretStatus>(Subject(observed.clone())).await {
         Ok(status) => (status, String::new()),
         Err(error) => (None, format!("its status cannot be read: {error}")),
     };
     // A kind whose health nobody can judge counts as healthy, as in Karmada.
-    let health = match ask::<InterpretHealth>(observed, Subject(observed.clone())).await {
+    let health = match rules.ask::<InterpretHealth>(Subject(observed.clone())).await {
         Ok(Some(true) | None) => "Healthy",
         Ok(Some(false)) => "Unhealthy",
         Err(_) => "Unknown",

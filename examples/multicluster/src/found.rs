@@ -22,6 +22,8 @@ use kctl::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::interpret::Rules;
+
 /// Longest wait for the first list of a kind.
 const LISTED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -32,27 +34,29 @@ pub(crate) trait Finds: Reconcile {
     /// Which of them: a label selector.
     const LABELS: &str = "";
 
-    /// The controller with the kinds that it will find.
-    fn with(kinds: FoundKinds) -> Self;
+    /// The controller with the kinds that it will find, and how they are understood.
+    fn with(kinds: FoundKinds, rules: Rules) -> Self;
 
     /// What is to be looked at when an object is, or was, like this.
     fn key_of(kind: &Gvk, object: &Stored) -> Option<Key<Self::Primary>>;
 }
 
-/// Adds such a controller to an app.
-pub(crate) fn add<C: Finds>(app: App) -> App {
+/// Adds such a controller to an app. It looks again at what has changed, and at everything when the rules have.
+pub(crate) fn add<C: Finds>(app: App, rules: &Rules) -> App {
     let kinds = FoundKinds(Arc::new(Shared { cluster: C::CLUSTER, labels: C::LABELS, ..Shared::default() }));
-    let changes = kinds.clone();
+    let (found, rules, changing) = (kinds.clone(), rules.clone(), rules.clone());
     app.controller_with(move |env| {
         kinds.begin(&env);
-        let controller = C::with(kinds.clone());
+        let controller = C::with(kinds.clone(), rules.clone());
         async move { Ok(controller) }
     })
     .trigger_on::<C, _, _>(move |_env| {
-        changes.changes().flat_map(|(kind, change)| {
-            let keys: Vec<_> = change.states().filter_map(|object| C::key_of(&kind, object)).collect();
-            stream::iter(keys)
-        })
+        let changed = found
+            .changes()
+            .map(|(kind, change)| change.states().filter_map(|object| C::key_of(&kind, object)).collect::<Vec<_>>());
+        let found = found.clone();
+        let understood_anew = changing.changes().map(move |()| found.keys::<C>());
+        stream::select(changed, understood_anew).flat_map(stream::iter)
     })
 }
 
@@ -124,6 +128,15 @@ impl FoundKinds {
         let Some(Kind { group, version, kind, plural }) = self.find(kind).await? else { return Ok(None) };
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind { group, version, kind }, &plural);
         Ok(Some(Api::namespaced_with(client, namespace, &resource)))
+    }
+
+    /// What is to be looked at when nothing is known of any object any more.
+    fn keys<C: Finds>(&self) -> Vec<Key<C::Primary>> {
+        let open = self.0.open.lock();
+        let keys = open.iter().flat_map(|(kind, watch)| {
+            watch.objects().into_iter().filter_map(|object| C::key_of(kind, &object)).collect::<Vec<_>>()
+        });
+        keys.collect()
     }
 
     /// Each change of an object, with its kind.

@@ -7,6 +7,9 @@
 //!                                                                                                  │
 //! Cluster ◀──members── is it there?                                                     objects of the member
 //! ```
+//!
+//! How a kind is read and changed is a matter of interpreters (`interpret.rs`): customizations and webhooks of the control plane
+//! are followed while it runs.
 
 mod aggregation;
 mod clusters;
@@ -37,16 +40,18 @@ pub fn app() -> App {
 
 /// The same without the members: tests bring their own.
 pub fn controllers() -> App {
+    let rules = interpret::Rules::new();
     let app = App::new(APP)
         .controller::<members::members>()
         .controller_with(|env| async { Ok(policies::Policies { watches: env.watches }) })
         .controller::<overrides::overrides>()
         .controller::<scheduler::scheduler>();
-    let app = found::add::<detector::Detector>(app);
-    let app = found::add::<works::Works>(app);
-    let app = found::add::<execution::OnMember1>(app);
-    let app = found::add::<execution::OnMember2>(app);
-    found::add::<aggregation::Collector>(app)
+    let app = rules.follow(app);
+    let app = found::add::<detector::Detector>(app, &rules);
+    let app = found::add::<works::Works>(app, &rules);
+    let app = found::add::<execution::OnMember1>(app, &rules);
+    let app = found::add::<execution::OnMember2>(app, &rules);
+    found::add::<aggregation::Collector>(app, &rules)
 }
 
 #[cfg(test)]

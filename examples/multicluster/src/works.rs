@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     found::{Finds, FoundKinds},
-    interpret::ask,
+    interpret::Rules,
     kinds::{BindingCluster, Division, OverridePolicy, ResourceBinding, ResourceBindingSpec, Work},
     overrides,
     templates::{binding_of, reading},
@@ -37,11 +37,12 @@ const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 )]
 pub(crate) struct Works {
     templates: FoundKinds,
+    rules: Rules,
 }
 
 impl Finds for Works {
-    fn with(templates: FoundKinds) -> Self {
-        Self { templates }
+    fn with(templates: FoundKinds, rules: Rules) -> Self {
+        Self { templates, rules }
     }
 
     fn key_of(kind: &Gvk, template: &Stored) -> Option<Key<ResourceBinding>> {
@@ -58,7 +59,7 @@ impl Reconcile for Works {
         if let Some(template) = self.templates.get(&resource.gvk(), &namespace, &resource.name).await? {
             let completions = completions(&template, &binding.spec);
             for cluster in &binding.spec.clusters {
-                let mut manifest = manifest(&template, cluster).await?;
+                let mut manifest = manifest(&self.rules, &template, cluster).await?;
                 if let Some(share) = completions.get(&cluster.name) {
                     manifest["spec"]["completions"] = (*share).into();
                 }
@@ -86,9 +87,9 @@ pub(crate) fn work_name(binding: &str, cluster: &str) -> String {
 }
 
 /// The template without what is the control plane's, with the replicas of the cluster.
-async fn manifest(template: &Value, cluster: &BindingCluster) -> Result<Value> {
+async fn manifest(rules: &Rules, template: &Value, cluster: &BindingCluster) -> Result<Value> {
     let generation = template["metadata"]["generation"].as_i64();
-    let mut manifest = match ask::<Prune>(template, Object(template.clone())).await? {
+    let mut manifest = match rules.ask::<Prune>(Object(template.clone())).await? {
         Some(pruned) => pruned,
         None => template.clone(),
     };
@@ -104,7 +105,7 @@ async fn manifest(template: &Value, cluster: &BindingCluster) -> Result<Value> {
     }
     let Some(replicas) = cluster.replicas else { return Ok(manifest) };
     let revision = Revision { object: manifest.clone(), replicas: replicas.into() };
-    Ok(ask::<ReviseReplica>(&manifest, revision).await?.unwrap_or(manifest))
+    Ok(rules.ask::<ReviseReplica>(revision).await?.unwrap_or(manifest))
 }
 
 /// The completions of a job that is divided, by cluster: in the proportion of its replicas. Each cluster would run all of them

@@ -4,14 +4,16 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, Uri, header};
+use http::{Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioTimer},
 };
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
@@ -19,10 +21,11 @@ use tokio_rustls::rustls::{
 };
 
 use super::{
+    accept,
     configuration::Webhook,
     dial::{Dial, ServiceUnusable, Services},
     error::{CallFailed, HookError},
-    patch, request, verify,
+    patch, redirect, request, verify,
 };
 use crate::operation::{Inputs, Operation};
 
@@ -30,8 +33,8 @@ use crate::operation::{Inputs, Operation};
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// The longest answer, in bytes: an object of the size that etcd takes (1.5 MiB), as text in base64, and more.
 pub const ANSWER_LEN_MAX: usize = 8 << 20;
-/// What of the text of an HTTP error is shown, in characters.
-const ERROR_SHOWN_MAX: usize = 512;
+/// How often a webhook that says when is asked again in one call, as client-go has it.
+const RETRIES_MAX: u32 = 10;
 /// Connections that are kept between calls.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 /// How long they are kept. Servers close theirs later: a request on a connection that is being closed fails.
@@ -75,22 +78,16 @@ impl Caller {
         let uid = request::uid()?;
         let body = request::body(&uid, &self.versions, operation, inputs)?;
         let target = self.target.as_ref().map_err(|problem| CallFailed::ClientUnusable(problem.clone()))?;
-        let post = |problem: String| CallFailed::Request(format!("Post \"{}\": {problem}", target.uri));
-        let answer = match tokio::time::timeout(self.timeout, target.post(body)).await {
-            Ok(answer) => answer.map_err(|failed| match failed {
-                PostFailed::Service(error) => CallFailed::Service(error),
-                PostFailed::Network(problem) => post(problem),
-                PostFailed::Http(problem) => CallFailed::Request(problem),
-            })?,
-            Err(_elapsed) => return Err(post("context deadline exceeded".into())),
-        };
+        let answer = target.ask(&body.into(), Instant::now() + self.timeout).await.map_err(|failed| match failed {
+            PostFailed::Service(error) => CallFailed::Service(error),
+            PostFailed::Http(problem) => CallFailed::Request(problem),
+        })?;
         verify::verify(&uid, operation, &answer)
     }
 }
 
 enum PostFailed {
     Service(ServiceUnusable),
-    Network(String),
     Http(String),
 }
 
@@ -129,22 +126,67 @@ impl Target {
         Ok(Self { uri, client })
     }
 
-    async fn post(&self, body: Vec<u8>) -> Result<Bytes, PostFailed> {
-        let request = Request::post(self.uri.clone())
-            .header(header::CONTENT_TYPE, "application/json")
+    /// Asks; again where the webhook says when, as client-go does. The deadline ends it in any case.
+    async fn ask(&self, body: &Bytes, deadline: Instant) -> Result<Bytes, PostFailed> {
+        let mut n_again = 0;
+        loop {
+            let response = self.follow(body, deadline).await?;
+            let Some(wait) = accept::retry_after(&response).filter(|_| n_again < RETRIES_MAX) else {
+                return accept::accepted(&response).map_err(PostFailed::Http);
+            };
+            n_again += 1;
+            timeout_at(deadline, tokio::time::sleep(wait)).await.map_err(|_elapsed| late(&self.uri))?;
+        }
+    }
+
+    /// Sends a request, and goes where it is sent.
+    async fn follow(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, PostFailed> {
+        let (mut method, mut at) = (Method::POST, self.uri.clone());
+        let mut last = String::new();
+        for _ in 0..redirect::REQUESTS_MAX {
+            let body = if method == Method::POST { body.clone() } else { Bytes::new() };
+            let sent = timeout_at(deadline, self.send(&method, &at, body)).await.map_err(|_elapsed| late(&at))?;
+            let (parts, body) = sent?.into_parts();
+            match redirect::of(&parts, &method, &at).map_err(PostFailed::Http)? {
+                None => return Ok(Response::from_parts(parts, read(body, deadline).await?)),
+                Some(next) => (method, at, last) = (next.method, next.to, next.said),
+            }
+        }
+        Err(PostFailed::Http(format!("Post {last:?}: stopped after {} redirects", redirect::REQUESTS_MAX)))
+    }
+
+    async fn send(&self, method: &Method, to: &Uri, body: Bytes) -> Result<Response<Incoming>, PostFailed> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(to)
             .header(header::ACCEPT, "application/json, */*")
-            .header(header::USER_AGENT, concat!("kctl-interpreter/", env!("CARGO_PKG_VERSION")))
-            .body(Full::from(body))
-            .map_err(|error| PostFailed::Network(error.to_string()))?;
-        let response = self.client.request(request).await.map_err(|error| not_sent(&error))?;
-        let (parts, body) = response.into_parts();
-        let body = Limited::new(body, ANSWER_LEN_MAX).collect().await.map_err(|error| {
-            PostFailed::Network(match error.downcast_ref::<LengthLimitError>() {
-                Some(_) => format!("the answer has more than {ANSWER_LEN_MAX} bytes"),
-                None => chained(error.as_ref()),
-            })
-        })?;
-        accepted(&Response::from_parts(parts, body.to_bytes())).map_err(PostFailed::Http)
+            .header(header::USER_AGENT, concat!("kctl-interpreter/", env!("CARGO_PKG_VERSION")));
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        let failed = |problem: String| PostFailed::Http(format!("Post \"{to}\": {problem}"));
+        let request = request.body(Full::from(body)).map_err(|error| failed(error.to_string()))?;
+        self.client.request(request).await.map_err(|error| not_sent(&error, failed))
+    }
+}
+
+fn late(uri: &Uri) -> PostFailed {
+    PostFailed::Http(format!("Post \"{uri}\": context deadline exceeded"))
+}
+
+/// Reads a body to its end, its bound, or the deadline.
+async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, PostFailed> {
+    let broken = |problem: String| {
+        let text = "unexpected error when reading response body. Please retry. Original error";
+        PostFailed::Http(format!("{text}: {problem}"))
+    };
+    match timeout_at(deadline, Limited::new(body, ANSWER_LEN_MAX).collect()).await {
+        Err(_elapsed) => Err(broken("context deadline exceeded".into())),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) => Err(match error.downcast_ref::<LengthLimitError>() {
+            Some(_) => PostFailed::Http(format!("the answer has more than {ANSWER_LEN_MAX} bytes")),
+            None => broken(chained(error.as_ref())),
+        }),
     }
 }
 
@@ -169,40 +211,7 @@ fn tls(ca_bundle: &str) -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The answer of a status that is one. The texts of others are those of client-go.
-fn accepted(response: &Response<Bytes>) -> Result<Bytes, String> {
-    let (status, body) = (response.status(), response.body());
-    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if status.is_success() {
-        if body.is_empty() {
-            let (code, content) = (status.as_u16(), header(header::CONTENT_TYPE));
-            return Err(format!("0-length response with status code: {code} and content type: {content}"));
-        }
-        return Ok(body.clone());
-    }
-    if status.is_redirection() {
-        let to = header(header::LOCATION);
-        let code = status.as_u16();
-        return Err(format!("the webhook redirects ({code}) to {to:?}, which is not followed: write the last address"));
-    }
-    let shown: String = String::from_utf8_lossy(body).trim().chars().take(ERROR_SHOWN_MAX).collect();
-    let text = match status {
-        StatusCode::INTERNAL_SERVER_ERROR => {
-            return Err(format!("an error on the server ({shown:?}) has prevented the request from succeeding"));
-        }
-        StatusCode::NOT_FOUND => "the server could not find the requested resource",
-        StatusCode::UNAUTHORIZED => "the server has asked for the client to provide credentials",
-        StatusCode::METHOD_NOT_ALLOWED => "the server does not allow this method on the requested resource",
-        StatusCode::TOO_MANY_REQUESTS => {
-            "the server has received too many requests and has asked us to try again later"
-        }
-        StatusCode::SERVICE_UNAVAILABLE => "the server is currently unable to handle the request",
-        _ => &format!("the server responded with the status code {}", status.as_u16()),
-    };
-    Err(if shown.is_empty() { text.to_owned() } else { format!("{text} ({shown:?})") })
-}
-
-fn not_sent(error: &hyper_util::client::legacy::Error) -> PostFailed {
+fn not_sent(error: &hyper_util::client::legacy::Error, failed: impl FnOnce(String) -> PostFailed) -> PostFailed {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(unusable) = error.downcast_ref::<ServiceUnusable>() {
@@ -211,7 +220,7 @@ fn not_sent(error: &hyper_util::client::legacy::Error) -> PostFailed {
         cause = error.source();
     }
     // The outermost error is that of the client itself, and says nothing.
-    PostFailed::Network(error.source().map_or_else(|| error.to_string(), chained))
+    failed(error.source().map_or_else(|| error.to_string(), chained))
 }
 
 /// An error with its causes in one line.

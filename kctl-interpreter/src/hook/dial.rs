@@ -72,6 +72,12 @@ pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Servi
     }
 }
 
+/// Whether an address is that of a Service.
+fn stands_for(reference: &configuration::Service, uri: &Uri) -> bool {
+    let configuration::Service { namespace, name, port, .. } = reference;
+    uri.host() == Some(&format!("{name}.{namespace}.svc")) && uri.port_u16().unwrap_or(443) == *port
+}
+
 /// An address of IPv6 stands in brackets before a port.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
@@ -105,6 +111,8 @@ impl Service<Uri> for Dial {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let target = match &self.service {
+            // Somewhere else: where a Service has redirected to.
+            Some((reference, _)) if !stands_for(reference, &uri) => Ok(uri),
             None => Ok(uri),
             Some((reference, services)) => endpoint(services.as_ref(), reference)
                 .map_err(BoxError::from)

@@ -1,9 +1,9 @@
 //! The webhooks of others as a layer: `ResourceInterpreterWebhookConfiguration`s, and a client that calls what they name.
 //!
 //! It asks and checks as Karmada's own client does (`pkg/resourceinterpreter/customized/webhook`), with its texts. Differences:
-//! a redirect is not followed; a webhook without a timeout is waited for [`TIMEOUT_DEFAULT`], which Karmada's documentation
-//! says and its code does not; an answer has at most [`ANSWER_LEN_MAX`] bytes; and the text of an answer that is an HTTP
-//! error is kept.
+//! a redirect is followed to https only, and the certificate is always that of the host which is asked; a webhook without a timeout is
+//! waited for [`TIMEOUT_DEFAULT`], which Karmada's documentation says and its code does not; an answer has at most [`ANSWER_LEN_MAX`]
+//! bytes; and the text of an answer that is an HTTP error is kept.
 //!
 //! ```
 //! use kctl_interpreter::{chain::{Chain, Place}, hook::Hooks, kind::Gvk, operation::Operation};
@@ -29,11 +29,13 @@
 //! # Ok::<(), kctl_interpreter::hook::ConfigurationMalformed>(())
 //! ```
 
+mod accept;
 mod call;
 mod configuration;
 mod dial;
 mod error;
 mod patch;
+mod redirect;
 mod request;
 mod verify;
 

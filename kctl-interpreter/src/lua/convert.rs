@@ -118,7 +118,8 @@ impl Encoder<'_> {
         match value {
             LuaValue::Boolean(value) => Ok(Value::Bool(*value)),
             LuaValue::Number(value) => number_to_json(*value),
-            LuaValue::Integer(value) => Ok(Value::from(*value)),
+            #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
+            LuaValue::Integer(value) => number_to_json(*value as f64),
             LuaValue::String(value) => self.string(value).map(Value::String),
             value => Err(EncodeError::InvalidType(value.type_name())),
         }
@@ -267,9 +268,18 @@ fn lossy(bytes: &[u8]) -> String {
     text
 }
 
-/// Writes an integer that fits without a point, as Go prints doubles.
+/// Up to here a whole double has no digits but those of the number.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0; // 2^53
+
+/// Writes a whole number that fits without a point, as Go prints doubles: with the fewest digits that are this double, so that
+/// beyond 2^53 other doubles than the exact number are read back.
 fn number_to_json(value: f64) -> Result<Value, EncodeError> {
-    if let Some(int) = number::as_int(value) {
+    if value.abs() > EXACT_MAX
+        && let Ok(int) = value.to_string().parse::<i64>()
+    {
+        return Ok(Value::from(int));
+    }
+    if let Some(int) = number::as_int(value).filter(|_| value.abs() <= EXACT_MAX) {
         return Ok(Value::from(int));
     }
     Number::from_f64(value).map(Value::Number).ok_or_else(|| EncodeError::NotFinite(number::text(value)))
@@ -301,6 +311,16 @@ mod tests {
             ),
             ("{a = nil, b = 1}", json!({"b": 1})),
             ("{2^53, 1e21, -0.0}", json!([9_007_199_254_740_992_i64, 1e21, 0])),
+            // As Go prints them: 2^62 is 4611686018427387904, and 2^63 is read as a double again.
+            (
+                "{2^62, -2^62, 1e18, 2^63}",
+                json!([
+                    4_611_686_018_427_388_000_i64,
+                    -4_611_686_018_427_388_000_i64,
+                    1_000_000_000_000_000_000_i64,
+                    9_223_372_036_854_775_808.0
+                ]),
+            ),
             ("{'\\255a\\226\\130'}", json!(["\u{fffd}a\u{fffd}\u{fffd}"])),
             (
                 "{name = 'x', inf = {1}, nan = 1, infinity = 2}",

@@ -146,4 +146,39 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn customizations_with_equal_scripts_leave_one_another_nothing() {
+        // Whatever it leaves behind would be seen by who runs in the same state.
+        let script = "counts = (counts or 0) + 1
+            local upvalue = 0
+            function ReflectStatus(o)
+              counts, upvalue = counts + 1, upvalue + 1
+              local kube, before = require('kube'), string.seen
+              string.seen, kube.seen, math.seen = o.kind, o.kind, o.kind
+              return { counts = counts, upvalue = upvalue, before = before or 'nobody', kind = o.kind }
+            end";
+        let customization = |kind: &str| {
+            json!({
+                "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+                "metadata": { "name": kind.to_lowercase() },
+                "spec": {
+                    "target": { "apiVersion": "a.io/v1", "kind": kind },
+                    "customizations": { "statusReflection": { "luaScript": script } },
+                },
+            })
+        };
+        let layer = Configurable::of_control_plane(
+            &[customization("First"), customization("Second")],
+            Pool::new(Limits::default()),
+        );
+        assert!(layer.errors().is_empty());
+        for kind in ["First", "Second", "First", "First", "Second"] {
+            let inputs = operation::Object(json!({ "apiVersion": "a.io/v1", "kind": kind })).into();
+            let expected = json!({ "counts": 2, "upvalue": 1, "before": "nobody", "kind": kind });
+            assert_eq!(layer.answer(Operation::InterpretStatus, &inputs).unwrap(), json!({ "status": expected }));
+        }
+        let pool = format!("{:?}", layer.pool);
+        assert!(pool.contains("n_idle: 2"), "a state each: {pool}");
+    }
 }

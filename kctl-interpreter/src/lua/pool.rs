@@ -70,3 +70,28 @@ impl std::fmt::Debug for Pool {
         f.debug_struct("Pool").field("limits", &self.limits).field("n_idle", &n_idle).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn scripts_with_equal_sources_never_share_a_state() {
+        let source = "function InterpretHealth(o) return true end";
+        let compile = || Script::compile(source, "InterpretHealth").unwrap();
+        let (first, second) = (compile(), compile());
+        let (pool, object) = (Pool::new(Limits::default()), json!({ "kind": "Widget" }));
+        let inputs = Inputs { desired: Some(&object), ..Inputs::default() };
+        let run = |script: &Script| pool.interpret("InterpretHealth", script, &inputs).unwrap();
+        run(&first);
+        assert!(pool.take(&second).is_none(), "whose text is the same is somebody else");
+        run(&second);
+        run(&first.clone());
+        assert_eq!(pool.idle.lock().len(), 2, "a copy of a script is that script");
+        assert!(pool.take(&first).is_some());
+        assert!(pool.take(&first).is_none(), "the other one's is left");
+        assert!(pool.take(&second).is_some());
+    }
+}

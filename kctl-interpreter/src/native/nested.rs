@@ -94,8 +94,9 @@ fn of_other_type(path: &[&str], value: &Value, expected: &'static str) -> Native
         Value::Number(number) if number.is_i64() => "int64",
         Value::Number(_) => "float64",
         Value::String(_) => "string",
-        Value::Array(_) => "[]interface{}",
-        Value::Object(_) => "map[string]interface{}",
+        // With a space: found types are written by Go, expected ones by hand.
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     };
     NativeError::FieldOfOtherType { path: json_path(path), value: value.to_string(), found, expected }
 }

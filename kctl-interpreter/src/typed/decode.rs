@@ -21,7 +21,8 @@ pub(crate) struct DecodeError {
 pub(super) enum Problem {
     #[error("cannot convert {found} to {wanted}")]
     NotConvertible { found: &'static str, wanted: &'static str },
-    #[error("cannot restore {wanted} from: {found}")]
+    // Go's decoder has a colon for structs only.
+    #[error("cannot restore {wanted} from{} {found}", if *wanted == "struct" { ":" } else { "" })]
     NotRestorable { found: &'static str, wanted: &'static str },
     #[error("unrecognized type: {wanted}, and the field has a {found}")]
     NotRecognized { found: &'static str, wanted: &'static str },
@@ -90,8 +91,8 @@ fn check(rules: Rules, r#type: &Type, value: &Value) -> Result<(), DecodeError> 
         (Type::Pointer(inner), _) => check(rules, inner, value),
         (Type::Struct(name), Value::Object(object)) => {
             let fields = table::fields(name);
-            let given = Given::new(rules, fields, object);
-            fields.iter().filter_map(|field| Some((field, given.value(field)?))).try_for_each(|(field, value)| {
+            let given = fields.iter().zip(given(rules, fields, object));
+            given.filter_map(|(field, value)| Some((field, value?))).try_for_each(|(field, value)| {
                 check(rules, &field.r#type, value).map_err(|error| error.inside(field.name))
             })
         }
@@ -106,35 +107,33 @@ fn check(rules: Rules, r#type: &Type, value: &Value) -> Result<(), DecodeError> 
     }
 }
 
-/// The values of an object, by the fields of its struct.
-struct Given<'a> {
-    object: &'a Map<String, Value>,
-    /// Whether a name in other letters counts. Nearly all objects have only names as the type has them: then none is
-    /// looked for under each of its fields.
-    is_folded: bool,
-}
-
-impl<'a> Given<'a> {
-    fn new(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> Self {
-        let is_field = |name: &String| fields.iter().any(|field| field.name == name);
-        Self { object, is_folded: rules == Rules::Json && !object.keys().all(is_field) }
+/// Returns the values of an object, by the fields of its struct. It goes by the names that are there: most fields are not.
+fn given<'a>(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> Vec<Option<&'a Value>> {
+    let mut values = vec![None; fields.len()];
+    let mut is_folded = false;
+    for (name, value) in object {
+        match fields.iter().position(|field| field.name == name) {
+            Some(at) => values[at] = Some(value),
+            None => is_folded = rules == Rules::Json,
+        }
     }
-
-    fn value(&self, field: &Field) -> Option<&'a Value> {
-        let is_same = |(name, _): &(&String, &Value)| name.eq_ignore_ascii_case(field.name);
-        let other = || if self.is_folded { self.object.iter().find(is_same).map(|(_, value)| value) } else { None };
-        self.object.get(field.name).or_else(other)
+    // A name in other letters counts, too. Nearly all objects have only names as the type has them.
+    if is_folded {
+        for (field, value) in fields.iter().zip(&mut values).filter(|(_, value)| value.is_none()) {
+            *value = object.iter().find(|(name, _)| name.eq_ignore_ascii_case(field.name)).map(|(_, value)| value);
+        }
     }
+    values
 }
 
 fn decode_struct(rules: Rules, parts: Parts, name: &str, object: &Map<String, Value>) -> Result<Value, DecodeError> {
     let fields = table::fields(name);
-    let given = Given::new(rules, fields, object);
+    let given = given(rules, fields, object);
     let wanted = parts.iter().find(|(of, _)| *of == name).map(|(_, wanted)| *wanted);
     let mut decoded = Vec::with_capacity(wanted.map_or(fields.len(), <[_]>::len));
-    for field in fields {
+    for (field, value) in fields.iter().zip(given) {
         let is_wanted = wanted.is_none_or(|wanted| wanted.contains(&field.name));
-        let value = match given.value(field) {
+        let value = match value {
             Some(value) if is_wanted => {
                 decode(rules, parts, &field.r#type, value).map_err(|error| error.inside(field.name))?
             }

@@ -1,12 +1,10 @@
 //! The chain of interpreters of a control plane: its customizations and webhook configurations, watched and put in force.
 
-#[cfg(feature = "dev")]
 mod definitions;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-#[cfg(feature = "dev")]
-pub(super) use definitions::definitions;
+pub(super) use definitions::kinds;
 use k8s_openapi::api::{core::v1::Service, rbac::v1::PolicyRule};
 use kctl_interpreter::{
     chain::{Layer, Place},
@@ -34,6 +32,11 @@ const CONFIGURATION: (&str, &str) =
 /// The places whose layers come from the control plane.
 const PLACES: [Place; 2] = [Place::Configurable, Place::Webhook];
 
+/// A control plane without one of the kinds for so long is none that starts: it has no rules of that kind.
+const ABSENT_FOR: Duration = Duration::from_secs(12);
+/// How often it is looked at whether the control plane has them.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
+
 /// What the app's role must allow for it.
 pub(super) fn rules() -> Vec<ExtraRule> {
     let read = |group: &str, resources: &[&str]| ExtraRule {
@@ -52,7 +55,7 @@ pub(super) fn rules() -> Vec<ExtraRule> {
 }
 
 /// Has a registry follow the control plane of a client, as long as it is polled. The registry answers once the customizations
-/// and the configurations were listed.
+/// and the configurations were listed, or the control plane was seen to have no such kinds: those may come later.
 pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     registry.wait_for(PLACES);
     let source = |kind| Arc::new(Source::new(client.clone(), Identity::all(kind), Arc::default()));
@@ -74,8 +77,8 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
         run(&customizations),
         run(&configurations),
         run(&services),
-        keep(customizations.store(), None, scripts),
-        keep(configurations.store(), Some(services.store()), hooks),
+        keep(&customizations, None, scripts),
+        keep(&configurations, Some(services.store()), hooks),
     );
 }
 
@@ -103,8 +106,16 @@ async fn run(source: &Arc<Source>) {
     tokio::join!(source.store().clone().write(), source.run());
 }
 
-/// Hands on all objects of a store once they are listed, and again after each change: several changes at once are one.
-async fn keep(store: &Arc<SharedStore>, also: Option<&Arc<SharedStore>>, apply: impl Fn(&[Value])) {
+/// Hands on all objects of a source once they are listed, and again after each change: several changes at once are one.
+async fn keep(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, apply: impl Fn(&[Value])) {
+    if is_absent(source).await {
+        let kind = &source.identity().kind.kind;
+        tracing::warn!(
+            "the control plane has no kind {kind}: until its definition is there, nobody changes the rules by it"
+        );
+        apply(&[]);
+    }
+    let store = source.store();
     let changed = Arc::new(Notify::new());
     let tell = changed.clone();
     store.subscribe(Arc::new(move |_change, _initial| tell.notify_one())).await.delivered().await;
@@ -117,4 +128,17 @@ async fn keep(store: &Arc<SharedStore>, also: Option<&Arc<SharedStore>>, apply: 
         apply(&objects);
         changed.notified().await;
     }
+}
+
+/// Waits for the first list; returns whether there is nothing that could be listed.
+async fn is_absent(source: &Source) -> bool {
+    let mut absent_for = Duration::ZERO;
+    while absent_for < ABSENT_FOR {
+        if tokio::time::timeout(LOOKED_AT_EVERY, source.store().wait_until_synced()).await.is_ok() {
+            return false;
+        }
+        let is_missing = source.health().failure.is_some_and(|failure| failure.is_not_found());
+        absent_for = if is_missing { absent_for + LOOKED_AT_EVERY } else { Duration::ZERO };
+    }
+    true
 }

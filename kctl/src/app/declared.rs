@@ -34,12 +34,12 @@ impl App {
     #[cfg(feature = "dev")]
     pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
         #[allow(unused_mut, reason = "which features add to it")]
-        let mut definitions = manifest::definitions(&self.kinds(), manifest::Descriptions::All)?;
+        let mut kinds = self.kinds();
         #[cfg(feature = "chain")]
-        if !self.chains.is_empty() {
-            definitions.extend(chain::definitions()?);
+        if !self.chains.is_empty() && !self.has_interpreter_kinds {
+            kinds.extend(chain::kinds());
         }
-        Ok(definitions)
+        Ok(manifest::definitions(&kinds, manifest::Descriptions::All)?)
     }
 
     /// The declarations of all controllers for the namespaces that the app is run for.
@@ -104,6 +104,8 @@ impl App {
         let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::of(&controller.spec));
         #[allow(unused_mut, reason = "which features add to it")]
         let mut kinds: Vec<KindSpec> = reconciled.chain(self.kinds.iter().cloned()).collect();
+        #[cfg(feature = "chain")]
+        kinds.extend(chain::kinds().into_iter().filter(|_| self.has_interpreter_kinds));
         #[cfg(feature = "webhook")]
         kinds.extend(self.interpreters.iter().filter_map(|rule| {
             Some(KindSpec { location: rule.about().location(), crd: rule.definition()?, schema: rule.schema() })

@@ -122,6 +122,9 @@ pub struct App {
     hooks: hooks::Hooks,
     #[cfg(feature = "chain")]
     chains: Vec<Arc<kctl_interpreter::registry::Registry>>,
+    /// Whether the definitions of what chains follow are the app's to print.
+    #[cfg(feature = "chain")]
+    has_interpreter_kinds: bool,
 }
 
 struct Registration {
@@ -151,6 +154,8 @@ impl App {
             hooks: hooks::Hooks::default(),
             #[cfg(feature = "chain")]
             chains: Vec::new(),
+            #[cfg(feature = "chain")]
+            has_interpreter_kinds: false,
         }
     }
 
@@ -278,7 +283,8 @@ impl App {
 
     /// Has a chain of interpreters follow the cluster that the app is started against: its
     /// `ResourceInterpreterCustomization`s and `ResourceInterpreterWebhookConfiguration`s are watched, and put in force in one
-    /// step. Until both were listed, the chain says that it is not ready. Its metrics are among those of the app.
+    /// step. Until both were listed, the chain says that it is not ready; a control plane that has no such kinds counts, after
+    /// twelve seconds, as one without customizations and configurations. Its metrics are among those of the app.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -308,6 +314,15 @@ impl App {
         self.chains.push(chain.clone());
         let registry = chain.clone();
         self.metrics(move |metrics| registry.register(metrics))
+    }
+
+    /// Has `generate-crds` and `generate-manifests` print the definitions of the kinds that [`App::interpreter_chain`] follows:
+    /// for a control plane without Karmada, which brings its own. `dev` installs them in any case.
+    #[cfg(feature = "chain")]
+    #[must_use]
+    pub fn interpreter_kinds(mut self) -> Self {
+        self.has_interpreter_kinds = true;
+        self
     }
 
     /// Queues keys of the app's controllers from outside, also after [`App::main`] has taken the app.

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     kinds::{WORKLOAD, WORKLOADS, define, undefine, workloads},
+    rules::customization_changes_the_division,
     world::{FLEET, Fleet},
 };
 
@@ -59,6 +60,7 @@ async fn flow_on_real_api_servers() {
     fleet.apply(WORKLOAD).await;
     let there = async |index: usize| workloads(&fleet.members[index]).get_opt("batch").await.unwrap().is_some();
     fleet.until("the custom object is there", async || there(0).await && there(1).await).await;
+    customization_changes_the_division(&fleet).await;
     workloads(&fleet.home).delete("batch", &DeleteParams::default()).await.unwrap();
     fleet.until("the custom object is gone", async || !there(0).await && !there(1).await).await;
     fleet.delete::<PropagationPolicy>("workloads").await;

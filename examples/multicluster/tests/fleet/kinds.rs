@@ -17,7 +17,7 @@ use crate::world::{Fleet, apply};
 const DEFINITION: &str = include_str!("workload-crd.yaml");
 pub(crate) const WORKLOAD: &str = "apiVersion: workload.example.io/v1alpha1\nkind: Workload\nmetadata: { name: batch }\nspec: { replicas: 3, image: 'batch:1' }";
 pub(crate) const WORKLOADS: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: workloads }\nspec: { resourceSelectors: [{ apiVersion: workload.example.io/v1alpha1, kind: Workload }] }";
-const BINDING: &str = "workload.workload.example.io-batch";
+pub(crate) const BINDING: &str = "workload.workload.example.io-batch";
 
 pub(crate) fn workloads(client: &Client) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("workload.example.io", "v1alpha1", "Workload");
@@ -59,7 +59,7 @@ impl Fleet {
     }
 
     /// Installs the definition everywhere, and has an object of it everywhere.
-    async fn with_workload() -> Self {
+    pub(crate) async fn with_workload() -> Self {
         let fleet = Self::new().await;
         for server in std::iter::once(&fleet.home).chain(&fleet.members) {
             define(server).await;

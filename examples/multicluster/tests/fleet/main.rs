@@ -7,5 +7,6 @@ mod kinds;
 mod link;
 mod retain;
 mod role;
+mod rules;
 mod simulated;
 mod world;

@@ -189,7 +189,7 @@ pub(crate) async fn apply(client: &Client, yaml: &str) {
 
 async fn install(home: &Client) {
     let crds = Api::<CustomResourceDefinition>::all(home.clone());
-    for crd in kctl::manifest::crds(&multicluster::app().specs(), kctl::manifest::Descriptions::Own).unwrap() {
+    for crd in kctl::manifest::definitions(&multicluster::app().kinds(), kctl::manifest::Descriptions::Own).unwrap() {
         let apply = PatchParams::apply("test").force();
         crds.patch(&crd.name_any(), &apply, &Patch::Apply(&crd)).await.unwrap();
     }

@@ -1,0 +1,103 @@
+//! Teaches Karmada the kind `Workload`: one annotated function for each question that it asks, served as a webhook.
+use kctl::prelude::*;
+
+/// The kind of Karmada's own example: a number of pods from a template.
+#[resource(
+    group = "workload.example.io",
+    version = "v1alpha1",
+    kind = "Workload",
+    namespaced,
+    status = "WorkloadStatus"
+)]
+pub struct WorkloadSpec {
+    pub replicas: Option<i32>,
+    pub template: PodTemplateSpec,
+    #[serde(default)]
+    pub paused: bool,
+}
+
+#[schema]
+#[derive(Default)]
+pub struct WorkloadStatus {
+    #[serde(default)]
+    pub ready_replicas: i32,
+}
+
+/// How many pods there are to divide between clusters.
+#[interpreter(op = InterpretReplica)]
+fn replicas(workload: &Workload) -> Result<Replicas> {
+    Ok(Replicas { replicas: wanted(workload), requirements: None })
+}
+
+/// The same for control planes that schedule several templates at once: a Workload has one.
+#[interpreter(op = InterpretComponent)]
+fn components(workload: &Workload) -> Result<Vec<Component>> {
+    Ok(vec![Component { name: "main".into(), replicas: wanted(workload), replica_requirements: None }])
+}
+
+/// The share of one cluster.
+#[interpreter(op = ReviseReplica)]
+fn revise(workload: &mut Workload, replicas: i32) -> Result<()> {
+    workload.spec.replicas = Some(replicas);
+    Ok(())
+}
+
+/// Who pauses a Workload in its cluster is not overruled by the control plane.
+#[interpreter(op = Retain)]
+fn retain(desired: &mut Workload, observed: &Workload) -> Result<()> {
+    desired.spec.paused = observed.spec.paused;
+    Ok(())
+}
+
+/// What the control plane collects.
+#[interpreter(op = InterpretStatus)]
+fn status(workload: &Workload) -> Result<WorkloadStatus> {
+    Ok(workload.status.clone().unwrap_or_default())
+}
+
+/// One status from those of all clusters; a cluster that has not reported yet counts nothing.
+#[interpreter(op = AggregateStatus)]
+fn aggregate(workload: &mut Workload, items: &[ClusterStatus<WorkloadStatus>]) -> Result<()> {
+    let reported = items.iter().filter_map(|item| item.status.as_ref());
+    workload.status = Some(WorkloadStatus { ready_replicas: reported.map(|status| status.ready_replicas).sum() });
+    Ok(())
+}
+
+/// The config map of the first container must go where the Workload goes.
+#[interpreter(op = InterpretDependency)]
+fn dependencies(workload: &Workload) -> Result<Vec<DependentReference>> {
+    let containers = workload.spec.template.spec.iter().flat_map(|spec| &spec.containers);
+    let sources = containers.take(1).flat_map(|container| container.env_from.iter().flatten()).take(1);
+    let config_maps = sources.filter_map(|source| source.config_map_ref.as_ref());
+    let names = config_maps.map(|config_map| config_map.name.clone()).filter(|name| !name.is_empty());
+    Ok(names.map(|name| config_map(name, workload.namespace().unwrap_or_default())).collect())
+}
+
+/// All of its pods are ready.
+#[interpreter(op = InterpretHealth)]
+fn health(workload: &Workload) -> Result<bool> {
+    Ok(workload.status.as_ref().is_some_and(|status| status.ready_replicas == wanted(workload)))
+}
+
+fn wanted(workload: &Workload) -> i32 {
+    workload.spec.replicas.unwrap_or(1)
+}
+
+fn config_map(name: String, namespace: String) -> DependentReference {
+    DependentReference {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace,
+        name,
+        ..DependentReference::default()
+    }
+}
+
+/// The program.
+pub fn app() -> App {
+    App::new("workload-interpreter")
+        .interpreter::<(replicas, components, revise, retain, status, aggregate, dependencies, health)>()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Whether what a server sent is an answer, with the texts of client-go where it is none
+//! (`rest.Request.transformResponse`, `errors.NewGenericServerResponse`).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode, header};
+
+/// What of the text of an HTTP error is shown, in characters.
+const ERROR_SHOWN_MAX: usize = 512;
+
+/// Returns when a server wants to be asked again: of an overload or an error, in whole seconds.
+pub(super) fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
+    let status = response.status();
+    let is_asked_again = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    let seconds = text(response.headers(), header::RETRY_AFTER).parse().ok();
+    seconds.filter(|_| is_asked_again).map(Duration::from_secs)
+}
+
+/// Returns the body of an answer. Its media type may be any: what is in it is seen when it is read.
+///
+/// # Errors
+/// The answer is none: why, in words.
+pub(super) fn accepted(response: &Response<Bytes>) -> Result<Bytes, String> {
+    let (status, body) = (response.status(), response.body());
+    let content = match text(response.headers(), header::CONTENT_TYPE) {
+        "" => "application/json",
+        content => content,
+    };
+    if let Some(problem) = problem_of_media_type(content) {
+        return Err(format!("Internal error occurred: mime: {problem}"));
+    }
+    match (status.as_u16(), body.is_empty()) {
+        (code @ 200..=206, true) => {
+            Err(format!("0-length response with status code: {code} and content type: {content}"))
+        }
+        (200..=206, false) => Ok(body.clone()),
+        (code, _) => Err(refused(code, body)),
+    }
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// The text of a status that is no answer, with that of the server behind it.
+fn refused(code: u16, body: &Bytes) -> String {
+    let shown: String = String::from_utf8_lossy(body).trim().chars().take(ERROR_SHOWN_MAX).collect();
+    let text = match code {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 | 406 | 415 if !shown.is_empty() => return shown,
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        406 => "the server was unable to respond with a content type that the client supports",
+        409 => "the server reported a conflict",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        500.. => {
+            return format!("an error on the server ({shown:?}) has prevented the request from succeeding");
+        }
+        _ => &format!("the server responded with the status code {code} but did not return more information"),
+    };
+    if shown.is_empty() { text.to_owned() } else { format!("{text} ({shown:?})") }
+}
+
+/// What is wrong with the form of a media type, in the words of Go's `mime`; nothing when it has one.
+fn problem_of_media_type(content: &str) -> Option<&'static str> {
+    let (media, parameters) = content.split_once(';').unwrap_or((content, ""));
+    let mut parts = media.trim().splitn(2, '/');
+    let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+    match (token(first), second.map(|second| (token(second), second))) {
+        (0, _) => Some("no media type"),
+        (n, _) if n < first.len() => Some("expected slash after first token"),
+        (_, Some((0, _))) => Some("expected token after slash"),
+        (_, Some((n, second))) if n < second.len() => Some("unexpected content after media subtype"),
+        _ => (!are_parameters(parameters)).then_some("invalid media parameter"),
+    }
+}
+
+/// The length of the token at the start of a text (RFC 2045).
+fn token(text: &str) -> usize {
+    let is_of_one = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c);
+    text.find(|c| !is_of_one(c)).unwrap_or(text.len())
+}
+
+/// Whether a text is `name=value` between semicolons; values may be quoted.
+fn are_parameters(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let name = token(rest);
+        let Some(value) = rest[name..].trim_start().strip_prefix('=').filter(|_| name > 0) else { return false };
+        let value = value.trim_start();
+        let length = if value.starts_with('"') { quoted(value) } else { token(value) };
+        rest = value[length..].trim_start();
+        match rest.strip_prefix(';') {
+            Some(next) if length > 0 => rest = next.trim_start(),
+            None if length > 0 && rest.is_empty() => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// The length of the quoted text at the start of a text; 0 where it does not end.
+fn quoted(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            b'"' if !is_escaped => return at + 1,
+            b'\\' if !is_escaped => is_escaped = true,
+            _ => is_escaped = false,
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types_may_be_any_but_must_have_the_form_of_one() {
+        for (content, problem) in [
+            ("application/json", None),
+            ("text/html; charset=utf-8", None),
+            ("application/json;", None),
+            ("text", None),
+            ("a/b; c=\"d;\\\"e\"; f=g", None),
+            (";;", Some("no media type")),
+            ("a b/c", Some("expected slash after first token")),
+            ("application/", Some("expected token after slash")),
+            ("a/b c", Some("unexpected content after media subtype")),
+            ("a/b; c", Some("invalid media parameter")),
+            ("a/b; c=\"d", Some("invalid media parameter")),
+        ] {
+            assert_eq!(problem_of_media_type(content), problem, "{content}");
+        }
+    }
+
+    #[test]
+    fn each_status_has_the_text_of_client_go_with_what_the_server_said() {
+        for (code, body, expected) in [
+            (206, "x", None),
+            (
+                207,
+                "x",
+                Some("the server responded with the status code 207 but did not return more information (\"x\")"),
+            ),
+            (304, "", Some("the server responded with the status code 304 but did not return more information")),
+            (400, "x", Some("the server rejected our request for an unknown reason (\"x\")")),
+            (403, "you may not", Some("you may not")),
+            (403, "", Some("the server responded with the status code 403 but did not return more information")),
+            (502, "x", Some("an error on the server (\"x\") has prevented the request from succeeding")),
+            (503, "", Some("the server is currently unable to handle the request")),
+        ] {
+            let response = Response::builder().status(code).body(Bytes::from_static(body.as_bytes())).unwrap();
+            assert_eq!(accepted(&response).err().as_deref(), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn only_overload_and_errors_are_asked_again_and_only_when_they_say_when() {
+        for (code, after, wait) in [
+            (429, Some("2"), Some(2)),
+            (503, Some("0"), Some(0)),
+            (500, Some("1"), Some(1)),
+            (503, None, None),
+            (503, Some("Wed, 21 Oct 2026 07:28:00 GMT"), None),
+            (404, Some("1"), None),
+            (200, Some("1"), None),
+        ] {
+            let response = Response::builder().status(code);
+            let response = after.into_iter().fold(response, |response, after| response.header("retry-after", after));
+            let found = retry_after(&response.body(()).unwrap());
+            assert_eq!(found, wait.map(Duration::from_secs), "{code} {after:?}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Where an answer sends its client: as Go's client follows, but never to where the request could be read on the way.
+
+use http::{Method, StatusCode, Uri, header, response};
+
+/// Requests of one call, the first included; Go's client stops there, too.
+pub(super) const REQUESTS_MAX: usize = 10;
+
+/// The next request.
+#[derive(Debug, PartialEq)]
+pub(super) struct Redirect {
+    /// POST with the same body, or GET without one.
+    pub(super) method: Method,
+    pub(super) to: Uri,
+    /// The address as the answer names it, for messages.
+    pub(super) said: String,
+}
+
+/// Returns where an answer to a request sends its client; nothing where it is the answer itself, also when it says "elsewhere" without
+/// a place.
+///
+/// # Errors
+/// The place is none, or not one behind TLS: in words.
+pub(super) fn of(parts: &response::Parts, method: &Method, from: &Uri) -> Result<Option<Redirect>, String> {
+    let method = match parts.status {
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => method.clone(),
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => Method::GET,
+        _ => return Ok(None),
+    };
+    let Some(said) = parts.headers.get(header::LOCATION) else { return Ok(None) };
+    let said = String::from_utf8_lossy(said.as_bytes()).into_owned();
+    let to: Uri = absolute(&said, from)
+        .parse()
+        .map_err(|error| format!("Post \"{from}\": failed to parse Location header {said:?}: {error}"))?;
+    match to.scheme_str() {
+        Some("https") => Ok(Some(Redirect { method, to, said })),
+        Some("http") => Err(format!(
+            "Post {said:?}: the webhook redirects to http, where anybody on the way reads the object: serve the address by https"
+        )),
+        other => Err(format!("Post {said:?}: unsupported protocol scheme {:?}", other.unwrap_or_default())),
+    }
+}
+
+/// A reference from an address, as RFC 3986 resolves it (section 5.2).
+fn absolute(reference: &str, from: &Uri) -> String {
+    let reference = reference.split('#').next().unwrap_or_default();
+    let authority = from.authority().map_or("", |authority| authority.as_str());
+    let has_scheme = reference.split(['/', '?']).next().is_some_and(|first| first.contains(':'));
+    if has_scheme {
+        return reference.to_owned();
+    }
+    if reference.starts_with("//") {
+        return format!("https:{reference}");
+    }
+    let (path, query) = reference.split_at(reference.find('?').unwrap_or(reference.len()));
+    let path = match path {
+        "" => from.path().to_owned(),
+        path if path.starts_with('/') => without_dots(path),
+        path => {
+            let folder = from.path().rsplit_once('/').map_or("", |(folder, _last)| folder);
+            without_dots(&format!("{folder}/{path}"))
+        }
+    };
+    format!("https://{authority}{path}{query}")
+}
+
+/// A path without the segments `.` and `..`.
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                if is_last {
+                    kept.push("");
+                }
+            }
+            segment => kept.push(segment),
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+
+    use super::*;
+
+    fn redirect(status: u16, location: Option<&str>) -> Result<Option<Redirect>, String> {
+        let response = Response::builder().status(status);
+        let response = location.into_iter().fold(response, |response, to| response.header(header::LOCATION, to));
+        let (parts, ()) = response.body(()).unwrap().into_parts();
+        of(&parts, &Method::POST, &"https://hooks.example.com:9443/a/b?timeout=3s".parse().unwrap())
+    }
+
+    #[test]
+    fn the_request_is_repeated_or_becomes_a_get_as_the_status_says() {
+        for (status, method) in [
+            (301, Some(Method::GET)),
+            (302, Some(Method::GET)),
+            (303, Some(Method::GET)),
+            (307, Some(Method::POST)),
+            (308, Some(Method::POST)),
+            (200, None),
+            (300, None),
+            (304, None),
+            (305, None),
+        ] {
+            let found = redirect(status, Some("/x")).unwrap().map(|redirect| redirect.method);
+            assert_eq!(found, method, "{status}");
+        }
+        assert_eq!(redirect(307, None).unwrap(), None, "without a place it is the answer");
+    }
+
+    #[test]
+    fn places_are_resolved_from_the_address_that_was_asked() {
+        for (location, to) in [
+            ("/x", "https://hooks.example.com:9443/x"),
+            ("/x?a=b#c", "https://hooks.example.com:9443/x?a=b"),
+            ("x", "https://hooks.example.com:9443/a/x"),
+            ("../x/./y", "https://hooks.example.com:9443/x/y"),
+            ("../../..", "https://hooks.example.com:9443/"),
+            ("?a=b", "https://hooks.example.com:9443/a/b?a=b"),
+            ("//other.example.com/x", "https://other.example.com/x"),
+            ("https://other.example.com:1/x", "https://other.example.com:1/x"),
+            ("/x?to=https://other.example.com", "https://hooks.example.com:9443/x?to=https://other.example.com"),
+        ] {
+            let found = redirect(307, Some(location)).unwrap().map(|redirect| redirect.to.to_string());
+            assert_eq!(found.as_deref(), Some(to), "{location}");
+        }
+    }
+
+    #[test]
+    fn places_that_nobody_may_go_to_are_refused_in_words() {
+        for (location, expected) in [
+            ("http://other.example.com/x", "Post \"http://other.example.com/x\": the webhook redirects to http"),
+            ("ftp://other.example.com/x", "Post \"ftp://other.example.com/x\": unsupported protocol scheme \"ftp\""),
+            ("https://%zz/", "Post \"https://hooks.example.com:9443/a/b?timeout=3s\": failed to parse Location header"),
+        ] {
+            let error = redirect(302, Some(location)).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}
