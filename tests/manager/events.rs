@@ -110,7 +110,7 @@ async fn what_is_set_on_the_manager_of_an_app_counts_for_its_controllers() {
         let set_up = |manager: Manager| {
             let manager = manager.clock(Arc::new(move || past)).trace_seed(7);
             manager
-                .on_begin(Arc::new(move |controller, key| begins.lock().push(format!("{controller} {key}"))))
+                .on_begin(Arc::new(move |controller, key, _trace| begins.lock().push(format!("{controller} {key}"))))
                 .on_end(Arc::new(move |report| ends.lock().push(report.trace)))
         };
         let world = world("tells", set_up).await;

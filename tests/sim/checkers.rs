@@ -58,9 +58,60 @@ async fn rages(_config: Arc<ConfigMap>, cx: Context<rages>) -> Result<Action> {
     }
 }
 
+/// Sends the same again and again: the server accepts it, and nothing changes.
+#[controller(primary(patch))]
+async fn repeats(_config: Arc<ConfigMap>, cx: Context<repeats>) -> Result<Action> {
+    cx.patch(kctl::json!({ "metadata": { "labels": { "seen": "yes" } } })).await?;
+    Ok(Action::requeue(Duration::from_secs(100)))
+}
+
+struct Edge;
+impl Cluster for Edge {
+    const NAME: &'static str = "edge";
+}
+
+/// The same as `leaves` on another cluster.
+#[controller(reads = Secret(create, on = Edge))]
+async fn leaves_there(config: Arc<ConfigMap>, cx: Context<leaves_there>) -> Result<Action> {
+    let metadata = ObjectMeta { name: Some(config.name_any()), namespace: config.namespace(), ..ObjectMeta::default() };
+    let there = cx.cluster(Edge);
+    if there.store::<Secret>().is_empty() {
+        there.objects::<Secret>().create(&Secret { metadata, ..Secret::default() }).await?;
+    }
+    Ok(Action::await_change())
+}
+
+fn with_edge() -> App {
+    // The simulator has its own clients.
+    App::new("leaver").controller::<leaves_there>().cluster(Edge::NAME, || async { Err("not connected".into()) })
+}
+
 #[controller]
 async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
     Ok(Action::await_change())
+}
+
+fn no_secret_there(snapshot: &Snapshot) -> Result<(), String> {
+    let (here, there) = (snapshot.all::<Secret>(), snapshot.on("edge").all::<Secret>());
+    assert!(here.is_empty(), "it is not made here");
+    there.first().map_or(Ok(()), |secret| Err(secret.name_any()))
+}
+
+#[test]
+fn report_of_a_needless_write_names_who_wrote_what() {
+    let scenario = Scenario::new(|| App::new("repeater").controller::<repeats>());
+    let report = Sim::seeds(0..0).run(&scenario.objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"));
+    let message = report.unwrap().failure().unwrap().message().to_owned();
+    let names = "first app-0.1, configmap default/a: patch configmaps default/a, which changes nothing";
+    assert!(message.contains(names), "{message}");
+}
+
+#[test]
+fn report_of_a_leak_names_the_cluster() {
+    let scenario = Scenario::new(with_edge).objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+    let report = Sim::seeds(0..0).run(&scenario).unwrap();
+    let message = report.failure().unwrap().message();
+    assert_eq!(message, "still there after the end of all primaries: secrets default/a on edge");
 }
 
 #[test]
@@ -70,6 +121,9 @@ fn each_checker_of_a_run_finds_what_it_is_for() {
         ("the state settles", Scenario::new(|| ticks(Duration::from_secs(10)))),
         ("no more writes", Scenario::new(|| ticks(Duration::from_secs(100)))),
         ("no leaked objects", Scenario::new(|| App::new("leaver").controller::<leaves>())),
+        ("no more writes", Scenario::new(|| App::new("repeater").controller::<repeats>())),
+        ("no leaked objects", Scenario::new(with_edge)),
+        ("no secret there", Scenario::new(with_edge).invariant("no secret there", no_secret_there)),
         ("bounded requests per change", Scenario::new(|| App::new("asker").controller::<asks>())),
         ("no hot loop", Scenario::new(|| App::new("rager").controller::<rages>())),
         ("no panic", idler().invariant("a rule", |_: &Snapshot| panic!("a rule that is wrong itself"))),

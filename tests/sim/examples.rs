@@ -11,7 +11,7 @@ use kctl::{
         core::{ApiResource, GroupVersionKind},
     },
     prelude::*,
-    testing::Scenario,
+    testing::{Scenario, Sim},
 };
 
 #[path = "../../examples/quickstart/src/main.rs"]
@@ -38,6 +38,47 @@ fn scaled(scenario: Scenario) -> Scenario {
 #[kctl::test(seeds = 64)]
 fn quickstart_survives_simulated_faults(scenario: Scenario) -> Scenario {
     scaled(scenario.app(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml")))
+}
+
+/// What a fault is called when it is counted.
+const KINDS: [&str; 15] = [
+    "conflict",
+    "connection reset",
+    "crash",
+    "event repeated",
+    "events held",
+    "gone",
+    "half answer",
+    "outdated list",
+    "refused",
+    "slow answer",
+    "stale read",
+    "state skipped",
+    "too many requests",
+    "watch closed",
+    "watch expired",
+];
+/// Single faults of one set without anything that a user does.
+const SINGLES: std::ops::RangeInclusive<usize> = 200..=1_500;
+
+/// Each request meets each fault that it can meet, and so does each event; each write is followed by a restart on each older
+/// state.
+#[test]
+fn quickstart_survives_each_single_fault_there_is() {
+    let scenario = Scenario::new(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml"));
+    let report = Sim::single_faults().run(&scenario).unwrap();
+    if let Some(failure) = report.failure() {
+        panic!("{failure}");
+    }
+    assert!(SINGLES.contains(&report.runs()), "{} runs", report.runs());
+    let injected: Vec<_> = report.injected_by_kind().keys().copied().collect();
+    assert_eq!(injected, KINDS);
+}
+
+/// Crashes, partitions, late writes, and clocks that jump for one of them: two never write at once.
+#[kctl::test(seeds = 16)]
+fn three_candidates_survive_simulated_faults(scenario: Scenario) -> Scenario {
+    scaled(scenario.app(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml"))).instances(3)
 }
 
 #[kctl::test(seeds = 64)]

@@ -21,7 +21,7 @@ use crate::{
     found::{Finds, FoundKinds},
     interpret::Rules,
     kinds::{MemberCluster, Work, WorkStatus},
-    members::is_ready,
+    members::{is_leaving, is_ready},
     templates::any,
     works::CLUSTER,
 };
@@ -88,15 +88,18 @@ macro_rules! execution {
 
         impl Finalize for $controller {
             async fn finalize(&self, work: Arc<Work>, cx: Context<Self>) -> Result<()> {
-                let known = cx.store::<MemberCluster>().get(&Key::cluster($member::NAME)).is_some();
-                if !known {
-                    // A cluster that has left the fleet keeps what it has.
+                let Some(cluster) = cx.store::<MemberCluster>().get(&Key::cluster($member::NAME)) else {
+                    // Nobody says that it is there.
+                    return Ok(());
+                };
+                if is_ready(&cx, $member::NAME) {
+                    return remove(&cx.cluster($member), &self.kinds, &work).await;
+                }
+                if is_leaving(&cluster) {
+                    // As in Karmada, a cluster that leaves while it is away keeps what it has, or it could never leave.
                     return Ok(());
                 }
-                if !is_ready(&cx, $member::NAME) {
-                    return Err(format!("{} is away: its objects wait for it", $member::NAME).into());
-                }
-                remove(&cx.cluster($member), &self.kinds, &work).await
+                Err(format!("{} is away: its objects wait for it", $member::NAME).into())
             }
         }
     };

@@ -42,7 +42,7 @@ pub fn app() -> App {
 pub fn controllers() -> App {
     let rules = interpret::Rules::new();
     let app = App::new(APP)
-        .controller::<members::members>()
+        .controller_with(|_env| async { Ok(members::Members) })
         .controller_with(|env| async { Ok(policies::Policies { watches: env.watches }) })
         .controller::<overrides::overrides>()
         .controller::<scheduler::scheduler>();
@@ -65,14 +65,14 @@ mod tests {
         clusters::{Member1, Member2},
         detector::Detector,
         execution::{OnMember1, OnMember2},
-        members::members,
+        members::Members,
         overrides::overrides,
         policies::Policies,
         scheduler::scheduler,
         works::Works,
     };
 
-    kctl::grants_test!(fn grants_of_members: members; live(on = Member1) Namespace, live(on = Member2) Namespace);
+    kctl::grants_test!(fn grants_of_members: Members; uses Work, live(on = Member1) Namespace, live(on = Member2) Namespace);
     kctl::grants_test!(fn grants_of_policies: Policies; uses ResourceBinding);
     kctl::grants_test!(fn grants_of_overrides: overrides);
     kctl::grants_test!(fn grants_of_detector: Detector; owns ResourceBinding, uses PropagationPolicy);

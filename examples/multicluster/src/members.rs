@@ -4,7 +4,7 @@ use kctl::prelude::*;
 
 use crate::{
     clusters::{Member1, Member2},
-    kinds::{ClusterStatus, MemberCluster},
+    kinds::{ClusterStatus, MemberCluster, Work},
 };
 
 /// How often it is asked.
@@ -18,26 +18,54 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// A namespace that every cluster has.
 const NAMESPACE: &str = "kube-system";
 
-/// Asks the API server of each member for something small, again and again.
+/// Asks the API server of each member for something small, again and again. A cluster that leaves the fleet stays until its
+/// works are gone, and with them what they brought there: once it is gone, nobody knows the way to it.
 #[controller(
+    of = MemberCluster,
+    watches = Work(map = cluster_of),
     reads = Namespace(live, on = Member1),
     reads = Namespace(live, on = Member2),
+    finalizer = "fleet.example.com/cluster",
     name = "members",
     concurrency = 2
 )]
-pub(crate) async fn members(cluster: Arc<MemberCluster>, cx: Context<members>) -> Result<Action> {
-    let mut message = ask(&cluster, &cx).await;
+pub(crate) struct Members;
+
+impl Reconcile for Members {
+    async fn reconcile(&self, cluster: Arc<MemberCluster>, cx: Context<Self>) -> Result<Action> {
+        let is_known = tell(&cluster, &cx).await?;
+        Ok(if is_known { Action::requeue(ASKED_EVERY) } else { Action::await_change() })
+    }
+}
+
+impl Finalize for Members {
+    async fn finalize(&self, cluster: Arc<MemberCluster>, cx: Context<Self>) -> Result<()> {
+        // Who takes its works off it has to know whether it can be reached.
+        tell(&cluster, &cx).await?;
+        let name = cluster.name_any();
+        let n_works = cx.store::<Work>().iter().filter(|work| work.spec.cluster == name).count();
+        if n_works > 0 {
+            let wait: Result<()> = Err(format!("{n_works} works have still to leave {name}").into());
+            return wait.retry_after(ASKED_EVERY);
+        }
+        Ok(())
+    }
+}
+
+/// Has a cluster say whether it is there; `false` where no cluster of this name is connected.
+async fn tell(cluster: &MemberCluster, cx: &Context<Members>) -> Result<bool> {
+    let mut message = ask(cluster, cx).await;
     for _ in 1..ASKED_TIMES {
         if message.as_ref().is_none_or(String::is_empty) {
             break;
         }
         tokio::time::sleep(ASKED_AGAIN_AFTER).await;
-        message = ask(&cluster, &cx).await;
+        message = ask(cluster, cx).await;
     }
     let Some(message) = message else {
         let message = format!("no cluster of this name is connected: name it {} or {}", Member1::NAME, Member2::NAME);
         cx.patch_status(ClusterStatus { ready: false, message }).await?;
-        return Ok(Action::await_change());
+        return Ok(false);
     };
     let ready = message.is_empty();
     if cluster.status.as_ref().is_none_or(|status| status.ready != ready) {
@@ -45,11 +73,15 @@ pub(crate) async fn members(cluster: Arc<MemberCluster>, cx: Context<members>) -
         cx.event(kind, reason, if ready { "it answers" } else { message.as_str() });
     }
     cx.patch_status(ClusterStatus { ready, message }).await?;
-    Ok(Action::requeue(ASKED_EVERY))
+    Ok(true)
+}
+
+fn cluster_of(work: &Work, _clusters: &Store<MemberCluster>) -> Vec<Key<MemberCluster>> {
+    vec![Key::cluster(&work.spec.cluster)]
 }
 
 /// Why a member does not answer; empty when it does, and nothing when there is none of that name.
-async fn ask(cluster: &MemberCluster, cx: &Context<members>) -> Option<String> {
+async fn ask(cluster: &MemberCluster, cx: &Context<Members>) -> Option<String> {
     let answer = match cluster.name_any().as_str() {
         Member1::NAME => cx.cluster(Member1).live::<Namespace>().get(NAMESPACE),
         Member2::NAME => cx.cluster(Member2).live::<Namespace>().get(NAMESPACE),
@@ -66,4 +98,9 @@ async fn ask(cluster: &MemberCluster, cx: &Context<members>) -> Option<String> {
 pub(crate) fn is_ready<C: Reads<MemberCluster>>(cx: &Context<C>, name: &str) -> bool {
     let cluster = cx.store::<MemberCluster>().get(&Key::cluster(name));
     cluster.is_some_and(|cluster| cluster.status.as_ref().is_some_and(|status| status.ready))
+}
+
+/// Whether a member leaves the fleet.
+pub(crate) fn is_leaving(cluster: &MemberCluster) -> bool {
+    cluster.metadata.deletion_timestamp.is_some()
 }

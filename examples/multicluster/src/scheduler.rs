@@ -8,16 +8,20 @@ use kctl::{
 };
 use serde_json::json;
 
-use crate::kinds::{BindingCluster, Division, MemberCluster, Placement, ResourceBinding, ResourceBindingSpec};
+use crate::{
+    kinds::{BindingCluster, Division, MemberCluster, Placement, ResourceBinding, ResourceBindingSpec},
+    members::is_leaving,
+};
 
-/// Divides the replicas of a binding. A cluster that is not there gets nothing that it does not have already.
+/// Divides the replicas of a binding. A cluster that is not there gets nothing that it does not have already, and one that leaves
+/// the fleet keeps nothing.
 #[controller(
     watches = MemberCluster(map = all_bindings),
     primary(patch, when = generation_changed),
     name = "scheduler"
 )]
 pub(crate) async fn scheduler(binding: Arc<ResourceBinding>, cx: Context<scheduler>) -> Result<Action> {
-    let mut members: Vec<_> = cx.store::<MemberCluster>().iter().collect();
+    let mut members: Vec<_> = cx.store::<MemberCluster>().iter().filter(|member| !is_leaving(member)).collect();
     members.sort_by_key(|member| member.name_any());
     let is_there = |member: &MemberCluster| member.status.as_ref().is_some_and(|status| status.ready);
     let members: Vec<_> = members.iter().map(|member| (member.name_any(), is_there(member))).collect();

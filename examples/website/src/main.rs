@@ -40,7 +40,7 @@ mod tests {
             Api,
             api::{Patch, PatchParams, PostParams},
         },
-        testing::Trial,
+        testing::{Scenario, Trial},
     };
 
     use super::*;
@@ -54,6 +54,40 @@ mod tests {
         let extended = kctl::json!({ "spec": { "hosts": ["old.example.com", "new.example.com"] } });
         sites.patch("web", &PatchParams::default(), &Patch::Merge(extended)).await?;
         trial.idle().await
+    }
+
+    /// Conversions, defaults and rules are asked in each run, whatever fails.
+    #[kctl::test(seeds = 16)]
+    fn website_survives_simulated_faults(scenario: Scenario) -> Scenario {
+        scenario
+            .app(app)
+            .objects(include_str!("../website.yaml"))
+            .settled("each host is served", |snapshot| {
+                let sites: Vec<Website> = snapshot.all();
+                let served = |site: &Website| {
+                    let config = snapshot.get::<ConfigMap>("default", &site.name_any());
+                    let hosts = config.and_then(|config| config.data?.remove("hosts"));
+                    hosts == Some(site.spec.hosts.join("\n")) && site.spec.replicas.is_some()
+                };
+                match sites.iter().find(|site| !served(site)) {
+                    None if sites.len() == 2 => Ok(()),
+                    other => Err(format!("{} sites, not served: {other:?}", sites.len())),
+                }
+            })
+            .step("one host more", |client| async move {
+                let sites = Api::<Website>::default_namespaced(client);
+                let hosts = kctl::json!({ "spec": { "hosts": ["old.example.com", "new.example.com"] } });
+                sites.patch("old", &PatchParams::default(), &Patch::Merge(hosts)).await?;
+                Ok(())
+            })
+            .step("another main host is refused", |client| async move {
+                let sites = Api::<Website>::default_namespaced(client);
+                let hosts = kctl::json!({ "spec": { "hosts": ["other.example.com"] } });
+                match sites.patch("old", &PatchParams::default(), &Patch::Merge(hosts)).await {
+                    Err(kctl::kube::Error::Api(refused)) if refused.message.contains("the main host stays") => Ok(()),
+                    other => Err(format!("it is not refused: {other:?}").into()),
+                }
+            })
     }
 
     kctl::role_tests!(app, made_and_extended);

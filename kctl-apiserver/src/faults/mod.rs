@@ -54,11 +54,22 @@ pub enum RequestFault {
     Half,
     /// It reaches the server so much later.
     Delay(Duration),
+    /// The same, whether the client still waits for the answer then or not, and also if its process has ended: what is on its
+    /// way cannot be called back.
+    Late(Duration),
     /// Its answer reaches the client so much later.
     DelayAnswer(Duration),
     /// A server whose cache is behind: a list or a watch that asks for what is at hand (`resourceVersion=0`) begins with the
     /// state at this revision, while that is known, and events of watches come later. Who asks for the newest state gets it.
     Stale {
+        /// The revision.
+        revision: u64,
+        /// How long watches stay behind.
+        lag: Duration,
+    },
+    /// A server that takes the state at this revision for the newest one, while that is known: also lists that ask for the
+    /// newest state get this one, and events of watches come later. What is asked for by its name is true.
+    Outdated {
         /// The revision.
         revision: u64,
         /// How long watches stay behind.
@@ -105,7 +116,9 @@ impl Fault {
             Self::Request(RequestFault::Half) => "half answer",
             Self::Request(RequestFault::Delay(_)) => "slow request",
             Self::Request(RequestFault::DelayAnswer(_)) => "slow answer",
+            Self::Request(RequestFault::Late(_)) => "late request",
             Self::Request(RequestFault::Stale { .. }) => "stale read",
+            Self::Request(RequestFault::Outdated { .. }) => "outdated list",
             Self::Request(RequestFault::Crash(_)) => "crash",
             Self::Event(EventFault::Close) => "watch closed",
             Self::Event(EventFault::Expire) => "watch expired",
@@ -194,7 +207,8 @@ impl Faults {
 
     /// A client under this plan: one process, for [`ApiServer::faulty`](crate::ApiServer::faulty).
     pub fn connection(&self, client: &str) -> Connection {
-        Connection { faults: self.clone(), shared: Arc::new(Shared { client: client.into(), ..Shared::default() }) }
+        let shared = Shared { client: client.into(), ..Shared::default() };
+        Connection { faults: self.clone(), server: "".into(), shared: Arc::new(shared) }
     }
 
     fn decide_request(&self, asked: &Asked) -> Option<RequestFault> {
@@ -242,6 +256,7 @@ impl Inner {
 #[derive(Clone)]
 pub struct Connection {
     faults: Faults,
+    server: Arc<str>,
     shared: Arc<Shared>,
 }
 
@@ -256,6 +271,12 @@ impl Connection {
     /// The name of the client.
     pub fn client(&self) -> &str {
         &self.shared.client
+    }
+
+    /// The way of the same process to another server, which is called so. The name of the first one is empty.
+    #[must_use]
+    pub fn to(&self, server: &str) -> Self {
+        Self { server: server.into(), ..self.clone() }
     }
 
     /// Returns once the process has crashed.

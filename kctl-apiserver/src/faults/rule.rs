@@ -13,6 +13,8 @@ use crate::{
 pub struct Asked {
     /// The name of the client.
     pub client: String,
+    /// The name of the server, where the client [knows several](Connection::to); else it is empty.
+    pub server: String,
     /// In the words of RBAC: `get`, `list`, …
     pub verb: &'static str,
     /// The group; empty for the core.
@@ -54,6 +56,7 @@ impl Asked {
         let slash = if place.subresource.is_empty() { "" } else { "/" };
         Some(Self {
             client: connection.client().into(),
+            server: (*connection.server).into(),
             verb,
             group: place.group.into(),
             resource: format!("{}{slash}{}", place.resource, place.subresource),
@@ -69,6 +72,8 @@ impl Asked {
 pub struct Told {
     /// The name of the client.
     pub client: String,
+    /// The name of the server, where the client [knows several](Connection::to); else it is empty.
+    pub server: String,
     /// `ADDED`, `MODIFIED` or `DELETED`.
     pub kind: String,
     /// The group; empty for the core.

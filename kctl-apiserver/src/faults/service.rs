@@ -31,6 +31,18 @@ pub struct Reset;
 pub(crate) struct Stale {
     pub(crate) revision: u64,
     pub(crate) lag: Duration,
+    /// Also to whoever asks for the newest state.
+    pub(crate) misleads: bool,
+}
+
+impl Stale {
+    fn of(fault: RequestFault) -> Option<Self> {
+        match fault {
+            RequestFault::Stale { revision, lag } => Some(Self { revision, lag, misleads: false }),
+            RequestFault::Outdated { revision, lag } => Some(Self { revision, lag, misleads: true }),
+            _ => None,
+        }
+    }
 }
 
 impl ApiServer {
@@ -75,11 +87,15 @@ where
             if let Some(answer) = before(fault, &connection).await {
                 return answer;
             }
-            if let Some(RequestFault::Stale { revision, lag }) = fault {
-                request.extensions_mut().insert(Stale { revision, lag });
+            if let Some(stale) = fault.and_then(Stale::of) {
+                request.extensions_mut().insert(stale);
             }
             request.extensions_mut().insert(connection.clone());
-            let answer = tower::Service::call(&mut server, request).await.unwrap_or_else(|never| match never {});
+            let performed = tower::Service::call(&mut server, request);
+            let answer = match fault {
+                Some(RequestFault::Late(time)) => late(performed, time).await?,
+                _ => performed.await.unwrap_or_else(|never| match never {}),
+            };
             after(fault, &connection, answer).await
         })
     }
@@ -108,6 +124,18 @@ async fn before(fault: Option<RequestFault>, connection: &Connection) -> Option<
         }
         _ => None,
     }
+}
+
+/// Has a request be performed so much later, also when nobody waits for it any more.
+async fn late(
+    performed: impl Future<Output = Result<Response<Body>, std::convert::Infallible>> + Send + 'static,
+    time: Duration,
+) -> Result<Response<Body>, Reset> {
+    let on_its_way = tokio::spawn(async move {
+        tokio::time::sleep(time).await;
+        performed.await.unwrap_or_else(|never| match never {})
+    });
+    on_its_way.await.map_err(|_ended| Reset)
 }
 
 /// What happens once the server has done its part.

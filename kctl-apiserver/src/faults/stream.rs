@@ -99,8 +99,8 @@ impl Gate {
     fn told(&self, event: &Event, kind: &str) -> Told {
         let (group, resource) = self.resource.clone();
         let (namespace, name) = event.key.clone();
-        let client = self.connection.client().into();
-        Told { client, kind: kind.into(), group, resource, namespace, name, revision: event.revision }
+        let (client, server) = (self.connection.client().into(), (*self.connection.server).into());
+        Told { client, server, kind: kind.into(), group, resource, namespace, name, revision: event.revision }
     }
 }
 

@@ -173,6 +173,93 @@ async fn list_of_a_server_that_is_behind_shows_an_old_state_where_that_is_allowe
 }
 
 #[tokio::test(start_paused = true)]
+async fn server_that_takes_an_old_state_for_the_newest_lists_it_to_all_and_its_watches_go_on_from_there() {
+    let world = World::new();
+    world.set("a", "1").await;
+    let revision = world.server.revision();
+    world.set("a", "2").await;
+    let outdated = RequestFault::Outdated { revision, lag: Duration::from_secs(3) };
+    world.faults.add(Rule::request(outdated, |asked| asked.verb != "get"));
+    for asked in [ListParams::default(), ListParams::default().match_any()] {
+        let list = world.configs().list(&asked).await.unwrap();
+        assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), ["a 1"], "{asked:?}");
+        assert_eq!(list.metadata.resource_version, Some(revision.to_string()));
+    }
+    assert_eq!(text(&world.configs().get("a").await.unwrap()), "a 2");
+    let from = revision.to_string();
+    let log = logged(world.configs().watch(&WatchParams::default(), &from).await.unwrap().boxed());
+    sleep(Duration::from_secs(9)).await;
+    assert_eq!(*log.lock(), ["3 s: modified a 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_request_arrives_although_its_client_has_given_up_or_has_ended() {
+    for ends in [false, true] {
+        let world = World::new();
+        world.set("a", "1").await;
+        world.faults.add(Rule::request(RequestFault::Late(Duration::from_secs(2)), |asked| asked.is_write()));
+        let (configs, params) = (world.configs(), DeleteParams::default());
+        assert!(timeout(Duration::from_secs(1), configs.delete("a", &params)).await.is_err());
+        if ends {
+            world.connection.cut();
+        }
+        let there = || world.server.object("", "configmaps", "default", "a").is_some();
+        assert!(there());
+        sleep(Duration::from_millis(1_500)).await;
+        assert!(!there(), "ends: {ends}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ways_of_a_process_to_several_servers_are_told_apart_and_end_together() {
+    let (world, other) = (World::new(), ApiServer::new());
+    let there = world.connection.to("other");
+    world.faults.add(Rule::request(RequestFault::Reset(Moment::Before), |asked| asked.server == "other"));
+    let on_other = Api::<ConfigMap>::default_namespaced(Client::new(other.faulty(User::admin(), &there), "default"));
+    let (all, second) = (ListParams::default(), Duration::from_secs(1));
+    assert!(world.configs().list(&all).await.is_ok());
+    assert!(on_other.list(&all).await.is_err());
+    there.cut();
+    assert!(timeout(second, world.configs().list(&all)).await.is_err(), "the process has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_says_which_writes_were_accepted_and_in_which_trace() {
+    let world = World::new();
+    world.set("a", "1").await;
+    world.set("a", "1").await;
+    let configs = Api::<ConfigMap>::default_namespaced(Client::new(world.server.service(), "default"));
+    configs.delete("a", &DeleteParams { dry_run: true, ..DeleteParams::default() }).await.unwrap();
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    configs.create(&dry, &config_map("b")).await.unwrap();
+    configs.create(&PostParams::default(), &config_map("a")).await.unwrap_err();
+    let review = json!({ "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } } });
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let review = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+        .header("content-type", "application/json")
+        .header("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"))
+        .body(review.to_string().into_bytes())
+        .unwrap();
+    configs.into_client().request::<serde_json::Value>(review).await.unwrap();
+    let records = world.server.requests();
+    let records = &records[records.len() - 6..];
+    let told: Vec<_> = records.iter().map(|r| (r.verb, r.dry_run, r.is_accepted_write(), r.trace.as_str())).collect();
+    let expected = [
+        ("patch", false, true, ""),
+        ("patch", false, true, ""),
+        ("delete", true, false, ""),
+        ("create", true, false, ""),
+        ("create", false, false, ""),
+        ("create", false, false, trace),
+    ];
+    assert_eq!(told, expected);
+}
+
+fn config_map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
 async fn watch_of_a_server_that_is_behind_is_late_and_begins_with_an_old_state_where_it_may() {
     let streams =
         |version: &str| format!("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion={version}");

@@ -9,7 +9,7 @@ use crate::{
     request::Call,
     status::GroupResource,
     store::{Event, State},
-    verbs::{Answer, Payload},
+    verbs::{self, Answer, Payload},
 };
 
 /// Requests that are remembered.
@@ -34,6 +34,19 @@ pub struct RequestRecord {
     pub name: String,
     /// The HTTP status of the answer.
     pub code: u16,
+    /// Whether nothing was to be kept of what it does.
+    pub dry_run: bool,
+    /// The id of the trace that it names in `traceparent`; empty without one.
+    pub trace: String,
+}
+
+impl RequestRecord {
+    /// Whether it is a write that the server has accepted, also one that changed nothing. Questions that are asked by a create,
+    /// such as reviews of access, are none.
+    pub fn is_accepted_write(&self) -> bool {
+        let asks = ["authorization.k8s.io", "authentication.k8s.io"].contains(&self.group.as_str());
+        !["get", "list", "watch"].contains(&self.verb) && !asks && self.code < 400 && !self.dry_run
+    }
 }
 
 /// A change of an object.
@@ -106,6 +119,8 @@ pub(super) fn record(
         namespace: call.namespace.clone(),
         name: if call.name.is_empty() { generated.into() } else { call.name.clone() },
         code: code.as_u16(),
+        dry_run: verbs::is_dry_run(call),
+        trace: call.header("traceparent").split('-').nth(1).unwrap_or_default().into(),
     };
     if let Some(observer) = &state.observer {
         observer(&record);

@@ -155,7 +155,9 @@ impl Table {
 
     /// The revision that a fault on purpose makes a read show, while it is known, and where one so old is allowed.
     pub(crate) fn stale(&self, call: &Call) -> Option<u64> {
-        let (revision, oldest) = (call.stale?.revision, call.params.oldest(call.verb == Verb::Watch)?);
+        let stale = call.stale?;
+        let asked = call.params.oldest(call.verb == Verb::Watch);
+        let (revision, oldest) = (stale.revision, asked.or(stale.misleads.then_some(0))?);
         (revision >= self.compacted.max(oldest) && revision < self.last_change).then_some(revision)
     }
 

@@ -41,6 +41,20 @@ pub(super) fn read_built_in(call: &Call, kind: &str) -> Result<Value, Refusal> {
     decode::body(media_type(call), &call.body, kind).map_err(Refusal::bad_request)
 }
 
+/// Whether nothing is to be kept of a request: a delete says so in its body as well, an eviction in the options of the delete
+/// that it is.
+pub(crate) fn is_dry_run(call: &Call) -> bool {
+    let kind = match call.verb {
+        _ if call.dry_run() => return true,
+        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
+        Verb::Create if call.subresource == "eviction" => "Eviction",
+        _ => return false,
+    };
+    let sent = read_built_in(call, kind).unwrap_or_default();
+    let options = if call.verb == Verb::Create { &sent["deleteOptions"] } else { &sent };
+    options["dryRun"].as_array().is_some_and(|runs| !runs.is_empty())
+}
+
 fn media_type(call: &Call) -> &str {
     match call.header("content-type").split(';').next().unwrap_or_default().trim() {
         "" => "application/json",

@@ -32,6 +32,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
+pub(crate) use body::is_dry_run;
 pub(crate) use delete::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
 pub(crate) use shown::Form;
 pub(crate) use strategy::answers_deleted;

@@ -161,7 +161,7 @@ impl Manager {
         self
     }
 
-    /// Calls this with a controller and a key when a reconcile begins.
+    /// Calls this with a controller, a key and a trace when a reconcile begins.
     #[must_use]
     pub fn on_begin(self, begun: BeginObserver) -> Self {
         self.settable.set_begun(begun);

@@ -61,10 +61,10 @@ impl Settable {
 
     pub(super) fn begun(self: &Arc<Self>) -> BeginObserver {
         let set = self.clone();
-        Arc::new(move |controller, key| {
+        Arc::new(move |controller, key, trace| {
             let begun = set.begun.read().clone();
             if let Some(begun) = begun {
-                begun(controller, key);
+                begun(controller, key, trace);
             }
         })
     }

@@ -52,8 +52,8 @@ pub struct Report {
 /// Told of every reconcile.
 pub type Observer = Arc<dyn Fn(&Report) + Send + Sync>;
 
-/// Told of the controller and the key of each reconcile that begins.
-pub type BeginObserver = Arc<dyn Fn(&str, &ObjectKey) + Send + Sync>;
+/// Told of the controller, the key and the trace of each reconcile that begins.
+pub type BeginObserver = Arc<dyn Fn(&str, &ObjectKey, Trace) + Send + Sync>;
 
 /// So long a key whose write met a newer state waits for that state; after many conflicts in a row for as long as after so many
 /// failures.
@@ -95,9 +95,9 @@ impl<C: Reconcile> Pool<C> {
             self.queue.done(&key);
             return true;
         }
-        (self.begun)(&self.env.spec.name, &key);
-        let begun = Instant::now();
         let (reason, trace) = (Reason::new(self.env.clone(), tags), self.env.traces.read().next());
+        (self.begun)(&self.env.spec.name, &key, trace);
+        let begun = Instant::now();
         let (outcome, written) = echo::listen(self.traced(&key, &reason, trace)).await;
         let took = begun.elapsed();
         let tried = Tried { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };

@@ -130,7 +130,7 @@ impl World {
             env,
             queue: queue.clone(),
             observer,
-            begun: Arc::new(|_, _| {}),
+            begun: Arc::new(|_, _, _| {}),
         };
         Self { queue, reports, pool: tokio::spawn(Arc::new(pool).run()) }
     }

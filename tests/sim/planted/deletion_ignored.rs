@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use kctl::{prelude::*, testing::Scenario};
+use kctl::{k8s::api::rbac::v1::PolicyRule, kube::Api, prelude::*, testing::Scenario};
 
 use crate::{
     case::{External, State, program, rule},
@@ -38,8 +38,9 @@ impl Reconcile for Bug {
     }
 }
 
-/// Waits for pods that are being deleted, whoever deleted them.
-#[controller(of = Site, owns = Pod(create, delete))]
+/// Waits for pods that are being deleted, whoever deleted them. Before the disk is wiped, which cannot be undone, it asks the
+/// API server: its cache may have begun with an old state.
+#[controller(of = Site, owns = Pod(create, delete), rbac(asking_for_pods()))]
 struct Twin {
     disks: Disks,
 }
@@ -56,11 +57,19 @@ impl Reconcile for Twin {
             if cx.owned::<Pod>().terminating().len() > 0 {
                 return Ok(Action::await_change());
             }
+            if Api::<Pod>::default_namespaced(cx.client()).get_opt(&site.name_any()).await?.is_some() {
+                return Ok(Action::requeue(Duration::from_secs(1)));
+            }
             self.disks.with(|disks| disks.remove(&site.name_any()));
         }
         cx.patch_status(reached(&site)).await?;
         Ok(Action::await_change())
     }
+}
+
+fn asking_for_pods() -> PolicyRule {
+    let [group, resource, verb] = ["", "pods", "get"].map(|text| vec![text.to_owned()]);
+    PolicyRule { api_groups: Some(group), resources: Some(resource), verbs: verb, ..PolicyRule::default() }
 }
 
 async fn run<F>(disks: &Disks, site: &Site, pods: &[Arc<Pod>], create: impl FnOnce(Pod) -> F) -> Result<()>

@@ -19,6 +19,7 @@ mod finalizer_kept;
 mod generated_name;
 mod missed_delete;
 mod missing_finalizer;
+mod outdated_list;
 mod owner_by_name;
 mod random_order;
 mod random_restart;
@@ -85,6 +86,16 @@ fn state_of_which_a_partition_holds_the_news_back_is_not_settled() {
     }
 }
 
+/// What finds it is nothing but a cache that begins with an old state.
+#[test]
+fn trust_in_the_first_list_is_found_by_a_restart_on_an_older_cache_alone() {
+    let report = Sim::single_faults().run(&outdated_list::bug()).unwrap();
+    let failure = report.failure().expect("the simulator does not find the bug");
+    assert!(matches!(failure.faults(), [only] if only.contains("for the newest state")), "{failure}");
+    let report = Sim::single_faults().run(&outdated_list::bug().without_outdated_lists()).unwrap();
+    assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+}
+
 mod bug {
     use super::{WithFaults, WithoutFaults, check_clean, check_found};
 
@@ -99,6 +110,7 @@ mod bug {
         generated_name: WithFaults, "one key for the site";
         missed_delete: WithFaults, "each record leads to a site";
         missing_finalizer: WithFaults, "one record for each site";
+        outdated_list: WithFaults, "no database of a site is dropped";
         owner_by_name: WithFaults, "each site has a key of its own";
         random_order: WithoutFaults, "one seed, one trace";
         random_restart: WithFaults, "one seed, one trace";

@@ -1,6 +1,10 @@
 //! A member that goes away and comes back.
 
-use kctl::{json, prelude::*};
+use kctl::{
+    json,
+    kube::{Api, api::DeleteParams},
+    prelude::*,
+};
 use multicluster::{MemberCluster, ResourceBinding, Work};
 
 use crate::world::Fleet;
@@ -52,14 +56,35 @@ async fn what_is_deleted_while_a_member_is_away_goes_there_once_it_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn member_that_leaves_the_fleet_keeps_what_it_has_and_the_others_take_over() {
+async fn member_that_leaves_the_fleet_gives_back_what_it_has_and_the_others_take_over() {
     let fleet = Fleet::with_web().await;
-    let clusters = kctl::kube::Api::<MemberCluster>::all(fleet.home.clone());
-    clusters.delete("member1", &kctl::kube::api::DeleteParams::default()).await.unwrap();
-    fleet.until("the other one takes over", async || fleet.ready("web").await[1] == Some(10)).await;
+    leave(&fleet, "member1").await;
+    fleet.until("the other one takes over", async || fleet.ready("web").await == [None, Some(10)]).await;
+    fleet.until("it has left", async || !is_member(&fleet, "member1").await).await;
     let binding = fleet.api::<ResourceBinding>().get("deployment-web").await.unwrap();
     assert_eq!(binding.spec.clusters.len(), 1);
+    assert!(!fleet.have::<Secret>("web-password").await[0]);
+    assert!(fleet.api::<Work>().get_opt("deployment-web-member1").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_that_leaves_the_fleet_while_it_is_away_keeps_what_it_has() {
+    let fleet = Fleet::with_web().await;
+    fleet.links[0].cut();
+    // Nobody knows yet that it is away.
+    leave(&fleet, "member1").await;
+    fleet.until("it has left", async || !is_member(&fleet, "member1").await).await;
+    fleet.until("the other one takes over", async || fleet.ready("web").await[1] == Some(10)).await;
     fleet.rest().await;
     assert_eq!(fleet.asked("web").await[0], Some(2));
     assert!(fleet.api::<Work>().get_opt("deployment-web-member1").await.unwrap().is_none());
+}
+
+async fn leave(fleet: &Fleet, name: &str) {
+    let clusters = Api::<MemberCluster>::all(fleet.home.clone());
+    clusters.delete(name, &DeleteParams::default()).await.unwrap();
+}
+
+async fn is_member(fleet: &Fleet, name: &str) -> bool {
+    Api::<MemberCluster>::all(fleet.home.clone()).get_opt(name).await.unwrap().is_some()
 }

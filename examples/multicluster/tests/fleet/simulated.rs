@@ -6,21 +6,18 @@ use kctl::{
         Api,
         api::{Patch, PatchParams},
     },
+    prelude::*,
     testing::{Scenario, Snapshot},
 };
 use multicluster::{PropagationPolicy, ResourceBinding, Work};
 
 use crate::world::{CLUSTERS, FLEET};
 
-/// More than for one cluster: what is written on members is no change of the control plane.
-const REQUESTS_PER_CHANGE: u64 = 120;
-
 #[kctl::test(seeds = 6)]
 fn a_fleet_comes_to_the_same_state_whatever_fails(scenario: Scenario) -> Scenario {
     scenario
         .app(multicluster::app)
         .objects(FLEET)
-        .requests_per_change(REQUESTS_PER_CHANGE)
         .invariant("no replica is promised twice", |snapshot| {
             // A binding says at most what its template wants, or wanted before.
             let promised = divided(snapshot).into_iter().map(|(_, replicas)| replicas).sum::<i32>();
@@ -58,6 +55,7 @@ fn divided(snapshot: &Snapshot) -> Vec<(String, i32)> {
     clusters.map(|cluster| (cluster.name, cluster.replicas.unwrap_or_default())).collect()
 }
 
+const CLUSTER_NAMES: [&str; 2] = ["member1", "member2"];
 const NOTE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: note }\ndata: { text: hello }";
 const NOTES: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: notes }\nspec: { resourceSelectors: [{ apiVersion: v1, kind: ConfigMap, name: note }] }";
 
@@ -67,8 +65,17 @@ fn one_object_comes_to_the_members_whatever_fails(scenario: Scenario) -> Scenari
     scenario
         .app(multicluster::app)
         .objects(&[CLUSTERS, NOTE, NOTES].join("\n---\n"))
-        .requests_per_change(REQUESTS_PER_CHANGE)
+        .invariant("what a member has is what is wanted", |snapshot| {
+            let wanted = snapshot.get::<ConfigMap>("default", "note").and_then(|note| note.data);
+            let placed = CLUSTER_NAMES.map(|member| snapshot.on(member).get::<ConfigMap>("default", "note"));
+            let differs = placed.into_iter().flatten().find(|placed| placed.data != wanted && wanted.is_some());
+            differs.map_or(Ok(()), |placed| Err(format!("{:?} instead of {wanted:?}", placed.data)))
+        })
         .settled("each member has it", |snapshot| {
+            let missing = CLUSTER_NAMES.into_iter().find(|member| snapshot.on(member).all::<ConfigMap>().is_empty());
+            if let Some(member) = missing {
+                return Err(format!("{member} has it not"));
+            }
             let works = snapshot.all::<Work>();
             let statuses = works.iter().filter_map(|work| work.status.as_ref());
             let n_applied = statuses.filter(|status| status.applied).count();

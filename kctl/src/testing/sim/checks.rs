@@ -10,7 +10,7 @@ use kctl_apiserver::{Change, RequestRecord};
 use kctl_runtime::key::ObjectKey;
 
 use super::{
-    ownership::Ownership,
+    ownership::{Ownership, Plural},
     scenario::Invariant,
     snapshot::{Id, Snapshot},
 };
@@ -22,6 +22,8 @@ const HOT_REQUESTS_MAX: u32 = 600;
 const HOT_WITHIN: Duration = Duration::from_secs(10);
 /// Requests of the app in one run, whatever happens.
 const REQUESTS_MAX: u64 = 20_000;
+/// Needless writes that a report names.
+const NEEDLESS_NAMED_MAX: usize = 3;
 /// Changes by the app at one moment of simulated time, which does not go on while a loop is hot.
 const CHANGES_AT_ONCE_MAX: u32 = 2_000;
 
@@ -38,13 +40,25 @@ impl Found {
     }
 }
 
+/// Writes that the server accepted although nothing was left to do.
+#[derive(Default)]
+pub(super) struct Needless {
+    pub(super) n_writes: u64,
+    /// The first ones, in words.
+    pub(super) first: Vec<String>,
+}
+
 pub(super) struct Checks {
     pub(super) snapshot: Snapshot,
     invariants: Vec<Invariant>,
     ownership: Ownership,
     pub(super) found: Option<Found>,
-    /// Reconciles that run: the process by controller and key.
-    running: BTreeMap<(String, String), String>,
+    /// Reconciles that run: the process and the trace by controller and key.
+    running: BTreeMap<(String, String), (String, String)>,
+    /// Processes whose last request has changed something, as far as is known.
+    changed: BTreeSet<String>,
+    /// Writes since nothing is left to do.
+    pub(super) needless: Option<Needless>,
     /// Where several processes contend for a lease, the number of the one that the server says holds it.
     leader: Option<String>,
     /// Since the last change.
@@ -52,7 +66,7 @@ pub(super) struct Checks {
     requests: u32,
     window: Duration,
     at_once: (Duration, u32),
-    /// Of the last change.
+    /// Of the last change of the app's own cluster.
     pub(super) revision: u64,
     /// Changes by the app in the whole run.
     pub(super) changes_max: u64,
@@ -82,6 +96,8 @@ impl Checks {
             ownership,
             found: None,
             running: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            needless: None,
             leader: None,
             reconciles: BTreeMap::new(),
             requests: 0,
@@ -100,16 +116,22 @@ impl Checks {
         self.found.get_or_insert(found);
     }
 
-    pub(super) fn change(&mut self, change: &Change, now: Duration) {
+    /// A change on one of the clusters; the name of the app's own is empty.
+    pub(super) fn change(&mut self, cluster: &str, change: &Change, now: Duration) {
         let by_app = is_app(&change.by);
-        if by_app && let Err(message) = self.ownership.check(change) {
+        let id = Id::of(cluster, change);
+        if by_app && let Err(message) = self.ownership.check(&id, change) {
             self.find(Found::new("no write on objects that are not owned", message));
         }
-        self.ownership.learn(change);
-        self.snapshot.take(change, by_app, now);
-        self.revision = change.revision;
+        self.ownership.learn(&id, change);
+        self.snapshot.take(id.clone(), change, by_app, now);
+        if cluster.is_empty() {
+            self.revision = change.revision;
+            self.learn_leader(change);
+        }
         if by_app {
-            self.only_the_leader_writes(change);
+            self.changed.insert(change.by.clone());
+            self.only_the_leader_writes(&change.by, &id);
         }
         if is_aside(&change.resource) {
             return;
@@ -122,12 +144,12 @@ impl Checks {
         if by_app {
             self.at_once = if self.at_once.0 == now { (now, self.at_once.1 + 1) } else { (now, 1) };
             if self.at_once.1 > CHANGES_AT_ONCE_MAX {
-                let what = format!("{CHANGES_AT_ONCE_MAX} changes at one moment, the last one of {}", Id::of(change));
+                let what = format!("{CHANGES_AT_ONCE_MAX} changes at one moment, the last one of {id}");
                 self.find(Found::new("no hot loop", what));
             }
             if self.changes_by_app > self.changes_max + self.collected {
                 let n = self.changes_by_app;
-                let what = format!("{n} changes by the app, and no end: the last one of {}", Id::of(change));
+                let what = format!("{n} changes by the app, and no end: the last one of {id}");
                 self.find(Found::new("no hot loop", what));
             }
         }
@@ -138,30 +160,36 @@ impl Checks {
         }
     }
 
-    /// Identities in the lease and names of clients end alike: `web-0.1` is `app-0.1`.
-    fn only_the_leader_writes(&mut self, change: &Change) {
-        let number = |name: &str| name.rsplit('-').next().unwrap_or_default().to_owned();
+    /// Who holds the lease, by the server.
+    fn learn_leader(&mut self, change: &Change) {
         if change.resource == "leases" {
             let spec = change.after.as_ref().map(|lease| &lease["spec"]);
             self.leader = spec.and_then(|spec| spec["holderIdentity"].as_str()).map(number);
-        } else if let Some(leader) = &self.leader
-            && !is_aside(&change.resource)
-            && *leader != number(&change.by)
+        }
+    }
+
+    fn only_the_leader_writes(&mut self, by: &str, id: &Id) {
+        if let Some(leader) = &self.leader
+            && !is_aside(&id.resource)
+            && *leader != number(by)
         {
-            let (id, by) = (Id::of(change), &change.by);
             let what = format!("{by} writes {id} although the lease is held by {leader:?}");
             self.find(Found::new("only the leader writes", what));
         }
     }
 
-    pub(super) fn request(&mut self, request: &RequestRecord, now: Duration) {
-        if is_aside(&request.resource) || request.verb == "watch" {
-            return;
+    /// A request that one of the clusters has answered. What it does that changes nothing, in words.
+    pub(super) fn request(&mut self, cluster: &str, request: &RequestRecord, now: Duration) -> Option<String> {
+        let RequestRecord { verb, resource, namespace, name, .. } = request;
+        let by = request.client.as_deref().unwrap_or_default();
+        let changes = self.changed.remove(by);
+        let (plural, _subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        if is_aside(plural) || *verb == "watch" {
+            return None;
         }
         self.n_requests += 1;
         self.requests += 1;
         self.turn_window(now);
-        let RequestRecord { verb, resource, .. } = request;
         if self.requests > HOT_REQUESTS_MAX {
             let what = format!(
                 "{HOT_REQUESTS_MAX} requests within {HOT_WITHIN:?} although nothing changed, the last one: {verb} {resource}"
@@ -172,6 +200,26 @@ impl Checks {
             let what = format!("{REQUESTS_MAX} requests, the last one: {verb} {resource}");
             self.find(Found::new("no hot loop", what));
         }
+        if !request.is_accepted_write() {
+            return None;
+        }
+        let id = Id {
+            cluster: cluster.into(),
+            group: request.group.clone(),
+            resource: resource.clone(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+        };
+        self.only_the_leader_writes(by, &id);
+        let what = format!("{verb} {id}{}", if changes { "" } else { ", which changes nothing" });
+        if let Some(needless) = &mut self.needless {
+            needless.n_writes += 1;
+            if needless.first.len() < NEEDLESS_NAMED_MAX {
+                let writer = writer(&self.running, by, &request.trace);
+                needless.first.push(format!("{by}, {writer}: {what}"));
+            }
+        }
+        (!changes).then_some(what)
     }
 
     fn is_collected(&self, change: &Change) -> bool {
@@ -187,9 +235,9 @@ impl Checks {
         }
     }
 
-    pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, now: Duration) {
+    pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, trace: &str, now: Duration) {
         let place = (controller.to_owned(), key.to_string());
-        if let Some(other) = self.running.insert(place.clone(), process.into()) {
+        if let Some((other, _trace)) = self.running.insert(place.clone(), (process.into(), trace.into())) {
             let what = format!("{controller} reconciles {key} in {process} while it still does so in {other}");
             self.find(Found::new("a key never runs twice at once", what));
         }
@@ -208,16 +256,16 @@ impl Checks {
         self.running.remove(&(controller.to_owned(), key.to_string()));
     }
 
-    /// Whether a reconcile runs.
+    /// A process runs no reconcile any more.
     pub(super) fn process_ended(&mut self, process: &str) {
-        self.running.retain(|_, running| running != process);
+        self.running.retain(|_, (running, _trace)| running != process);
     }
 
     /// What the app has left behind although everything that it belongs to is gone.
-    pub(super) fn leaked(&self, kept: &[String], primaries: &BTreeSet<(String, String)>) -> Vec<String> {
+    pub(super) fn leaked(&self, kept: &[String], primaries: &BTreeSet<Plural>) -> Vec<String> {
         let leaked = self.snapshot.objects.iter().filter(|(id, object)| {
             let created = self.snapshot.created.contains(super::snapshot::uid(object));
-            let primary = primaries.contains(&(id.group.clone(), id.resource.clone()));
+            let primary = primaries.contains(&(id.cluster.clone(), id.group.clone(), id.resource.clone()));
             (created || primary) && !is_aside(&id.resource) && !kept.contains(&id.resource)
         });
         leaked
@@ -234,6 +282,30 @@ impl Checks {
     }
 }
 
+/// Identities in the lease and names of clients end alike: `web-0.1` is `app-0.1`.
+fn number(name: &str) -> String {
+    name.rsplit('-').next().unwrap_or_default().to_owned()
+}
+
+/// The controller and the key that a write is from: by the trace that it names; one that names none, as those past the
+/// context do, is from one of the reconciles that run in its process.
+fn writer(running: &BTreeMap<(String, String), (String, String)>, process: &str, trace: &str) -> String {
+    let of_process = running.iter().filter(|(_, (running, _))| running == process);
+    let of_process: Vec<_> =
+        of_process.map(|((controller, key), (_, own))| (format!("{controller} {key}"), own)).collect();
+    if let Some((named, _)) = of_process.iter().find(|(_, own)| !trace.is_empty() && *own == trace) {
+        return named.clone();
+    }
+    match of_process.as_slice() {
+        [] => "outside of a reconcile".into(),
+        [(one, _)] => one.clone(),
+        several => {
+            let names: Vec<_> = several.iter().map(|(name, _)| name.as_str()).collect();
+            format!("one of {}", names.join(", "))
+        }
+    }
+}
+
 pub(super) type SharedChecks = Arc<parking_lot::Mutex<Checks>>;
 
 #[cfg(test)]
@@ -246,7 +318,7 @@ mod tests {
     type End = fn(&mut Checks, &ObjectKey);
 
     fn checks() -> Checks {
-        let plural = |group: &str, resource: &str| (group.to_owned(), resource.to_owned());
+        let plural = |group: &str, resource: &str| (String::new(), group.to_owned(), resource.to_owned());
         let mut ownership = Ownership::of(&[]);
         ownership.primaries = [plural("apps.example.com", "podsets")].into();
         ownership.owned = [plural("", "pods")].into();
@@ -276,9 +348,9 @@ mod tests {
         ];
         for (meanwhile, end, is_found) in cases {
             let mut checks = checks();
-            checks.begin("app-0.1", "podset", &key, NOW);
+            checks.begin("app-0.1", "podset", &key, "", NOW);
             end(&mut checks, &key);
-            checks.begin("app-1.1", "podset", &key, NOW);
+            checks.begin("app-1.1", "podset", &key, "", NOW);
             let found = checks.found.map(|found| found.checker);
             assert_eq!(found.as_deref(), is_found.then_some("a key never runs twice at once"), "{meanwhile}");
         }
@@ -298,8 +370,8 @@ mod tests {
         for (by, before, after, is_found) in cases {
             let text = format!("{by}: {before:?} to {after:?}");
             let mut checks = checks();
-            checks.change(&change("user", "podsets", "apps.example.com", None, Some(set.clone())), NOW);
-            checks.change(&change(by, "pods", "", before, after), NOW);
+            checks.change("", &change("user", "podsets", "apps.example.com", None, Some(set.clone())), NOW);
+            checks.change("", &change(by, "pods", "", before, after), NOW);
             let found = checks.found.map(|found| found.checker);
             let expected = is_found.then_some("no write on objects that are not owned");
             assert_eq!(found.as_deref(), expected, "{text}");
@@ -311,11 +383,11 @@ mod tests {
         for (by, is_found) in [("", false), ("user", true)] {
             let mut checks = checks();
             checks.changes_max = 3;
-            checks.change(&change("user", "podsets", "apps.example.com", None, Some(pod(None))), NOW);
+            checks.change("", &change("user", "podsets", "apps.example.com", None, Some(pod(None))), NOW);
             for round in 0..10 {
                 let now = NOW * round;
-                checks.change(&change("app-0.1", "secrets", "", None, Some(pod(None))), now);
-                checks.change(&change(by, "secrets", "", Some(pod(None)), None), now);
+                checks.change("", &change("app-0.1", "secrets", "", None, Some(pod(None))), now);
+                checks.change("", &change(by, "secrets", "", Some(pod(None)), None), now);
             }
             let found = checks.found.map(|found| found.checker);
             assert_eq!(found.as_deref(), is_found.then_some("no hot loop"), "deleted by {by:?}");
@@ -347,7 +419,7 @@ mod tests {
                 "hands back" => ("leases", json!({ "spec": { "holderIdentity": "" } })),
                 resource => (resource, json!({ "metadata": { "uid": "1" } })),
             };
-            checks.change(&written(&format!("app-{number}"), resource, after), Duration::ZERO);
+            checks.change("", &written(&format!("app-{number}"), resource, after), Duration::ZERO);
         }
         checks.found.map(|found| found.message)
     }
@@ -369,6 +441,62 @@ mod tests {
         ];
         for (steps, expected) in cases {
             assert_eq!(found(steps), expected, "{steps:?}");
+        }
+    }
+
+    fn request(by: &str, verb: &'static str, code: u16, dry_run: bool, trace: &str) -> RequestRecord {
+        RequestRecord {
+            user: String::new(),
+            client: Some(by.into()),
+            verb,
+            group: String::new(),
+            resource: "configmaps".into(),
+            namespace: "default".into(),
+            name: "a".into(),
+            code,
+            dry_run,
+            trace: trace.into(),
+        }
+    }
+
+    #[test]
+    fn each_accepted_write_is_needless_once_nothing_is_left_to_do_also_one_that_changes_nothing() {
+        let mut checks = Checks::new(Vec::new(), Ownership::of(&[]));
+        let key = |name: &str| ObjectKey::new(Some("default"), name);
+        checks.begin("app-0.1", "labels", &key("a"), "t1", NOW);
+        checks.begin("app-0.1", "labels", &key("b"), "t2", NOW);
+        checks.request("", &request("app-0.1", "patch", 200, false, "t1"), NOW);
+        checks.needless = Some(Needless::default());
+        let is_none = [("get", 200, false), ("watch", 200, false), ("patch", 409, false), ("delete", 200, true)];
+        for (verb, code, dry_run) in is_none {
+            checks.request("", &request("app-0.1", verb, code, dry_run, "t1"), NOW);
+        }
+        let none = checks.needless.as_ref().map(|needless| needless.n_writes);
+        assert_eq!(none, Some(0));
+        checks.request("", &request("app-0.1", "patch", 200, false, "t1"), NOW);
+        checks.change("edge", &written("app-0.1", "configmaps", json!({ "metadata": { "uid": "1" } })), NOW);
+        checks.request("edge", &request("app-0.1", "update", 200, false, ""), NOW);
+        checks.request("", &request("app-1.1", "create", 201, false, ""), NOW);
+        checks.request("", &request("app-1.1", "create", 201, false, ""), NOW);
+        let Needless { n_writes, first } = checks.needless.unwrap();
+        let expected = [
+            "app-0.1, labels default/a: patch configmaps default/a, which changes nothing",
+            "app-0.1, one of labels default/a, labels default/b: update configmaps default/a on edge",
+            "app-1.1, outside of a reconcile: create configmaps default/a, which changes nothing",
+        ];
+        assert_eq!((n_writes, first), (4, expected.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn ownership_is_judged_in_the_cluster_of_the_owner() {
+        let set = json!({ "metadata": { "name": "web", "uid": "s" } });
+        for (cluster, is_found) in [("", false), ("edge", true)] {
+            let mut checks = checks();
+            let pods = (cluster.to_owned(), String::new(), "pods".to_owned());
+            checks.ownership.owned = [pods].into();
+            checks.change("", &change("user", "podsets", "apps.example.com", None, Some(set.clone())), NOW);
+            checks.change(cluster, &change("app-0.1", "pods", "", None, Some(pod(Some("s")))), NOW);
+            assert_eq!(checks.found.is_some(), is_found, "on {cluster:?}: {:?}", checks.found);
         }
     }
 }

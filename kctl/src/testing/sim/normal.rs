@@ -97,8 +97,7 @@ fn normal(id: &Id, object: &Value, by_app: bool, names: &Names, ignored: &[Strin
         }
     }
     clean(&mut object, names);
-    let place = if id.namespace.is_empty() { name } else { format!("{}/{name}", id.namespace) };
-    Normal { name: format!("{} {place}", id.resource), object }
+    Normal { name: Id { name, ..id.clone() }.to_string(), object }
 }
 
 fn clean(value: &mut Value, names: &Names) {
@@ -190,8 +189,13 @@ mod tests {
                 "metadata": { "name": name, "generateName": "web-", "uid": uid, "resourceVersion": uid },
                 "status": { "startTime": time, "podIP": uid, "message": format!("{name} runs") },
             });
-            let id =
-                Id { resource: "pods".into(), namespace: "default".into(), name: (*name).into(), group: String::new() };
+            let id = Id {
+                cluster: String::new(),
+                group: String::new(),
+                resource: "pods".into(),
+                namespace: "default".into(),
+                name: (*name).into(),
+            };
             snapshot.objects.insert(id, Arc::new(object));
         }
         snapshot

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::snapshot::{Id, uid};
 
-type Plural = (String, String);
+/// Cluster, group and plural.
+pub(super) type Plural = (String, String, String);
 
 /// Which kinds are owned, and which uids own.
 pub(super) struct Ownership {
@@ -19,42 +20,46 @@ pub(super) struct Ownership {
     pub(super) owned: BTreeSet<Plural>,
     /// Written although they are not owned, by declaration.
     declared: BTreeSet<Plural>,
-    /// All primaries that ever were, by uid.
-    owners: BTreeMap<String, Id>,
+    /// All primaries that ever were, by cluster and uid.
+    owners: BTreeMap<(String, String), Id>,
 }
 
 impl Ownership {
     pub(super) fn of(specs: &[ControllerSpec]) -> Self {
-        let plural = |kind: &Kind| (kind.group.clone(), kind.plural.clone());
-        let relations = || specs.iter().flat_map(|spec| &spec.relations).filter(|relation| relation.cluster.is_empty());
-        let others = relations().filter(|relation| relation.role != Role::Owned && !relation.verbs.is_empty());
+        let plural = |cluster: &str, kind: &Kind| (cluster.to_owned(), kind.group.clone(), kind.plural.clone());
+        let relations = |owned: bool| {
+            let relations = specs.iter().flat_map(|spec| spec.relations.iter().map(move |relation| (spec, relation)));
+            relations.filter(move |(_, relation)| (relation.role == Role::Owned) == owned)
+        };
+        let others = relations(false).filter(|(_, relation)| !relation.verbs.is_empty());
         Self {
-            primaries: specs.iter().map(|spec| plural(&spec.primary.kind)).collect(),
-            owned: relations().filter(|relation| relation.role == Role::Owned).map(|r| plural(&r.kind)).collect(),
-            declared: others.map(|relation| plural(&relation.kind)).collect(),
+            primaries: specs.iter().map(|spec| plural(&spec.primary.cluster, &spec.primary.kind)).collect(),
+            // What is owned is where the primary is.
+            owned: relations(true).map(|(spec, owned)| plural(&spec.primary.cluster, &owned.kind)).collect(),
+            declared: others.map(|(_, relation)| plural(&relation.cluster, &relation.kind)).collect(),
             owners: BTreeMap::new(),
         }
     }
 
     /// Remembers primaries.
-    pub(super) fn learn(&mut self, change: &Change) {
+    pub(super) fn learn(&mut self, id: &Id, change: &Change) {
         if let Some(object) = &change.after
-            && self.primaries.contains(&(change.group.clone(), change.resource.clone()))
+            && self.primaries.contains(&plural(id))
         {
-            self.owners.insert(uid(object).into(), Id::of(change));
+            self.owners.insert((id.cluster.clone(), uid(object).into()), id.clone());
         }
     }
 
     /// Checks a change by the app.
-    pub(super) fn check(&self, change: &Change) -> Result<(), String> {
-        let plural = (change.group.clone(), change.resource.clone());
+    pub(super) fn check(&self, id: &Id, change: &Change) -> Result<(), String> {
+        let plural = plural(id);
         if !self.owned.contains(&plural) || self.declared.contains(&plural) || self.primaries.contains(&plural) {
             // Of other kinds the role allows what is declared, and nothing else.
             return Ok(());
         }
         let owned = |object: &Value| {
             let references = object["metadata"]["ownerReferences"].as_array();
-            references.into_iter().flatten().any(|reference| self.owns(reference))
+            references.into_iter().flatten().any(|reference| self.owns(&id.cluster, reference))
         };
         let states = [change.before.as_deref(), change.after.as_deref()];
         if states.into_iter().flatten().any(owned) {
@@ -70,11 +75,16 @@ impl Ownership {
             (_, None) => "deletes",
             _ => "changes",
         };
-        Err(format!("the app {verb} {}, but {shown}", Id::of(change)))
+        Err(format!("the app {verb} {id}, but {shown}"))
     }
 
-    fn owns(&self, reference: &Value) -> bool {
+    fn owns(&self, cluster: &str, reference: &Value) -> bool {
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
-        self.owners.get(text("uid")).is_some_and(|id| id.name == text("name"))
+        let owner = self.owners.get(&(cluster.to_owned(), text("uid").to_owned()));
+        owner.is_some_and(|id| id.name == text("name"))
     }
+}
+
+fn plural(id: &Id) -> Plural {
+    (id.cluster.clone(), id.group.clone(), id.resource.clone())
 }

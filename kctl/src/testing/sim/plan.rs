@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault, Told};
+use kctl_runtime::manager::lease::ElectionConfig;
 
 /// A state that a watch does not show comes after so long at the latest.
 pub(super) const SKIPPED_FOR: Duration = Duration::from_secs(10);
@@ -22,7 +23,7 @@ const FAULTS_OF_SEED_MAX: u64 = 5;
 pub(super) enum Fault {
     /// At the nth write of the app, counted from one over all its processes.
     Write { nth: u64, what: OnWrite },
-    /// At the nth read of a single object by the app: its caches are fed by lists and watches, this one it asked for.
+    /// At the nth read by the app: of a single object, or a list or a watch, which feed its caches.
     Read { nth: u64, what: RequestFault },
     /// At the nth event of the app's watches.
     Event { nth: u64, what: EventFault },
@@ -36,7 +37,16 @@ pub(super) enum OnWrite {
     /// It fails, or is slow.
     Fails(RequestFault),
     /// The program ends, and is started again: perhaps on a server that is still at this revision, as far as it may be.
-    Crash { moment: Moment, behind: Option<u64> },
+    Crash { moment: Moment, behind: Option<Behind> },
+}
+
+/// How far behind a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Behind {
+    /// The revision of the app's own cluster that it is still at.
+    pub(super) revision: u64,
+    /// It does not know that it is behind: caches begin with its old state.
+    pub(super) misleads: bool,
 }
 
 /// What happens at a time.
@@ -46,8 +56,8 @@ pub(super) enum Timed {
     Crash { instance: usize },
     /// Nothing passes between a process and the server for a while; then all of it does.
     Partition { instance: usize, length: Duration },
-    /// The clocks of the app show another time from here on.
-    ClockJump { seconds: i64 },
+    /// The clock of a process shows another time from here on, those of the others do not.
+    ClockJump { instance: usize, seconds: i64 },
 }
 
 impl fmt::Display for Fault {
@@ -57,7 +67,12 @@ impl fmt::Display for Fault {
             Self::Write { nth, what: OnWrite::Crash { moment, behind } } => {
                 write!(formatter, "crash {} write {nth} took effect", moment_text(*moment))?;
                 match behind {
-                    Some(revision) => write!(formatter, ", restart on a server that is behind (revision {revision})"),
+                    Some(Behind { revision, misleads: false }) => {
+                        write!(formatter, ", restart on a server that is behind (revision {revision})")
+                    }
+                    Some(Behind { revision, misleads: true }) => {
+                        write!(formatter, ", restart on a server that takes revision {revision} for the newest state")
+                    }
                     None => Ok(()),
                 }
             }
@@ -70,7 +85,9 @@ impl fmt::Display for Fault {
                     Timed::Partition { instance, length } => {
                         write!(formatter, "app-{instance} does not reach the server for {length:?}")
                     }
-                    Timed::ClockJump { seconds } => write!(formatter, "the clock of the app jumps by {seconds} s"),
+                    Timed::ClockJump { instance, seconds } => {
+                        write!(formatter, "the clock of app-{instance} jumps by {seconds} s")
+                    }
                 }
             }
         }
@@ -93,8 +110,12 @@ pub(super) fn request(fault: RequestFault) -> String {
         RequestFault::Reset(moment) => format!("connection reset {} it took effect", moment_text(moment)),
         RequestFault::Half => "its answer breaks off in the middle".into(),
         RequestFault::Delay(time) => format!("on its way for {time:?}"),
+        RequestFault::Late(time) => format!("on its way for {time:?}, whoever waits for it"),
         RequestFault::DelayAnswer(time) => format!("its answer is on its way for {time:?}"),
         RequestFault::Stale { revision, lag } => format!("server is behind (revision {revision}), events {lag:?} late"),
+        RequestFault::Outdated { revision, lag } => {
+            format!("server takes revision {revision} for the newest state, events {lag:?} late")
+        }
         RequestFault::Crash(moment) => format!("crash {} it took effect", moment_text(moment)),
     }
 }
@@ -114,8 +135,8 @@ pub(super) fn event(fault: EventFault) -> String {
 pub(super) struct Points {
     /// For each write of the app, the revision before it.
     pub(super) writes: Vec<u64>,
-    /// How many single objects the app has read.
-    pub(super) reads: u64,
+    /// The verb of each read of the app: `get`, `list` or `watch`.
+    pub(super) reads: Vec<&'static str>,
     /// Whether anything asks for states that may be old. The caches do not: they begin with the newest state, and are behind
     /// only in that their events are late.
     pub(super) reads_at_hand: bool,
@@ -126,10 +147,12 @@ pub(super) struct Points {
     /// How long it took.
     pub(super) length: Duration,
     pub(super) instances: usize,
+    /// Whether a server may take an old state for the newest one.
+    pub(super) outdated_lists: bool,
 }
 
 /// Ways in which a single write fails.
-const FAILURES: [RequestFault; 7] = [
+const FAILURES: [RequestFault; 8] = [
     RequestFault::Reset(Moment::After),
     RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::After },
     RequestFault::Refuse { code: 409, retry_after: None, moment: Moment::Before },
@@ -137,14 +160,27 @@ const FAILURES: [RequestFault; 7] = [
     RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
     RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before },
     RequestFault::DelayAnswer(Duration::from_secs(5)),
+    RequestFault::Half,
 ];
 
-/// Ways in which a read fails.
-const READ_FAILURES: [RequestFault; 3] = [
+/// Ways in which a read fails. A watch has no end that could be missing: half of it is what its events meet.
+const READ_FAILURES: [RequestFault; 6] = [
     RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
     RequestFault::Reset(Moment::Before),
     RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before },
+    RequestFault::Refuse { code: 410, retry_after: None, moment: Moment::Before },
+    RequestFault::DelayAnswer(Duration::from_secs(5)),
+    RequestFault::Half,
 ];
+
+/// Whether a server may answer a read so: an object has no version that is too old.
+fn fits(verb: &str, fault: RequestFault) -> bool {
+    match fault {
+        RequestFault::Refuse { code: 410, .. } => verb != "get",
+        RequestFault::Half => verb != "watch",
+        _ => true,
+    }
+}
 
 impl Points {
     /// Each fault alone: a crash before and after each write, each state that a watch delivered not seen, each restart on
@@ -158,20 +194,38 @@ impl Points {
             singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Crash { moment, behind: None })));
         }
         singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_FOR) }));
-        let restart = |nth, revision| on_write(nth, OnWrite::Crash { moment: Moment::After, behind: Some(revision) });
-        let behind = writes()
-            .flat_map(|(nth, before)| (self.oldest(*before)..=*before).map(move |revision| restart(nth, revision)));
-        singles.extend(evenly(behind.collect(), BEHIND_MAX));
-        for fault in FAILURES {
+        singles.extend(self.restarts_behind());
+        for fault in FAILURES.into_iter().chain(self.late()) {
             singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Fails(fault))));
         }
         for what in READ_FAILURES {
-            singles.extend((1..=self.reads).map(|nth| Fault::Read { nth, what }));
+            let reads = (1..).zip(&self.reads).filter(|(_, verb)| fits(verb, what));
+            singles.extend(reads.map(|(nth, _)| Fault::Read { nth, what }));
         }
         for what in [EventFault::Close, EventFault::Expire, EventFault::Repeat, EventFault::Hold(BEHIND_FOR)] {
             singles.extend(events().map(|nth| Fault::Event { nth, what }));
         }
         evenly(singles, SINGLES_MAX)
+    }
+
+    /// Each restart on each older server, after each write.
+    fn restarts_behind(&self) -> Vec<Fault> {
+        let restart = |nth, behind| Fault::Write { nth, what: OnWrite::Crash { moment: Moment::After, behind } };
+        let restarts = (1..).zip(&self.writes).flat_map(|(nth, before)| {
+            let late = (self.oldest(*before)..=*before).map(|revision| Behind { revision, misleads: false });
+            // The newest one there is no way to be misled by.
+            let misled = if self.outdated_lists { self.first_revision..*before } else { 0..0 };
+            let old = misled.map(|revision| Behind { revision, misleads: true });
+            late.chain(old).map(move |behind| restart(nth, Some(behind))).collect::<Vec<_>>()
+        });
+        evenly(restarts.collect(), BEHIND_MAX)
+    }
+
+    /// A write that comes when nobody waits for it any more harms who is alone: the next process may have looked already. Where
+    /// there is a lease it is safe as long as the lease's margin is.
+    fn late(&self) -> Option<RequestFault> {
+        let margin = ElectionConfig::new("", "", "").write_margin();
+        (self.instances > 1).then_some(RequestFault::Late(margin))
     }
 
     /// The oldest state that makes a difference to a program that begins where the newest one is this.
@@ -197,12 +251,18 @@ impl Points {
                 let index = usize::try_from(nth_write - 1).unwrap_or(usize::MAX);
                 let newest = self.writes.get(index).or(self.writes.last()).copied().unwrap_or(self.first_revision);
                 let oldest = self.oldest(newest);
-                let behind = (dice.below(3) == 0).then(|| oldest + dice.below(newest.saturating_sub(oldest) + 1));
+                let behind = match dice.below(6) {
+                    0 => Some(Behind { revision: dice.within(oldest, newest), misleads: false }),
+                    1 if self.outdated_lists => {
+                        Some(Behind { revision: dice.within(self.first_revision, newest), misleads: true })
+                    }
+                    _ => None,
+                };
                 Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, behind } }
             }
             4..=6 => {
-                let fault = FAILURES[usize::try_from(dice.below(FAILURES.len() as u64)).unwrap_or_default()];
-                Fault::Write { nth: nth_write, what: OnWrite::Fails(fault) }
+                let failures: Vec<_> = FAILURES.into_iter().chain(self.late()).collect();
+                Fault::Write { nth: nth_write, what: OnWrite::Fails(dice.one_of(&failures)) }
             }
             7..=9 => {
                 let what = match dice.below(6) {
@@ -214,9 +274,11 @@ impl Points {
                 };
                 Fault::Event { nth: nth_event, what }
             }
-            10 if self.reads > 0 => {
-                let what = READ_FAILURES[usize::try_from(dice.below(READ_FAILURES.len() as u64)).unwrap_or_default()];
-                Fault::Read { nth: 1 + dice.below(self.reads + self.reads / 4), what }
+            10 if !self.reads.is_empty() => {
+                let n = dice.below(self.reads.len() as u64);
+                let verb = usize::try_from(n).ok().and_then(|n| self.reads.get(n)).copied().unwrap_or_default();
+                let failures: Vec<_> = READ_FAILURES.into_iter().filter(|what| fits(verb, *what)).collect();
+                Fault::Read { nth: 1 + n, what: dice.one_of(&failures) }
             }
             _ => self.any_timed(dice),
         }
@@ -228,7 +290,7 @@ impl Points {
         let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
         let what = match dice.below(4) {
             0 => Timed::Crash { instance },
-            1 => Timed::ClockJump { seconds: i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600 },
+            1 => Timed::ClockJump { instance, seconds: i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600 },
             _ => Timed::Partition { instance, length: Duration::from_millis(500 + dice.below(30_000)) },
         };
         Fault::At { time, what }
@@ -260,6 +322,16 @@ impl Dice {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % end.max(1)
     }
+
+    /// Both ends among them.
+    fn within(&mut self, first: u64, last: u64) -> u64 {
+        first + self.below(last.saturating_sub(first) + 1)
+    }
+
+    /// One of a list that is not empty.
+    fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
+        list[usize::try_from(self.below(list.len() as u64)).unwrap_or_default()]
+    }
 }
 
 #[cfg(test)]
@@ -274,14 +346,55 @@ mod tests {
     }
 
     #[test]
-    fn each_older_state_is_tried_where_one_is_asked_for() {
-        for (reads_at_hand, expected) in [(true, vec![3, 4, 5, 3, 4, 5, 6]), (false, vec![5, 6])] {
-            let points = Points { writes: vec![5, 6], first_revision: 3, reads_at_hand, ..Points::default() };
-            let behind = points.singles().into_iter().filter_map(|fault| match fault {
-                Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
-                _ => None,
-            });
-            assert_eq!(behind.collect::<Vec<_>>(), expected);
+    fn each_older_state_is_tried_after_each_write() {
+        let cases = [
+            (true, true, vec![3, 4, 5, 3, 4, 5, 6], vec![3, 4, 3, 4, 5]),
+            (false, true, vec![5, 6], vec![3, 4, 3, 4, 5]),
+            (false, false, vec![5, 6], vec![]),
+        ];
+        for (reads_at_hand, outdated_lists, late, old) in cases {
+            let writes = vec![5, 6];
+            let points = Points { writes, first_revision: 3, reads_at_hand, outdated_lists, ..Points::default() };
+            let behind = |misleads: bool| -> Vec<u64> {
+                let restarts = points.singles().into_iter().filter_map(|fault| match fault {
+                    Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
+                    _ => None,
+                });
+                restarts.filter(|behind| behind.misleads == misleads).map(|behind| behind.revision).collect()
+            };
+            assert_eq!((behind(false), behind(true)), (late, old));
+        }
+    }
+
+    #[test]
+    fn clocks_jump_for_one_process_at_a_time_and_for_each_of_them() {
+        let points = Points { instances: 3, length: Duration::from_secs(9), ..Points::default() };
+        let jumps = (0..400).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
+            Fault::At { what: Timed::ClockJump { instance, .. }, .. } => Some(instance),
+            _ => None,
+        });
+        assert_eq!(jumps.collect::<std::collections::BTreeSet<_>>(), [0, 1, 2].into());
+    }
+
+    #[test]
+    fn each_read_meets_each_failure_that_it_can_meet() {
+        let points = Points { reads: vec!["get", "list", "watch"], ..Points::default() };
+        let of = |read: u64| {
+            let singles = points.singles();
+            singles.iter().filter(|fault| matches!(fault, Fault::Read { nth, .. } if *nth == read)).count()
+        };
+        let n = READ_FAILURES.len();
+        assert_eq!([of(1), of(2), of(3), of(4)], [n - 1, n, n - 1, 0]);
+    }
+
+    #[test]
+    fn writes_come_late_only_where_a_lease_forbids_others() {
+        for (instances, expected) in [(1, 0), (3, 2)] {
+            let points = Points { writes: vec![5, 6], instances, ..Points::default() };
+            let singles = points.singles();
+            let late =
+                |fault: &&Fault| matches!(fault, Fault::Write { what: OnWrite::Fails(RequestFault::Late(_)), .. });
+            assert_eq!(singles.iter().filter(late).count(), expected, "{instances} instances");
         }
     }
 

@@ -18,7 +18,8 @@ use kube::Client;
 use tokio::time::Instant;
 
 use super::{
-    plan::{BEHIND_FOR, DOWN_FOR},
+    checks::is_aside,
+    plan::{BEHIND_FOR, Behind, DOWN_FOR},
     world::Shared,
 };
 use crate::app::user_of;
@@ -57,22 +58,18 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
 async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &Connection) -> Result<()> {
     let name = connection.client().to_owned();
     let behind = shared.next_behind.lock().take();
-    if let Some(revision) = behind {
-        let (own, until) = (name.clone(), Instant::now() + BEHIND_FOR);
-        let reads = |asked: &Asked| asked.is_at_hand || asked.verb == "watch";
-        let fault = RequestFault::Stale { revision, lag: BEHIND_FOR };
-        let rule = Rule::request(fault, move |asked| asked.client == own && reads(asked) && Instant::now() < until);
-        shared.faults.add(rule);
+    if let Some(behind) = behind {
+        shared.faults.add(outdated(behind, &name));
     }
     let app = (shared.scenario.app)();
     let user = user_of(&app);
     let client = Client::new(shared.server.faulty(user.clone(), connection), "default");
-    let others = shared
-        .others
-        .iter()
-        .map(|(cluster, server)| (cluster.clone(), Client::new(server.faulty(user.clone(), connection), "default")));
+    let others = shared.others.iter().map(|(name, server)| {
+        (name.clone(), Client::new(server.faulty(user.clone(), &connection.to(name)), "default"))
+    });
     let (server, skew) = (shared.server.clone(), shared.clone());
-    let clock = move || server.now() + SignedDuration::from_secs(skew.clock_offset.load(Ordering::Relaxed));
+    let offset = move || skew.clock_offsets.get(index).map_or(0, |seconds| seconds.load(Ordering::Relaxed));
+    let clock = move || server.now() + SignedDuration::from_secs(offset());
     let manager =
         app.manager_at(client, others.collect(), |manager| observed(shared, &name, manager.clock(Arc::new(clock))));
     let mut manager = manager.await?;
@@ -84,11 +81,23 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     Ok(manager.run(std::future::pending()).await?)
 }
 
+/// What a process meets that was started on a server that is behind. The revision is one of the app's own cluster.
+fn outdated(Behind { revision, misleads }: Behind, process: &str) -> Rule {
+    let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
+    let reads = move |asked: &Asked| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
+    let here = move |asked: &Asked| asked.client == own && asked.server.is_empty() && !is_aside(&asked.resource);
+    let fault = match misleads {
+        true => RequestFault::Outdated { revision, lag: BEHIND_FOR },
+        false => RequestFault::Stale { revision, lag: BEHIND_FOR },
+    };
+    Rule::request(fault, move |asked| here(asked) && reads(asked) && Instant::now() < until)
+}
+
 fn observed(shared: &Arc<Shared>, name: &str, manager: Manager) -> Manager {
     let (begin, end, process) = (shared.clone(), shared.clone(), name.to_owned());
     let by = process.clone();
     manager
-        .on_begin(Arc::new(move |controller, key| begin.reconcile_begins(&process, controller, key)))
+        .on_begin(Arc::new(move |controller, key, trace| begin.reconcile_begins(&process, controller, key, trace)))
         .on_end(Arc::new(move |report| end.reconcile_ends(&by, report)))
 }
 

@@ -1,6 +1,9 @@
 //! What a simulation has come to: how much was tried, and the shortest schedule that fails, to read and to replay.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use super::trace::Line;
 
@@ -15,7 +18,7 @@ const AROUND: (usize, usize) = (2, 5);
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub(super) n_runs: usize,
-    pub(super) n_injected: u64,
+    pub(super) injected: BTreeMap<&'static str, u64>,
     pub(super) failure: Option<Failure>,
 }
 
@@ -32,7 +35,12 @@ impl Report {
 
     /// How many faults met a request or an event, over all runs.
     pub fn injected(&self) -> u64 {
-        self.n_injected
+        self.injected.values().sum()
+    }
+
+    /// The same for each kind of fault, by its name: `crash`, `connection reset`, `state skipped`, …
+    pub fn injected_by_kind(&self) -> &BTreeMap<&'static str, u64> {
+        &self.injected
     }
 }
 

@@ -1,15 +1,18 @@
 //! The phases of a run: the objects, the steps, the final state, and the end of everything that was applied.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, time::Duration};
 
 use futures::FutureExt;
 use http::Request;
-use kctl_runtime::reconcile::{Error, Result, ResultExt};
+use kctl_runtime::{
+    reconcile::{Error, Result, ResultExt},
+    spec::RelationSpec,
+};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    checks::Found,
+    checks::{Found, Needless},
     normal::{self, Normal},
     plan::{Fault, Points},
     scenario::Scenario,
@@ -48,7 +51,8 @@ pub(super) struct Outcome {
     /// The state once everything had settled.
     pub(super) reference: Reference,
     pub(super) points: Points,
-    pub(super) n_injected: u64,
+    /// How often each fault was injected, by its name.
+    pub(super) injected: BTreeMap<&'static str, u64>,
     pub(super) n_runs: usize,
 }
 
@@ -98,7 +102,7 @@ pub(super) fn broken(found: Found) -> Outcome {
         found: Some(found),
         reference: Reference::default(),
         points: Points::default(),
-        n_injected: 0,
+        injected: BTreeMap::new(),
         n_runs: 1,
     }
 }
@@ -126,9 +130,9 @@ async fn run_here(
     };
     let mut points = world.points();
     points.length = world.shared.elapsed();
-    let n_injected = world.shared.faults.counts().values().sum();
+    let injected = world.shared.faults.counts();
     let reference = Reference { state, changes_by_app: world.shared.checks.lock().changes_by_app };
-    Outcome { lines: world.lines(), found, reference, points, n_injected, n_runs: 1 }
+    Outcome { lines: world.lines(), found, reference, points, injected, n_runs: 1 }
 }
 
 async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Normal>) -> Result<(), Found> {
@@ -198,48 +202,45 @@ fn check_settled(world: &World) -> Result<(), Found> {
     Ok(())
 }
 
-/// What has settled is not written any more.
+/// What has settled is not written any more, not even in vain: each write is a request that a server has to answer.
 async fn stays(world: &World) -> Result<(), Found> {
-    let n_before = world.shared.checks.lock().changes_by_app;
-    let n_lines = world.lines().len();
+    world.shared.checks.lock().needless = Some(Needless::default());
     sleep(STABLE_FOR).await;
-    let n_after = world.shared.checks.lock().changes_by_app;
-    if n_after == n_before {
+    let needless = world.shared.checks.lock().needless.take().unwrap_or_default();
+    if needless.n_writes == 0 {
         return Ok(());
     }
-    let lines = world.lines();
-    let first =
-        lines[n_lines..].iter().find(|line| line.who.starts_with("app-") && line.what.contains(" at revision "));
-    let first = first.map_or_else(String::new, |line| format!(", the first one: {} {}", line.who, line.what));
-    let what =
-        format!("{} more changes within {STABLE_FOR:?} although nothing was left to do{first}", n_after - n_before);
+    let (n, first) = (needless.n_writes, needless.first.join("; "));
+    let what = format!("{n} more writes within {STABLE_FOR:?} although nothing was left to do, first {first}");
     Err(Found::new("no more writes", what))
 }
 
 /// Deletes what was applied, and every primary.
 async fn delete_all(world: &World) -> Result<()> {
     world.shared.log("user", "deletes what was applied");
-    let mut paths: Vec<String> = Vec::new();
+    let mut paths: Vec<(String, String)> = Vec::new();
     for file in &world.objects {
         let name = file.object["metadata"]["name"].as_str().unwrap_or_default();
-        paths.push(format!("{}/{name}", app::path(&world.client, &file.object).await.context(&file.origin)?));
+        let path = app::path(&world.client, &file.object).await.context(&file.origin)?;
+        paths.push((String::new(), format!("{path}/{name}")));
     }
     let specs = (world.shared.scenario.app)().specs();
     let snapshot = world.shared.checks.lock().snapshot.clone();
     for id in snapshot.objects.keys() {
         let of_primary = specs.iter().find(|spec| {
             let kind = &spec.primary.kind;
-            spec.primary.cluster.is_empty() && id.group == kind.group && id.resource == kind.plural
+            spec.primary.cluster == id.cluster && id.group == kind.group && id.resource == kind.plural
         });
         if let Some(spec) = of_primary.filter(|spec| spec.crd.is_some()) {
             let namespace = Some(id.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-            paths.push(format!("{}/{}", spec.primary.kind.path(namespace), id.name));
+            paths.push((id.cluster.clone(), format!("{}/{}", spec.primary.kind.path(namespace), id.name)));
         }
     }
     paths.sort();
     paths.dedup();
-    for path in paths {
-        match world.client.request::<Value>(Request::delete(&path).body(Vec::new())?).await {
+    for (cluster, path) in paths {
+        let client = world.client_of(&cluster);
+        match client.request::<Value>(Request::delete(&path).body(Vec::new())?).await {
             Err(kube::Error::Api(refused)) if refused.code == 404 => {}
             other => drop(other.context(&path)?),
         }
@@ -251,7 +252,9 @@ fn check_leaks(world: &World) -> Result<(), Found> {
     let checks = world.shared.checks.lock();
     let specs = (world.shared.scenario.app)().specs();
     let primaries = specs.iter().filter(|spec| spec.crd.is_some());
-    let primaries = primaries.map(|spec| (spec.primary.kind.group.clone(), spec.primary.kind.plural.clone())).collect();
+    let plural =
+        |primary: &RelationSpec| (primary.cluster.clone(), primary.kind.group.clone(), primary.kind.plural.clone());
+    let primaries = primaries.map(|spec| plural(&spec.primary)).collect();
     let leaked = checks.leaked(&world.shared.scenario.kept, &primaries);
     if leaked.is_empty() {
         return Ok(());
@@ -270,4 +273,48 @@ fn check_requests(world: &World) -> Result<(), Found> {
         checks.n_requests, checks.n_changes
     );
     Err(Found::new("bounded requests per change", what))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
+    use parking_lot::Mutex;
+
+    use super::{super::plan::Timed, *};
+    use crate::{App, testing::Snapshot};
+
+    /// The hours between the times of the lease and those of the server, at the end.
+    fn hours_ahead(plan: &[Fault]) -> i64 {
+        let seen = Arc::<Mutex<i64>>::default();
+        let told = seen.clone();
+        let look = move |snapshot: &Snapshot| {
+            let renewed = snapshot.all::<Lease>().pop().and_then(|lease| lease.spec?.renew_time);
+            let made = snapshot.all::<ConfigMap>().pop().and_then(|config| config.metadata.creation_timestamp);
+            if let (Some(renewed), Some(made)) = (renewed, made) {
+                *told.lock() = (renewed.0.as_second() - made.0.as_second()) / 3_600;
+            }
+            Ok(())
+        };
+        let scenario = Scenario::new(|| App::new("nothing"))
+            .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+            .instances(2)
+            .settled("told", look);
+        let servers = prepare(&scenario).unwrap();
+        let outcome = run(&scenario, &servers, 0, plan, None);
+        assert_eq!(outcome.found, None);
+        let hours = *seen.lock();
+        hours
+    }
+
+    #[test]
+    fn clock_that_jumps_is_that_of_one_process() {
+        let jump = |instance| {
+            let what = Timed::ClockJump { instance, seconds: 5 * 3_600 };
+            [Fault::At { time: Duration::from_secs(1), what }]
+        };
+        // The first one leads.
+        assert_eq!([hours_ahead(&[]), hours_ahead(&jump(0)), hours_ahead(&jump(1))], [0, 5, 0]);
+    }
 }

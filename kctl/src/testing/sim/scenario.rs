@@ -47,6 +47,7 @@ pub struct Scenario {
     pub(super) ignored: Vec<String>,
     pub(super) kept: Vec<String>,
     pub(super) requests_per_change: u64,
+    pub(super) outdated_lists: bool,
 }
 
 /// Something that a user does.
@@ -86,6 +87,7 @@ impl Scenario {
             ignored: Vec::new(),
             kept: Vec::new(),
             requests_per_change: REQUESTS_PER_CHANGE,
+            outdated_lists: true,
         }
     }
 
@@ -171,6 +173,14 @@ impl Scenario {
     #[must_use]
     pub fn without_kubelet(mut self) -> Self {
         self.kubelet = false;
+        self
+    }
+
+    /// No restart on a server that takes an old state for the newest one: for an app that relies on it that a list without a
+    /// version is of the newest state, as API servers promise it.
+    #[must_use]
+    pub fn without_outdated_lists(mut self) -> Self {
+        self.outdated_lists = false;
         self
     }
 

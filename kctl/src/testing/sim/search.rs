@@ -1,6 +1,9 @@
 //! Runs cases on all processors, and looks for the shortest schedule that fails.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use parking_lot::Mutex;
 
@@ -134,8 +137,9 @@ impl<'a> Search<'a> {
         let second = self.run(case, true);
         let difference = trace::difference(&first.lines, &second.lines);
         let found = difference.map(|difference| Found::new(ONE_TRACE, difference));
-        let (n_runs, n_injected) = (first.n_runs + second.n_runs, first.n_injected + second.n_injected);
-        Outcome { found, n_injected, n_runs, ..second }
+        let (n_runs, mut injected) = (first.n_runs + second.n_runs, first.injected);
+        add(&mut injected, &second.injected);
+        Outcome { found, injected, n_runs, ..second }
     }
 
     fn run(&self, case: &Case, compared: bool) -> Outcome {
@@ -145,7 +149,7 @@ impl<'a> Search<'a> {
 
     fn count(&mut self, outcome: &Outcome) {
         self.report.n_runs += outcome.n_runs;
-        self.report.n_injected += outcome.n_injected;
+        add(&mut self.report.injected, &outcome.injected);
     }
 
     /// Drops faults as long as the same checker still finds something: halves first, then one by one.
@@ -187,5 +191,11 @@ impl<'a> Search<'a> {
             n_faults_before: case.plan.len(),
             lines,
         });
+    }
+}
+
+fn add(sum: &mut BTreeMap<&'static str, u64>, more: &BTreeMap<&'static str, u64>) {
+    for (name, n) in more {
+        *sum.entry(name).or_default() += n;
     }
 }

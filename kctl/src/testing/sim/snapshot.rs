@@ -1,4 +1,4 @@
-//! All objects of the cluster at one moment, for invariants.
+//! All objects of the app's clusters at one moment, for invariants.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,9 +13,11 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Names an object: group, resource, namespace, name.
+/// Names an object: cluster, group, resource, namespace, name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id {
+    /// The name of another cluster of the app; empty for its own.
+    pub(super) cluster: String,
     pub(super) group: String,
     pub(super) resource: String,
     pub(super) namespace: String,
@@ -23,8 +25,9 @@ pub(super) struct Id {
 }
 
 impl Id {
-    pub(super) fn of(change: &Change) -> Self {
+    pub(super) fn of(cluster: &str, change: &Change) -> Self {
         Self {
+            cluster: cluster.into(),
             group: change.group.clone(),
             resource: change.resource.clone(),
             namespace: change.namespace.clone(),
@@ -35,24 +38,33 @@ impl Id {
 
 impl fmt::Display for Id {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resource, namespace, name, .. } = self;
-        if namespace.is_empty() {
-            return write!(formatter, "{resource} {name}");
-        }
-        write!(formatter, "{resource} {namespace}/{name}")
+        let Self { cluster, resource, namespace, name, .. } = self;
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        write!(formatter, "{resource} {namespace}{slash}{name}")?;
+        if cluster.is_empty() { Ok(()) } else { write!(formatter, " on {cluster}") }
     }
 }
 
-/// The objects of the cluster at one moment: what was made since the app was started.
+/// The objects of the cluster at one moment: what was made since the app was started. Those of the app's other clusters are
+/// reached by [`on`](Self::on).
 #[derive(Clone, Default)]
 pub struct Snapshot {
+    /// Of all clusters.
     pub(super) objects: BTreeMap<Id, Arc<Value>>,
+    /// The one that is asked about.
+    cluster: String,
     /// The uids of what the app created.
     pub(super) created: BTreeSet<String>,
     pub(super) time: Duration,
 }
 
 impl Snapshot {
+    /// The objects of another cluster of the app; none where the app knows no cluster of that name.
+    #[must_use]
+    pub fn on(&self, cluster: &str) -> Self {
+        Self { cluster: cluster.into(), ..self.clone() }
+    }
+
     /// All objects of a kind, by namespace and name. What does not fit the type is left out.
     pub fn all<K: Resource<DynamicType = ()> + DeserializeOwned>(&self) -> Vec<K> {
         self.of_kind::<K>().filter_map(|(_, object)| decode(object)).collect()
@@ -72,7 +84,7 @@ impl Snapshot {
 
     /// All objects of a resource, as they are stored.
     pub fn json<'a>(&'a self, group: &'a str, plural: &'a str) -> impl Iterator<Item = &'a Value> {
-        let fits = move |id: &Id| id.group == group && id.resource == plural;
+        let fits = move |id: &Id| id.cluster == self.cluster && id.group == group && id.resource == plural;
         self.objects.iter().filter(move |(id, _)| fits(id)).map(|(_, object)| &**object)
     }
 
@@ -83,13 +95,13 @@ impl Snapshot {
 
     fn of_kind<K: Resource<DynamicType = ()>>(&self) -> impl Iterator<Item = (&Id, &Arc<Value>)> {
         let kind = Kind::of::<K>();
-        self.objects.iter().filter(move |(id, _)| id.group == kind.group && id.resource == kind.plural)
+        let fits = move |id: &Id| id.cluster == self.cluster && id.group == kind.group && id.resource == kind.plural;
+        self.objects.iter().filter(move |(id, _)| fits(id))
     }
 
     /// Takes in a change.
-    pub(super) fn take(&mut self, change: &Change, by_app: bool, time: Duration) {
+    pub(super) fn take(&mut self, id: Id, change: &Change, by_app: bool, time: Duration) {
         self.time = time;
-        let id = Id::of(change);
         match &change.after {
             Some(object) => {
                 if by_app && change.before.is_none() {

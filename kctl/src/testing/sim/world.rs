@@ -6,7 +6,7 @@ use std::{
 };
 
 use kctl_apiserver::{
-    ApiServer, Kubelet,
+    ApiServer, Change, Kubelet,
     faults::{Asked, Connection, EventFault, Faults, RequestFault, Rule, Seen},
 };
 use kctl_runtime::{
@@ -14,6 +14,7 @@ use kctl_runtime::{
     manager::{View, lease::Leadership},
     manifest::{self, RbacOptions},
     reconcile::{Result, ResultExt},
+    trace,
     worker::{Outcome, Report},
 };
 use kube::Client;
@@ -23,7 +24,7 @@ use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use super::{
     checks::{Checks, Found, SharedChecks, is_app, is_aside},
     ownership::Ownership,
-    plan::{self, Fault, OnWrite, Points, Timed},
+    plan::{self, Behind, Fault, OnWrite, Points, Timed},
     process::{self, supervise},
     scenario::Scenario,
     snapshot::Id,
@@ -39,12 +40,35 @@ const COLLECTED_AFTER: Duration = Duration::from_millis(100);
 const ADMIN: &str = "kubernetes-admin";
 
 /// A request or an event, as a timeline shows it.
-fn place(verb: &str, resource: &str, namespace: &str, name: &str) -> String {
+fn place(verb: &str, resource: &str, namespace: &str, name: &str, cluster: &str) -> String {
+    let on = if cluster.is_empty() { "" } else { " on " };
     match (namespace, name) {
-        ("", "") => format!("{verb} {resource}"),
-        ("", name) => format!("{verb} {resource} {name}"),
-        (namespace, "") => format!("{verb} {resource} in {namespace}"),
-        _ => format!("{verb} {resource} {namespace}/{name}"),
+        ("", "") => format!("{verb} {resource}{on}{cluster}"),
+        ("", name) => format!("{verb} {resource} {name}{on}{cluster}"),
+        (namespace, "") => format!("{verb} {resource} in {namespace}{on}{cluster}"),
+        _ => format!("{verb} {resource} {namespace}/{name}{on}{cluster}"),
+    }
+}
+
+/// Who has changed something.
+fn by(change: &Change) -> &str {
+    match change.by.as_str() {
+        "" => "server",
+        ADMIN => "user",
+        other => other,
+    }
+}
+
+fn what(change: &Change) -> &'static str {
+    match (&change.before, &change.after) {
+        (None, _) => "is created",
+        (_, None) => "is gone",
+        (Some(before), Some(after))
+            if after["metadata"]["deletionTimestamp"] != before["metadata"]["deletionTimestamp"] =>
+        {
+            "is being deleted"
+        }
+        _ => "changes",
     }
 }
 
@@ -55,12 +79,12 @@ pub(super) struct Shared {
     /// Of the other clusters.
     pub(super) others: Vec<(String, ApiServer)>,
     pub(super) faults: Faults,
-    /// The revision at which the server is that a program meets at its next start, where that one is behind.
-    pub(super) next_behind: Mutex<Option<u64>>,
+    /// How far behind the server is that a program meets at its next start.
+    pub(super) next_behind: Mutex<Option<Behind>>,
     /// Until when a partition holds back what the app would see.
     held_until: Arc<Mutex<Option<Instant>>>,
-    /// Seconds by which the clocks of the app are wrong.
-    pub(super) clock_offset: AtomicI64,
+    /// Seconds by which the clock of each instance is wrong: its machine's, so a restart does not mend it.
+    pub(super) clock_offsets: Vec<AtomicI64>,
     pub(super) checks: SharedChecks,
     found: Notify,
     trace: Mutex<Trace>,
@@ -99,8 +123,9 @@ impl World {
         let mut others = Vec::new();
         let mut tasks = JoinSet::new();
         tasks.spawn(server.controllers_after(COLLECTED_AFTER));
-        for (cluster, other) in &servers.others {
-            let other = other.fork(seed);
+        for (n, (cluster, other)) in (1..).zip(&servers.others) {
+            // No uid is given out twice.
+            let other = other.fork(seed.wrapping_add(n << 32));
             tasks.spawn(other.controllers_after(COLLECTED_AFTER));
             others.push((cluster.clone(), other));
         }
@@ -115,7 +140,12 @@ impl World {
         // The node is there before the app is: no part of what happens.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
-        let points = Points { first_revision: server.revision(), instances: scenario.instances, ..Points::default() };
+        let points = Points {
+            first_revision: server.revision(),
+            instances: scenario.instances,
+            outdated_lists: scenario.outdated_lists,
+            ..Points::default()
+        };
         let shared = Arc::new(Shared {
             scenario: scenario.clone(),
             server,
@@ -123,7 +153,7 @@ impl World {
             faults: Faults::seeded(seed),
             next_behind: Mutex::default(),
             held_until: Arc::default(),
-            clock_offset: AtomicI64::new(0),
+            clock_offsets: (0..scenario.instances).map(|_| AtomicI64::new(0)).collect(),
             checks: Arc::new(Mutex::new(checks)),
             found: Notify::new(),
             trace: Mutex::new(Trace::new()),
@@ -149,9 +179,16 @@ impl World {
         let held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
         pods && !held
             && server.pending() == 0
+            && self.shared.others.iter().all(|(_, other)| other.pending() == 0)
             && self.members.iter().all(Simulation::is_idle)
             && views.iter().all(|view| view.as_ref().is_some_and(process::is_idle))
             && views.iter().flatten().any(leads)
+    }
+
+    /// A client of one of the clusters who may do everything.
+    pub(super) fn client_of(&self, cluster: &str) -> Client {
+        let other = self.shared.others.iter().find(|(name, _)| name == cluster);
+        other.map_or_else(|| self.client.clone(), |(_, other)| Client::new(other.service(), "default"))
     }
 
     /// Keys that fail, in words.
@@ -272,12 +309,12 @@ impl Shared {
         processes.iter().filter_map(|known| known.connection.as_ref()).any(|known| known.client() == process)
     }
 
-    pub(super) fn reconcile_begins(&self, process: &str, controller: &str, key: &ObjectKey) {
+    pub(super) fn reconcile_begins(&self, process: &str, controller: &str, key: &ObjectKey, trace: trace::Trace) {
         if !self.is_running(process) {
             return;
         }
         self.log(process, format!("reconciles {controller} {key}"));
-        self.check(|checks, now| checks.begin(process, controller, key, now));
+        self.check(|checks, now| checks.begin(process, controller, key, &trace.to_string(), now));
     }
 
     pub(super) fn reconcile_ends(&self, process: &str, report: &Report) {
@@ -297,43 +334,40 @@ impl Shared {
     }
 
     fn observe(self: &Arc<Self>) {
-        let shared = Arc::downgrade(self);
-        self.server.observe_changes(move |change| {
-            let Some(shared) = shared.upgrade() else { return };
-            let by = match change.by.as_str() {
-                "" => "server",
-                ADMIN => "user",
-                other => other,
-            };
-            let what = match (&change.before, &change.after) {
-                (None, _) => "is created",
-                (_, None) => "is gone",
-                (Some(before), Some(after))
-                    if after["metadata"]["deletionTimestamp"] != before["metadata"]["deletionTimestamp"] =>
-                {
-                    "is being deleted"
-                }
-                _ => "changes",
-            };
-            if !is_aside(&change.resource) {
-                shared.log(by, format!("{} {what} at revision {}", Id::of(change), change.revision));
-            }
-            shared.check(|checks, now| checks.change(change, now));
-        });
-        let shared = Arc::downgrade(self);
-        self.server.observe(move |request| {
-            let Some(shared) = shared.upgrade() else { return };
-            let Some(client) = request.client.as_deref().filter(|client| is_app(client)) else { return };
-            if request.code >= 400 {
-                let what = place(request.verb, &request.resource, &request.namespace, &request.name);
-                shared.log(client, format!("{what} is answered {}", request.code));
-            }
-            shared.check(|checks, now| checks.request(request, now));
-        });
+        self.observe_server("", &self.server);
+        for (cluster, other) in &self.others {
+            self.observe_server(cluster, other);
+        }
         let shared = Arc::downgrade(self);
         self.faults.observe(move |seen| {
             let Some(shared) = shared.upgrade() else { return };
             shared.seen(seen);
+        });
+    }
+
+    fn observe_server(self: &Arc<Self>, cluster: &str, server: &ApiServer) {
+        let (shared, name) = (Arc::downgrade(self), cluster.to_owned());
+        server.observe_changes(move |change| {
+            let Some(shared) = shared.upgrade() else { return };
+            if !is_aside(&change.resource) {
+                let id = Id::of(&name, change);
+                shared.log(by(change), format!("{id} {} at revision {}", what(change), change.revision));
+            }
+            shared.check(|checks, now| checks.change(&name, change, now));
+        });
+        let (shared, name) = (Arc::downgrade(self), cluster.to_owned());
+        server.observe(move |request| {
+            let Some(shared) = shared.upgrade() else { return };
+            let Some(client) = request.client.as_deref().filter(|client| is_app(client)) else { return };
+            if request.code >= 400 {
+                let what = place(request.verb, &request.resource, &request.namespace, &request.name, &name);
+                shared.log(client, format!("{what} is answered {}", request.code));
+            }
+            let mut in_vain = None;
+            shared.check(|checks, now| in_vain = checks.request(&name, request, now));
+            if let Some(in_vain) = in_vain {
+                shared.log(client, in_vain);
+            }
         });
     }
 
@@ -342,26 +376,27 @@ impl Shared {
             self.points.lock().reads_at_hand |= asked.is_at_hand;
         }
         match seen {
-            Seen::Request(asked) if asked.is_write() && !is_aside(&asked.resource) => {
+            Seen::Request(asked) if is_aside(&asked.resource) => {}
+            Seen::Request(asked) if asked.is_write() => {
                 let revision = self.checks.lock().revision;
                 let mut points = self.points.lock();
                 let before = revision.max(points.first_revision);
                 points.writes.push(before);
             }
-            Seen::Request(asked) if asked.verb == "get" && !is_aside(&asked.resource) => self.points.lock().reads += 1,
+            Seen::Request(asked) => self.points.lock().reads.push(asked.verb),
             Seen::Event(told) if !is_aside(&told.resource) => self.points.lock().events.push(told.clone()),
             Seen::InRequest(asked, fault) => {
-                let what = place(asked.verb, &asked.resource, &asked.namespace, &asked.name);
+                let what = place(asked.verb, &asked.resource, &asked.namespace, &asked.name, &asked.server);
                 let what = format!("{what} of {}", asked.client);
                 let kctl_apiserver::faults::Fault::Request(fault) = fault else { return };
                 self.log("fault", format!("{what}: {}", plan::request(fault)));
             }
             Seen::AtEvent(told, fault) => {
-                let what = place(&told.kind, &told.resource, &told.namespace, &told.name);
+                let what = place(&told.kind, &told.resource, &told.namespace, &told.name, &told.server);
                 let kctl_apiserver::faults::Fault::Event(fault) = fault else { return };
                 self.log("fault", format!("event {what} to {}: {}", told.client, plan::event(fault)));
             }
-            _ => {}
+            Seen::Event(_) => {}
         }
     }
 
@@ -373,7 +408,7 @@ impl Shared {
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
                 Fault::Read { nth, what } => {
-                    let reads = |asked: &Asked| asked.verb == "get" && !is_aside(&asked.resource);
+                    let reads = |asked: &Asked| !asked.is_write() && !is_aside(&asked.resource);
                     let rule = Rule::request(what, move |asked| is_app(&asked.client) && reads(asked));
                     self.faults.add(rule.nth(nth).times(1));
                 }
@@ -406,9 +441,9 @@ impl Shared {
         let rule =
             Rule::request(fault, |asked| is_app(&asked.client) && asked.is_write() && !is_aside(&asked.resource));
         match what {
-            OnWrite::Crash { behind: Some(revision), .. } => {
+            OnWrite::Crash { behind: Some(behind), .. } => {
                 let shared = self.clone();
-                rule.then(move || *shared.next_behind.lock() = Some(revision))
+                rule.then(move || *shared.next_behind.lock() = Some(behind))
             }
             _ => rule,
         }
@@ -446,9 +481,11 @@ impl Shared {
             Timed::Partition { instance, length } => {
                 self.log("fault", format!("app-{instance} does not reach the server for {length:?}"));
             }
-            Timed::ClockJump { seconds } => {
-                self.log("fault", format!("the clock of the app jumps by {seconds} s"));
-                self.clock_offset.fetch_add(seconds, Ordering::Relaxed);
+            Timed::ClockJump { instance, seconds } => {
+                self.log("fault", format!("the clock of app-{instance} jumps by {seconds} s"));
+                if let Some(offset) = self.clock_offsets.get(instance) {
+                    offset.fetch_add(seconds, Ordering::Relaxed);
+                }
             }
         }
     }
