@@ -28,7 +28,8 @@ pub(super) fn rewritten(
         return None;
     }
     let tree = crate::admission::tree_with_optionals(expression).ok()?;
-    if !(old_is_optional && super::statements::names(expression, "oldSelf")) && !is_unknown(&tree) {
+    let is_about_old = old_is_optional && super::statements::names(expression, "oldSelf");
+    if !is_about_old && !is_unknown(&tree) {
         return None;
     }
     let scope = Scope::of_rule(schema, whole, old_is_optional);
@@ -168,13 +169,11 @@ impl<'a> Writer<'a> {
                     return Err("a computed field".into());
                 };
                 let (field, of) = (field.inner(), self.of(of)?);
-                let (condition, value) = match of.parts() {
-                    Some((there, value)) => (format!("{there} && has({value}.{field})"), value),
-                    None => {
-                        let of = of.text();
-                        (format!("has({of}.{field})"), of)
-                    }
+                let (there, value) = match of.parts() {
+                    Some((there, value)) => (format!("{there} && "), value),
+                    None => (String::new(), of.text()),
                 };
+                let condition = format!("{there}has({value}.{field})");
                 Ok(Written::Optional(optional(&condition, &format!("{value}.{field}"))))
             }
             ("_[?_]", None, [of, key]) => self.optional_index(of, key),
@@ -343,8 +342,8 @@ fn literal_text(literal: &LiteralValue) -> String {
     match literal {
         LiteralValue::Boolean(value) => value.inner().to_string(),
         LiteralValue::Bytes(bytes) => {
-            let all: String = bytes.inner().iter().map(|byte| format!("\\x{byte:02x}")).collect();
-            format!("b\"{all}\"")
+            let all: Vec<String> = bytes.inner().iter().map(|byte| format!("\\x{byte:02x}")).collect();
+            format!("b\"{}\"", all.concat())
         }
         LiteralValue::Double(value) => format!("{:?}", value.inner()),
         LiteralValue::Int(value) => value.inner().to_string(),
