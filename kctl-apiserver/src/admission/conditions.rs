@@ -8,9 +8,10 @@ use std::{
 use kube_cel::{
     KubeCelExt,
     cel::{
-        Context, ExecutionError, Program,
+        Context, ExecutionError, ParseErrors, Program,
         common::ast::IdedExpr,
         objects::{Key, Map},
+        parser::Parser,
     },
 };
 use parking_lot::Mutex;
@@ -200,17 +201,34 @@ fn compiled(expression: &str) -> Compiled {
 }
 
 fn compile(expression: &str) -> Result<Code, String> {
+    let text = expression.to_owned();
+    let program = parsed(expression, move || Program::compile(&text))?;
+    let expression = messages::as_maps(program.expression());
+    Ok(Code { program, expression })
+}
+
+/// What a parser makes of an expression within the bounds.
+fn parsed<T: Send + 'static>(
+    expression: &str,
+    parse: impl FnOnce() -> Result<T, ParseErrors> + Send + 'static,
+) -> Result<T, String> {
     if let Some(why) = super::beyond(expression) {
         return Err(why);
     }
-    let text = expression.to_owned();
-    let parse = move || Program::compile(&text).map_err(|errors| errors.to_string().replace("\n| ", "\n | "));
+    let parse = move || parse().map_err(|errors| errors.to_string().replace("\n| ", "\n | "));
     // One level of brackets takes many levels of the parser, whose frames are large without optimisation.
     let parser = std::thread::Builder::new().stack_size(STACK_LEN).spawn(parse);
     let parsed = parser.map_err(|error| error.to_string())?.join();
-    let program = parsed.unwrap_or_else(|_| Err("the parser gave up".into()))?;
-    let expression = messages::as_maps(program.expression());
-    Ok(Code { program, expression })
+    parsed.unwrap_or_else(|_| Err("the parser gave up".into()))
+}
+
+/// An expression that may have optional syntax, which nobody evaluates as it is.
+///
+/// # Errors
+/// It does not compile.
+pub(crate) fn tree_with_optionals(expression: &str) -> Result<IdedExpr, String> {
+    let text = expression.to_owned();
+    parsed(expression, move || Parser::default().enable_optional_syntax(true).parse(&text))
 }
 
 /// An expression as a tree, for those who look into it.

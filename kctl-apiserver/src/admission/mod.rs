@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::{
     bounds::beyond,
-    conditions::{check, problem, tree},
+    conditions::{check, problem, tree, tree_with_optionals},
     review::body,
     webhook::to_client_config,
 };

@@ -13,6 +13,7 @@ mod lists;
 mod names;
 mod number;
 mod pattern;
+mod plain;
 mod prune;
 mod rules;
 mod selectable;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{
     correlation::{Lineage, Past},
     cost::{Budget, Dear},
+    plain,
 };
 use crate::schema::{ListType, Schema};
 use crate::{cause::Cause, go};
@@ -21,7 +22,7 @@ const BLOCKING: [&str; 5] =
 
 /// The compiled rules of a schema and of what is below it.
 ///
-/// What rules cost is bounded once more when they are checked, by the very value. Of the optional `oldSelf` only `hasValue()` and `value()` are known.
+/// What rules cost is bounded once more when they are checked, by the very value.
 #[derive(Debug, Default)]
 pub struct Rules {
     own: Vec<Rule>,
@@ -56,12 +57,17 @@ struct Rule {
 impl Rules {
     /// Compiles the rules of a structural schema.
     pub fn compile(schema: Schema) -> Self {
-        let below = |schema: Schema| Some(Box::new(Self::compile(schema))).filter(|rules| !rules.is_empty());
+        Self::compile_at(schema, true)
+    }
+
+    /// The same of a part of it, which may be a whole object.
+    fn compile_at(schema: Schema, whole: bool) -> Self {
+        let below = |schema: Schema| Some(Box::new(Self::compile_at(schema, false))).filter(|rules| !rules.is_empty());
         let all = schema.json()["x-kubernetes-validations"].as_array();
-        let fields = schema.properties().map(|(name, field)| (name.to_owned(), Self::compile(field)));
+        let fields = schema.properties().map(|(name, field)| (name.to_owned(), Self::compile_at(field, false)));
         let keys = if let ListType::Map(keys) = schema.list_type() { keys } else { &[] };
         Self {
-            own: all.into_iter().flatten().map(|rule| Rule::compile(schema, rule)).collect(),
+            own: all.into_iter().flatten().map(|rule| Rule::compile(schema, rule, whole)).collect(),
             fields: fields.filter(|(_, rules)| !rules.is_empty()).collect(),
             values: schema.additional_properties().and_then(below),
             items: schema.items().and_then(below),
@@ -146,7 +152,7 @@ impl Rules {
 }
 
 impl Rule {
-    fn compile(schema: Schema, rule: &Value) -> Self {
+    fn compile(schema: Schema, rule: &Value, whole: bool) -> Self {
         let text = |key: &str| rule[key].as_str();
         let reason = match text("reason") {
             Some("FieldValueForbidden") => "FieldValueForbidden",
@@ -155,11 +161,12 @@ impl Rule {
             _ => "FieldValueInvalid",
         };
         let mut alone = without_rules(schema.json());
-        alone["x-kubernetes-validations"] = json!([compilable(rule)]);
+        let taken = compilable(schema, rule, whole);
+        alone["x-kubernetes-validations"] = json!([taken]);
         Self {
             trees: ["rule", "messageExpression"]
                 .into_iter()
-                .filter_map(|key| crate::admission::tree(text(key)?).ok())
+                .filter_map(|key| crate::admission::tree(taken[key].as_str()?).ok())
                 .collect(),
             names_old: super::statements::names(text("rule").unwrap_or_default(), "oldSelf"),
             compiled: kube_cel::compile_schema(&alone),
@@ -241,19 +248,27 @@ fn is_schema(value: &Value) -> bool {
     value.get("type").is_some_and(Value::is_string)
 }
 
-/// The rule as `kube-cel` takes it: its optional old value is null where there is none.
-fn compilable(rule: &Value) -> Value {
-    let mut rule = rule.clone();
-    if rule["optionalOldSelf"] == true {
-        for key in ["rule", "messageExpression"] {
-            if let Some(text) = rule[key].as_str() {
-                rule[key] = text
-                    .replace("oldSelf.hasValue()", "(oldSelf != null)")
-                    .replace("oldSelf.value()", "oldSelf")
-                    .into();
-            }
+/// The rule as `kube-cel` takes it: without what it does not know. Its optional old value is null where there is none.
+fn compilable(schema: Schema, rule: &Value, whole: bool) -> Value {
+    let is_optional = rule["optionalOldSelf"] == true;
+    let mut taken = rule.clone();
+    for key in ["rule", "messageExpression"] {
+        let Some(text) = rule[key].as_str() else { continue };
+        match plain::rewritten(text, schema.json(), whole, is_optional) {
+            Some(Ok(plain)) => taken[key] = plain.into(),
+            Some(Err(_)) => taken[key] = UNEVALUABLE.into(),
+            None => {}
         }
     }
+    // To its message the real server shows the old value in another form than to the rule, so that it cannot be made.
+    let message = rule["messageExpression"].as_str().unwrap_or_default();
+    if is_optional && super::statements::names(message, "oldSelf") {
+        taken["messageExpression"] = Value::Null;
+    }
+    if taken["rule"] != rule["rule"] && rule["message"].as_str().is_none_or(|text| text.trim().is_empty()) {
+        taken["message"] = format!("failed rule: {}", rule["rule"].as_str().unwrap_or_default().trim()).into();
+    }
+    let mut rule = taken;
     // What would harm the process is the name of something that is not there: the rule fails, and says so.
     for key in ["rule", "messageExpression"] {
         if rule[key].as_str().is_some_and(|text| crate::admission::check(text).is_err_and(|why| is_harmful(&why))) {

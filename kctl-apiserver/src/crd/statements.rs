@@ -3,11 +3,12 @@
 //!
 //! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver.
 
-use kube_cel::cel::{common::ast::IdedExpr, parser::Parser};
+use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::{Value, json};
 
 use super::{
     estimate::{Count, Expression, Total},
+    plain,
     types::{self, Type},
 };
 use crate::cause::Cause;
@@ -94,21 +95,30 @@ fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Tot
             // A message belongs to a rule.
             break;
         }
-        if let Some(tree) = parsed(text(field)) {
-            errors.extend(total.add(&which, &tree, (schema, place.is_whole, place.count), at));
+        let Some(tree) = parsed(text(field)) else { continue };
+        let too_dear = total.add(&which, &tree, (schema, place.is_whole, place.count), at.clone());
+        let unknown = plain::rewritten(text(field), schema, place.is_whole, is_optional).and_then(Result::err);
+        if too_dear.is_none()
+            && let Some(why) = unknown
+        {
+            let why = format!("this server evaluates everything but {why}: write it in another way");
+            errors.push(invalid(field, &rule[field], &why));
         }
+        errors.extend(too_dear);
     }
 }
 
-/// Whether an expression can be read and has the wanted type. Of the optional syntax, which the evaluator does not read,
-/// nothing is known.
+/// Whether an expression can be read, and has the wanted type. Of optional syntax no types are known.
 fn compiles(expression: &str, schema: &Value, whole: bool, is_optional: bool, wanted: &Type<'_>) -> Result<(), String> {
     let has_optionals =
         ["?.", ".?", "[?", "{?", "optional.", "optMap", "optFlatMap"].iter().any(|part| expression.contains(part));
-    if expression.trim().is_empty() || has_optionals {
+    if expression.trim().is_empty() {
         return Ok(());
     }
     let failed = |why: String| format!("compilation failed: ERROR: {why}");
+    if has_optionals {
+        return crate::admission::tree_with_optionals(expression).map(drop).map_err(failed);
+    }
     let tree = crate::admission::tree(expression).map_err(failed)?;
     let found = types::of_rule(&tree, schema, whole, is_optional).map_err(failed)?;
     let fits = matches!(found, Type::Any) || found.name() == wanted.name();
@@ -117,8 +127,7 @@ fn compiles(expression: &str, schema: &Value, whole: bool, is_optional: bool, wa
 
 /// An expression for its cost, which is estimated also where it has optional syntax.
 fn parsed(expression: &str) -> Option<IdedExpr> {
-    let tree = || Parser::default().enable_optional_syntax(true).parse(expression).ok();
-    (!expression.trim().is_empty()).then(tree).flatten()
+    (!expression.trim().is_empty()).then(|| crate::admission::tree_with_optionals(expression).ok()).flatten()
 }
 
 fn message(rule: &Value, at: &str, errors: &mut Vec<Cause>) {

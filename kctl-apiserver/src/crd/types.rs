@@ -160,17 +160,21 @@ pub(super) fn of_rule<'a>(
     whole: bool,
     old_is_optional: bool,
 ) -> Result<Type<'a>, String> {
-    let own = Type::of(schema, whole);
-    let old = if old_is_optional { Type::Optional } else { own.clone() };
-    Scope(vec![("self".into(), own), ("oldSelf".into(), old)]).of(tree)
+    Scope::of_rule(schema, whole, old_is_optional).of(tree)
 }
 
 /// The variables, the innermost last.
 #[derive(Clone)]
-struct Scope<'a>(Vec<(String, Type<'a>)>);
+pub(super) struct Scope<'a>(Vec<(String, Type<'a>)>);
 
 impl<'a> Scope<'a> {
-    fn with(&self, name: &str, is: Type<'a>) -> Self {
+    pub(super) fn of_rule(schema: &'a Value, whole: bool, old_is_optional: bool) -> Self {
+        let own = Type::of(schema, whole);
+        let old = if old_is_optional { Type::Optional } else { own.clone() };
+        Self(vec![("self".into(), own), ("oldSelf".into(), old)])
+    }
+
+    pub(super) fn with(&self, name: &str, is: Type<'a>) -> Self {
         let mut all = self.clone();
         all.0.push((name.into(), is));
         all
@@ -180,7 +184,11 @@ impl<'a> Scope<'a> {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, is)| is.clone())
     }
 
-    fn of(&self, tree: &IdedExpr) -> Result<Type<'a>, String> {
+    /// The type of an expression.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub(super) fn of(&self, tree: &IdedExpr) -> Result<Type<'a>, String> {
         match &tree.expr {
             Expr::Unspecified | Expr::Struct(_) => Ok(Type::Any),
             Expr::Ident(name) => match self.known(name) {

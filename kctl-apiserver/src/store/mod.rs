@@ -405,7 +405,7 @@ impl State {
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.acting, of, &event));
         }
-        let defines = (*of == *DEFINITIONS).then(|| Redefinition::by(&event)).unwrap_or_default();
+        let defines = if *of == *DEFINITIONS { Redefinition::by(&event) } else { Redefinition::default() };
         let table = self.table(of);
         table.history.push_back(Arc::new(event));
         if table.history.len() > HISTORY_LEN_MAX {

@@ -28,7 +28,7 @@ struct Outcome<'a> {
     r#type: Type<'a>,
 }
 
-fn outcome<'a>(cost: u64, r#type: Type<'a>) -> Outcome<'a> {
+fn outcome(cost: u64, r#type: Type<'_>) -> Outcome<'_> {
     Outcome { cost, size: None, r#type }
 }
 
@@ -123,13 +123,12 @@ impl<'a> Walk<'a> {
                 let (start, end) = (arguments.first()?.number.unwrap_or(0), arguments.get(1)?.number);
                 return Some(made(1.0, Size::exactly(end.unwrap_or(text.max).wrapping_sub(start))));
             }
-            "reverse" => return Some(made(1.0, text)),
+            "reverse" | "flatten" => return Some(made(1.0, text)),
             "distinct" => return Some(made(2.0, text.times(text))),
             "sort" => {
                 let is_text = matches!(item_of(&target.r#type), Type::Text | Type::Bytes);
                 return Some(made(if is_text { 2.0 + TEXT } else { 2.0 }, text.times(text)));
             }
-            "flatten" => return Some(made(1.0, text)),
             // An address has up to sixteen bytes.
             "containsIP" | "containsCIDR" => {
                 let own = if name == "containsIP" { 4 } else { 4 + 2 + 1 };
@@ -149,7 +148,7 @@ impl<'a> Walk<'a> {
         }
         let declared = match list.path {
             Path::None => None,
-            path => match self.below(path, "@items") {
+            path @ Path::At(_) => match self.below(path, "@items") {
                 Path::At(Some(item)) => Some(Size { min: 0, max: item.elements_max() }),
                 _ => None,
             },

@@ -28,7 +28,7 @@ impl<'a> Walk<'a> {
                 Some(Part::computed(of.cost.saturating_add(1), found))
             }
             ("optMap" | "optFlatMap", Some(of), [variable, result]) => {
-                self.with_value(call.func_name == "optMap", of, name(variable)?, result)
+                Some(self.with_value(call.func_name == "optMap", of, name(variable)?, result))
             }
             ("all" | "exists" | "existsOne" | "exists_one", Some(range), [first, second, test]) => {
                 let range = self.of(range);
@@ -68,7 +68,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A value is there or not, and what is made of it is there with it.
-    fn with_value(&mut self, wraps: bool, of: &IdedExpr, name: String, result: &IdedExpr) -> Option<Part<'a>> {
+    fn with_value(&mut self, wraps: bool, of: &IdedExpr, name: String, result: &IdedExpr) -> Part<'a> {
         let of = self.of(of);
         let value = match &of.r#type {
             Type::Optional(value) => Type::clone(value),
@@ -79,7 +79,7 @@ impl<'a> Walk<'a> {
         let bound = sum([LIST, of.cost, 1, result.cost, u64::from(wraps)]);
         let cost = sum([of.cost, 1, bound.max(1)]);
         let found = if wraps { Type::Optional(Rc::new(result.r#type)) } else { result.r#type };
-        Some(Part::computed(cost, found))
+        Part::computed(cost, found)
     }
 }
 

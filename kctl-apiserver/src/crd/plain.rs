@@ -1,0 +1,390 @@
+//! Rules in words that the evaluator knows: reads an expression with optional syntax (`.?`, `[?…]`, `optMap`) or loops with
+//! two variables, and writes one that means the same without them.
+//!
+//! Variables get names of their own, so that what is written in several places means the same everywhere.
+
+use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
+use serde_json::Value;
+
+use super::types::{Scope, Type};
+
+/// What is written for one value grows with each use of it.
+const TEXT_LEN_MAX: usize = 16 * 1024;
+
+/// The expression without what the evaluator does not know; none if it has nothing of that.
+///
+/// # Errors
+/// What cannot be said otherwise.
+pub(super) fn rewritten(
+    expression: &str,
+    schema: &Value,
+    whole: bool,
+    old_is_optional: bool,
+) -> Option<Result<String, String>> {
+    if !(old_is_optional
+        || MARKS.iter().any(|mark| expression.contains(mark))
+        || PAIRS.iter().any(|name| expression.contains(name)))
+    {
+        return None;
+    }
+    let tree = crate::admission::tree_with_optionals(expression).ok()?;
+    let is_about_old = old_is_optional && super::statements::names(expression, "oldSelf");
+    if !is_about_old && !is_unknown(&tree) {
+        return None;
+    }
+    let scope = Scope::of_rule(schema, whole, old_is_optional);
+    let mut writer = Writer { scope, names: Vec::new(), n_names: 0, old_is_optional, left: TEXT_LEN_MAX };
+    Some(writer.plain(&tree))
+}
+
+const MARKS: [&str; 4] = [".?", "[?", "optMap", "optFlatMap"];
+/// Loops that there are with two variables.
+const PAIRS: [&str; 7] =
+    ["all", "exists", "existsOne", "exists_one", "transformList", "transformMap", "transformMapEntry"];
+
+/// Whether something in an expression is not known to the evaluator.
+fn is_unknown(tree: &IdedExpr) -> bool {
+    let any = |all: &[IdedExpr]| all.iter().any(is_unknown);
+    match &tree.expr {
+        Expr::Call(call) => {
+            let name = call.func_name.as_str();
+            let own = ["_?._", "_[?_]", "optMap", "optFlatMap"].contains(&name)
+                || (call.target.is_some() && PAIRS.contains(&name) && call.args.len() >= 3);
+            own || any(&call.args) || call.target.as_deref().is_some_and(is_unknown)
+        }
+        Expr::Select(select) => is_unknown(&select.operand),
+        Expr::List(list) => !list.optional_indices.is_empty() || any(&list.elements),
+        Expr::Map(map) => map.entries.iter().any(|entry| match &entry.expr {
+            EntryExpr::MapEntry(entry) => entry.optional || is_unknown(&entry.key) || is_unknown(&entry.value),
+            EntryExpr::StructField(_) => false,
+        }),
+        Expr::Comprehension(inner) => {
+            [&inner.iter_range, &inner.loop_cond, &inner.loop_step, &inner.result].into_iter().any(is_unknown)
+        }
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => false,
+    }
+}
+
+/// A part of the text.
+enum Written {
+    Plain(String),
+    /// A value of the evaluator that may be there or not.
+    Optional(String),
+    /// The old value, which is null where there is none.
+    Old,
+}
+
+impl Written {
+    /// As the evaluator takes it.
+    fn text(self) -> String {
+        match self {
+            Self::Plain(text) | Self::Optional(text) => text,
+            Self::Old => optional("oldSelf != null", "oldSelf"),
+        }
+    }
+
+    /// Whether it is there, and what it is.
+    fn parts(&self) -> Option<(String, String)> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Optional(text) => Some((format!("{text}.hasValue()"), format!("{text}.value()"))),
+            Self::Old => Some(("(oldSelf != null)".into(), "oldSelf".into())),
+        }
+    }
+}
+
+fn optional(condition: &str, value: &str) -> String {
+    format!("({condition} ? optional.of({value}) : optional.none())")
+}
+
+struct Writer<'a> {
+    scope: Scope<'a>,
+    /// What is written for variables, the innermost last.
+    names: Vec<(String, String)>,
+    n_names: usize,
+    old_is_optional: bool,
+    /// How much may still be written.
+    left: usize,
+}
+
+impl<'a> Writer<'a> {
+    fn plain(&mut self, tree: &IdedExpr) -> Result<String, String> {
+        let text = self.of(tree)?.text();
+        self.left = self.left.checked_sub(text.len()).ok_or("it is too long when it is written out")?;
+        Ok(text)
+    }
+
+    fn all(&mut self, all: &[IdedExpr]) -> Result<Vec<String>, String> {
+        all.iter().map(|one| self.plain(one)).collect()
+    }
+
+    fn of(&mut self, tree: &IdedExpr) -> Result<Written, String> {
+        Ok(Written::Plain(match &tree.expr {
+            Expr::Literal(literal) => literal_text(literal),
+            Expr::Ident(name) => match self.names.iter().rev().find(|(known, _)| known == name) {
+                Some((_, text)) => text.clone(),
+                None if self.old_is_optional && name == "oldSelf" => return Ok(Written::Old),
+                None => name.clone(),
+            },
+            Expr::Select(select) => return self.select(select),
+            Expr::List(list) if list.optional_indices.is_empty() => {
+                format!("[{}]", self.all(&list.elements)?.join(", "))
+            }
+            Expr::Map(map) => {
+                let mut entries = Vec::new();
+                for entry in &map.entries {
+                    match &entry.expr {
+                        EntryExpr::MapEntry(entry) if !entry.optional => {
+                            entries.push(format!("{}: {}", self.plain(&entry.key)?, self.plain(&entry.value)?));
+                        }
+                        _ => return Err("entries that may be left out".into()),
+                    }
+                }
+                format!("{{{}}}", entries.join(", "))
+            }
+            Expr::List(_) => return Err("items that may be left out".into()),
+            Expr::Comprehension(inner) => self.comprehension(inner)?,
+            Expr::Call(call) => return self.call(call),
+            Expr::Struct(_) | Expr::Unspecified => return Err("objects with a type".into()),
+        }))
+    }
+
+    fn select(&mut self, select: &SelectExpr) -> Result<Written, String> {
+        let (operand, field) = (self.of(&select.operand)?, &select.field);
+        Ok(match (operand.parts(), select.test) {
+            (None, true) => Written::Plain(format!("has({}.{field})", operand.text())),
+            (None, false) => Written::Plain(format!("{}.{field}", operand.text())),
+            (Some((there, value)), true) => Written::Plain(format!("({there} && has({value}.{field}))")),
+            (Some((there, value)), false) => {
+                Written::Optional(optional(&format!("{there} && has({value}.{field})"), &format!("{value}.{field}")))
+            }
+        })
+    }
+
+    fn call(&mut self, call: &CallExpr) -> Result<Written, String> {
+        let name = call.func_name.as_str();
+        match (name, call.target.as_deref(), call.args.as_slice()) {
+            ("_?._", None, [of, field]) => {
+                let Expr::Literal(LiteralValue::String(field)) = &field.expr else {
+                    return Err("a computed field".into());
+                };
+                let (field, of) = (field.inner(), self.of(of)?);
+                let (there, value) = match of.parts() {
+                    Some((there, value)) => (format!("{there} && "), value),
+                    None => (String::new(), of.text()),
+                };
+                let condition = format!("{there}has({value}.{field})");
+                Ok(Written::Optional(optional(&condition, &format!("{value}.{field}"))))
+            }
+            ("_[?_]", None, [of, key]) => self.optional_index(of, key),
+            ("optMap" | "optFlatMap", Some(of), [variable, result]) => {
+                let Some((there, value)) = self.of(of)?.parts() else { return Err(format!("{name} of a value")) };
+                let result = self.named(variable, value, Type::Any, result)?;
+                let made = if name == "optMap" { format!("optional.of({result})") } else { result };
+                Ok(Written::Optional(format!("({there} ? {made} : optional.none())")))
+            }
+            ("hasValue" | "value", Some(of), []) => {
+                let of = self.of(of)?;
+                let parts = of.parts();
+                Ok(Written::Plain(match parts {
+                    Some((there, value)) => {
+                        if name == "value" {
+                            value
+                        } else {
+                            there
+                        }
+                    }
+                    None => format!("{}.{name}()", of.text()),
+                }))
+            }
+            ("orValue", Some(of), [other]) => {
+                let (of, other) = (self.of(of)?, self.plain(other)?);
+                Ok(Written::Plain(match of.parts() {
+                    Some((there, value)) => format!("({there} ? {value} : {other})"),
+                    None => format!("{}.orValue({other})", of.text()),
+                }))
+            }
+            (_, Some(range), [first, second, rest @ ..]) if PAIRS.contains(&name) && !rest.is_empty() => {
+                Ok(Written::Plain(self.pairs(name, range, (first, second), rest)?))
+            }
+            _ => self.function(call),
+        }
+    }
+
+    fn function(&mut self, call: &CallExpr) -> Result<Written, String> {
+        let name = call.func_name.as_str();
+        let arguments = self.all(&call.args)?;
+        let infix = name.strip_prefix('_').and_then(|rest| rest.strip_suffix('_'));
+        let text = match (name, arguments.as_slice(), &call.target) {
+            ("_?_:_", [condition, one, other], None) => format!("({condition} ? {one} : {other})"),
+            ("_[_]", [of, index], None) => format!("{of}[{index}]"),
+            ("@in", [one, other], None) => format!("({one} in {other})"),
+            ("!_" | "-_", [of], None) => format!("({}{of})", &name[..1]),
+            (_, [one, other], None) if infix.is_some() => format!("({one} {} {other})", infix.unwrap_or_default()),
+            (_, _, Some(target)) => format!("{}.{name}({})", self.plain(target)?, arguments.join(", ")),
+            _ => format!("{name}({})", arguments.join(", ")),
+        };
+        let is_group = call
+            .target
+            .as_deref()
+            .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"));
+        let is_optional = is_group || ["first", "last", "validate", "or"].contains(&name);
+        Ok(if is_optional { Written::Optional(text) } else { Written::Plain(text) })
+    }
+
+    /// Of lists and maps it is asked in two ways whether something is there.
+    fn optional_index(&mut self, of: &IdedExpr, key: &IdedExpr) -> Result<Written, String> {
+        let r#type = self.scope.of(of).unwrap_or(Type::Any);
+        let (of, key) = (self.of(of)?, self.plain(key)?);
+        let (there, value) = match of.parts() {
+            Some((there, value)) => (format!("{there} && "), value),
+            None => (String::new(), of.text()),
+        };
+        let condition = match r#type {
+            Type::List(_) => format!("{there}{key} >= 0 && {key} < size({value})"),
+            Type::Map(_) => format!("{there}{key} in {value}"),
+            _ => return Err("an optional index into what may be a list or a map".into()),
+        };
+        Ok(Written::Optional(optional(&condition, &format!("{value}[{key}]"))))
+    }
+
+    /// A loop with two variables: one over the indexes or the keys, and the value is looked up.
+    fn pairs(
+        &mut self,
+        name: &str,
+        range: &IdedExpr,
+        (first, second): (&IdedExpr, &IdedExpr),
+        rest: &[IdedExpr],
+    ) -> Result<String, String> {
+        let r#type = self.scope.of(range).unwrap_or(Type::Any);
+        let range = self.plain(range)?;
+        let (over, of_key, of_value) = match r#type {
+            Type::List(item) => (format!("lists.range(size({range}))"), Type::Int, *item),
+            Type::Map(value) => (range.clone(), Type::Text, *value),
+            _ => return Err(format!("{name} with two variables over what may be a list or a map")),
+        };
+        let (Expr::Ident(first), Expr::Ident(second)) = (&first.expr, &second.expr) else {
+            return Err("a variable that is no name".into());
+        };
+        let key = self.new_name(first);
+        let before = (self.scope.clone(), self.names.len());
+        self.scope = self.scope.with(first, of_key).with(second, of_value);
+        self.names.push((first.clone(), key.clone()));
+        self.names.push((second.clone(), format!("{range}[{key}]")));
+        let rest = self.all(rest);
+        self.scope = before.0;
+        self.names.truncate(before.1);
+        let rest = rest?.join(", ");
+        let called = match name {
+            "transformList" => "map",
+            "existsOne" => "exists_one",
+            "transformMap" | "transformMapEntry" => return Err(format!("{name}, which makes a map")),
+            name => name,
+        };
+        Ok(format!("{over}.{called}({key}, {rest})"))
+    }
+
+    /// An expression with a variable that stands for a text.
+    fn named(&mut self, variable: &IdedExpr, text: String, is: Type<'a>, tree: &IdedExpr) -> Result<String, String> {
+        let Expr::Ident(name) = &variable.expr else { return Err("a variable that is no name".into()) };
+        let before = self.scope.clone();
+        self.scope = before.with(name, is);
+        self.names.push((name.clone(), text));
+        let found = self.plain(tree);
+        self.names.pop();
+        self.scope = before;
+        found
+    }
+
+    fn new_name(&mut self, name: &str) -> String {
+        self.n_names += 1;
+        format!("{name}_{}", self.n_names)
+    }
+
+    /// A loop, as it was before the parser wrote it out.
+    fn comprehension(&mut self, inner: &ComprehensionExpr) -> Result<String, String> {
+        let unknown = || "a loop that is written in another way".to_owned();
+        let of_range = self.scope.of(&inner.iter_range).unwrap_or(Type::Any);
+        let item = match of_range {
+            Type::List(item) => *item,
+            Type::Map(_) => Type::Text,
+            _ => Type::Any,
+        };
+        let Expr::Call(step) = &inner.loop_step.expr else { return Err(unknown()) };
+        let (name, parts): (_, Vec<&IdedExpr>) = match (step.func_name.as_str(), step.args.as_slice()) {
+            ("_&&_", [_, test]) => ("all", vec![test]),
+            ("_||_", [_, test]) => ("exists", vec![test]),
+            ("_?_:_", [test, _, _]) if matches!(inner.accu_init.expr, Expr::Literal(_)) => ("exists_one", vec![test]),
+            ("_?_:_", [test, added, _]) => ("map", vec![test, appended(added).ok_or_else(unknown)?]),
+            ("_+_", _) => ("map", vec![appended(&inner.loop_step).ok_or_else(unknown)?]),
+            _ => return Err(unknown()),
+        };
+        let range = self.plain(&inner.iter_range)?;
+        let variable = self.new_name(&inner.iter_var);
+        let before = self.scope.clone();
+        self.scope = before.with(&inner.iter_var, item);
+        self.names.push((inner.iter_var.clone(), variable.clone()));
+        let parts: Result<Vec<String>, String> = parts.into_iter().map(|part| self.plain(part)).collect();
+        self.names.pop();
+        self.scope = before;
+        Ok(format!("{range}.{name}({variable}, {})", parts?.join(", ")))
+    }
+}
+
+/// What a step adds to the list that a loop makes.
+fn appended(step: &IdedExpr) -> Option<&IdedExpr> {
+    let Expr::Call(call) = &step.expr else { return None };
+    let [_, IdedExpr { expr: Expr::List(list), .. }] = call.args.as_slice() else { return None };
+    list.elements.first()
+}
+
+fn literal_text(literal: &LiteralValue) -> String {
+    match literal {
+        LiteralValue::Boolean(value) => value.inner().to_string(),
+        LiteralValue::Bytes(bytes) => {
+            let all: Vec<String> = bytes.inner().iter().map(|byte| format!("\\x{byte:02x}")).collect();
+            format!("b\"{}\"", all.concat())
+        }
+        LiteralValue::Double(value) => format!("{:?}", value.inner()),
+        LiteralValue::Int(value) => value.inner().to_string(),
+        LiteralValue::Null => "null".into(),
+        LiteralValue::String(text) => Value::from(text.inner()).to_string(),
+        LiteralValue::UInt(value) => format!("{}u", value.inner()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(rule: &str, expected: Option<Result<&str, &str>>) {
+        let schema = json!({ "type": "object", "properties": {
+            "a": { "type": "string" },
+            "list": { "type": "array", "items": { "type": "string" } },
+            "map": { "type": "object", "additionalProperties": { "type": "string" } },
+        } });
+        let found = rewritten(rule, &schema, false, rule.contains("oldSelf"));
+        let found = found.as_ref().map(|found| found.as_ref().map(String::as_str).map_err(String::as_str));
+        assert_eq!(found, expected, "{rule}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_otherwise() {
+        check("self.list.all(a, a != '')", None);
+        let optional = "(has(self.a) ? optional.of(self.a) : optional.none())";
+        let expected = format!(r#"(({optional}.hasValue() ? {optional}.value() : "x") == "y")"#);
+        check("self.?a.orValue('x') == 'y'", Some(Ok(&expected)));
+        check(
+            "self.list.all(i, a, i > 0 || a == 'x')",
+            Some(Ok(r#"lists.range(size(self.list)).all(i_1, ((i_1 > 0) || (self.list[i_1] == "x")))"#)),
+        );
+        check(
+            "self.map.exists(k, v, self.list.exists(k, k == v))",
+            Some(Ok("self.map.exists(k_1, self.list.exists(k_2, (k_2 == self.map[k_1])))")),
+        );
+        check("oldSelf.orValue(self) == self", Some(Ok("(((oldSelf != null) ? oldSelf : self) == self)")));
+        check("self.map.transformMap(k, v, v + 'x') == self.map", Some(Err("transformMap, which makes a map")));
+    }
+}
