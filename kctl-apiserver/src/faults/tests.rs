@@ -197,7 +197,7 @@ async fn late_request_arrives_although_its_client_has_given_up_or_has_ended() {
     for ends in [false, true] {
         let world = World::new();
         world.set("a", "1").await;
-        world.faults.add(Rule::request(RequestFault::Late(Duration::from_secs(2)), |asked| asked.is_write()));
+        world.faults.add(Rule::request(RequestFault::Late(Duration::from_secs(2)), Asked::is_write));
         let (configs, params) = (world.configs(), DeleteParams::default());
         assert!(timeout(Duration::from_secs(1), configs.delete("a", &params)).await.is_err());
         if ends {

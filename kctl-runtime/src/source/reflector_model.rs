@@ -15,10 +15,12 @@ use crate::{
     effect::ApiError,
     key::ObjectKey,
     object::{Kind, Stored},
-    store::{Cache, Change, Delta},
+    store::{Cache, Change, Delta, Scope},
 };
 
-const NAMES: u8 = 3;
+const NAMES: u8 = 4;
+/// The namespace of each name. The last one is not watched where namespaces are.
+const NAMESPACES: [&str; NAMES as usize] = ["a", "a", "b", "c"];
 const PAGE_LEN: usize = 2;
 /// Answers within which everything is known once nothing goes wrong any more.
 const SETTLED_WITHIN: usize = 200;
@@ -38,34 +40,45 @@ enum Step {
         own: bool,
     },
     Compact,
-    /// The server answers as it should; of the states that it may show the one so far back.
+    /// The server answers as it should; of the states that it may show the one so far back. Which reflector has asked, here and
+    /// below, is counted round.
     Answer {
+        of: usize,
         back: usize,
     },
     /// An event comes again, so far back.
     Repeat {
+        of: usize,
         back: usize,
     },
-    /// What is read breaks off.
-    Close,
-    Fail(u16),
+    /// What is read ends as watches do.
+    Close(usize),
+    Fail(usize, u16),
     /// There is no answer.
-    Lose,
+    Lose(usize),
+    /// A list breaks off in its midst.
+    Cut(usize),
+    /// A watch brings an error, or what is no event.
+    Break(usize, Option<u16>),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let name = 0..NAMES;
     let codes = prop::sample::select(vec![404_u16, 410, 410, 422, 429, 500, 504]);
+    let errors = prop::sample::select(vec![None, Some(410_u16), Some(500)]);
+    let of = 0_usize..2;
     prop_oneof![
         6 => (name.clone(), prop::bool::weighted(0.8), any::<bool>())
             .prop_map(|(name, selected, own)| Step::Write { name, selected, own }),
         3 => (name, any::<bool>()).prop_map(|(name, own)| Step::Delete { name, own }),
         1 => Just(Step::Compact),
-        12 => (0_usize..4).prop_map(|back| Step::Answer { back }),
-        1 => (0_usize..4).prop_map(|back| Step::Repeat { back }),
-        1 => Just(Step::Close),
-        2 => codes.prop_map(Step::Fail),
-        1 => Just(Step::Lose),
+        16 => (of.clone(), 0_usize..4).prop_map(|(of, back)| Step::Answer { of, back }),
+        1 => (of.clone(), 0_usize..4).prop_map(|(of, back)| Step::Repeat { of, back }),
+        1 => of.clone().prop_map(Step::Close),
+        2 => (of.clone(), codes).prop_map(|(of, code)| Step::Fail(of, code)),
+        1 => of.clone().prop_map(Step::Lose),
+        1 => of.clone().prop_map(Step::Cut),
+        1 => (of, errors).prop_map(|(of, code)| Step::Break(of, code)),
     ]
 }
 
@@ -78,10 +91,17 @@ struct Known {
     selected: bool,
 }
 
+/// Whether a name is among those that a reflector is about.
+fn is_in(scope: &Scope, name: u8) -> bool {
+    scope.as_deref().is_none_or(|namespace| NAMESPACES[usize::from(name)] == namespace)
+}
+
 impl Known {
     fn stored(self, revision: u64) -> Arc<Stored> {
         let Self { name, uid, .. } = self;
-        let metadata = format!(r#""namespace":"a","name":"{name}","uid":"{uid}","resourceVersion":"{revision}""#);
+        let namespace = NAMESPACES[usize::from(name)];
+        let metadata =
+            format!(r#""namespace":"{namespace}","name":"{name}","uid":"{uid}","resourceVersion":"{revision}""#);
         Arc::new(Stored::accept(&Kind::of::<Pod>(), &format!(r#"{{"metadata":{{{metadata}}}}}"#)).unwrap())
     }
 }
@@ -96,7 +116,11 @@ struct Event {
 
 impl Event {
     /// What a watch with the selector says of it.
-    fn seen(&self) -> Option<Input> {
+    fn seen(&self, scope: &Scope) -> Option<Input> {
+        let name = self.before.or(self.after)?.name;
+        if !is_in(scope, name) {
+            return None;
+        }
         let was = self.before.filter(|before| before.selected);
         match (was, self.after.filter(|after| after.selected)) {
             (_, Some(after)) => Some(Input::Applied(after.stored(self.revision))),
@@ -145,7 +169,7 @@ impl Server {
     }
 
     /// What is selected of the state at a revision.
-    fn at(&self, revision: u64) -> Vec<Arc<Stored>> {
+    fn at(&self, revision: u64, scope: &Scope) -> Vec<Arc<Stored>> {
         let mut state = self.state.clone();
         for event in self.log.iter().rev().take_while(|event| event.revision > revision) {
             if let Some(after) = event.after {
@@ -153,7 +177,11 @@ impl Server {
             }
             state.extend(event.before.map(|before| (before.name, before)));
         }
-        state.values().filter(|known| known.selected).map(|known| known.stored(known.revision)).collect()
+        state
+            .values()
+            .filter(|known| known.selected && is_in(scope, known.name))
+            .map(|known| known.stored(known.revision))
+            .collect()
     }
 
     /// Of the revisions that it may show, the one so far back.
@@ -177,13 +205,16 @@ struct Watcher {
 impl Watcher {
     fn take(&mut self, delta: Delta) -> Result<(), TestCaseError> {
         let text = format!("{delta:?}");
-        let clears = matches!(delta, Delta::Clear(_));
+        let cleared = match &delta {
+            Delta::Clear(scope) => Some(scope.clone()),
+            _ => None,
+        };
         for change in self.cache.apply(delta) {
             self.hear(&change).map_err(|error| TestCaseError::fail(format!("{error}, by {text:.200}")))?;
         }
-        if clears {
+        if let Some(scope) = cleared {
             // A kind that comes back has the objects that it had.
-            self.newest.clear();
+            self.newest.retain(|key, _| !key.name.parse().is_ok_and(|name| is_in(&scope, name)));
         }
         let cached: BTreeMap<_, _> = self.cache.all().map(|object| (object.key().clone(), object.clone())).collect();
         let versions = |objects: &BTreeMap<ObjectKey, Arc<Stored>>| -> Vec<_> {
@@ -230,24 +261,39 @@ impl Watcher {
     }
 }
 
-struct Run {
-    server: Server,
+/// A reflector, and what it is about.
+struct Follower {
+    scope: Scope,
     reflector: Reflector,
-    watcher: Watcher,
     /// What a stream has still to send of its state, and the state's revision.
     stream: Option<(Vec<Arc<Stored>>, u64)>,
 }
 
+struct Run {
+    server: Server,
+    followers: Vec<Follower>,
+    watcher: Watcher,
+}
+
 impl Run {
-    fn new(streams: bool) -> Self {
+    fn new(streams: bool, scopes: Vec<Scope>) -> Self {
         let server = Server { revision: 10, ..Server::default() };
-        let watcher =
-            Watcher { cache: Cache::default(), told: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
-        let reflector = if streams { Reflector::streaming(None) } else { Reflector::default() };
-        Self { server, reflector, watcher, stream: None }
+        let cache = Cache::of(scopes.clone());
+        let watcher = Watcher { cache, told: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
+        let followers = scopes.into_iter().map(|scope| {
+            let of = scope.clone();
+            let reflector = if streams { Reflector::streaming(of) } else { Reflector::of(of) };
+            Follower { scope, reflector, stream: None }
+        });
+        Self { server, followers: followers.collect(), watcher }
+    }
+
+    fn request(&self, of: usize) -> &Request {
+        self.followers[of % self.followers.len()].reflector.request()
     }
 
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        let unanswered = || ApiError::Unanswered { operation: "watch pods".into(), cause: "connection refused".into() };
         match step {
             Step::Write { name, selected, own } => {
                 let written = self.server.write(name, selected);
@@ -266,67 +312,80 @@ impl Run {
                 self.server.compact();
                 Ok(())
             }
-            Step::Answer { back } => {
-                let answer = self.answer(back);
-                self.tell(answer)
+            Step::Answer { of, back } => {
+                let answer = self.answer(of, back);
+                self.tell(of, answer)
             }
-            Step::Repeat { back } => {
-                let Request::Watch { version } = self.reflector.request() else { return Ok(()) };
+            Step::Repeat { of, back } => {
+                let Request::Watch { version } = self.request(of) else { return Ok(()) };
                 let passed: u64 = version.parse().unwrap();
+                let scope = &self.followers[of % self.followers.len()].scope;
                 let mut known = self.server.log.iter().rev().filter(|event| event.revision <= passed);
-                known.nth(back).and_then(Event::seen).map_or(Ok(()), |again| self.tell(again))
+                let again = known.nth(back).and_then(|event| event.seen(scope));
+                again.map_or(Ok(()), |again| self.tell(of, again))
             }
-            Step::Close => self.tell(Input::Closed { lasted: Duration::from_secs(30), any: true }),
-            Step::Fail(code) => {
+            Step::Close(of) => self.tell(of, Input::Closed { lasted: Duration::from_secs(30), any: true }),
+            Step::Fail(of, code) => {
                 let message = if code == 504 { r#"{"message":"Too large resource version"}"# } else { "{}" };
-                self.tell(Input::Failed(ApiError::refused("list pods", code, None, message)))
+                self.tell(of, Input::Failed(ApiError::refused("list pods", code, None, message)))
             }
-            Step::Lose => {
-                let cause = "connection refused".into();
-                self.tell(Input::Failed(ApiError::Unanswered { operation: "watch pods".into(), cause }))
+            Step::Lose(of) => self.tell(of, Input::Failed(unanswered())),
+            Step::Cut(of) if matches!(self.request(of), Request::Whole { .. } | Request::List { .. }) => {
+                self.tell(of, Input::Cut(unanswered()))
             }
+            Step::Break(of, code) if matches!(self.request(of), Request::Watch { .. } | Request::Stream) => {
+                let refused = |code| ApiError::refused("watch pods", code, None, "{}");
+                let error = code.map_or_else(unanswered, refused);
+                self.tell(of, Input::Broken { error, lasted: Duration::from_secs(30) })
+            }
+            Step::Cut(_) | Step::Break(..) => Ok(()),
         }
     }
 
     /// What a server that is well says.
-    fn answer(&mut self, back: usize) -> Input {
-        let server = &self.server;
+    fn answer(&mut self, of: usize, back: usize) -> Input {
+        let (server, n) = (&self.server, self.followers.len());
+        let Follower { scope, reflector, stream } = &mut self.followers[of % n];
         let expired = || Input::Failed(ApiError::refused("list pods", 410, None, "{}"));
-        match self.reflector.request().clone() {
+        let oldest =
+            |version: Option<String>| version.map_or(server.revision, |v| server.back(v.parse().unwrap(), back));
+        match reflector.request().clone() {
             Request::Stream => {
-                let newest = || (server.at(server.revision), server.revision);
-                let (left, revision) = self.stream.get_or_insert_with(newest);
+                let newest = || (server.at(server.revision, scope), server.revision);
+                let (left, revision) = stream.get_or_insert_with(newest);
                 left.pop().map_or_else(|| Input::Synced(revision.to_string()), Input::Applied)
             }
             Request::Probe => Input::Page { objects: Vec::new(), version: server.revision.to_string(), token: None },
             Request::List { token: Some(token), .. } => {
                 let (revision, start) = token.split_once('/').unwrap();
-                let revision = revision.parse().unwrap();
-                if revision < server.compacted { expired() } else { page(server, revision, start.parse().unwrap()) }
+                let (revision, start) = (revision.parse().unwrap(), start.parse().unwrap());
+                if revision < server.compacted { expired() } else { page(server, scope, revision, start) }
             }
             Request::Whole { version } => {
-                let revision = version.map_or(server.revision, |oldest| server.back(oldest.parse().unwrap(), back));
-                Input::Page { objects: server.at(revision), version: revision.to_string(), token: None }
+                let revision = oldest(version);
+                Input::Page { objects: server.at(revision, scope), version: revision.to_string(), token: None }
             }
-            Request::List { version: None, .. } => page(server, server.revision, 0),
-            Request::List { version: Some(oldest), .. } => page(server, server.back(oldest.parse().unwrap(), back), 0),
+            Request::List { version, token: None } => page(server, scope, oldest(version), 0),
             Request::Watch { version } => {
                 let passed: u64 = version.parse().unwrap();
                 if passed < server.compacted {
                     return expired();
                 }
-                let next = server.log.iter().filter(|event| event.revision > passed).find_map(Event::seen);
+                let mut later = server.log.iter().filter(|event| event.revision > passed);
+                let next = later.find_map(|event| event.seen(scope));
                 next.unwrap_or_else(|| Input::Bookmark(server.revision.to_string()))
             }
         }
     }
 
-    fn tell(&mut self, input: Input) -> Result<(), TestCaseError> {
-        let before = self.reflector.request().clone();
-        if matches!(input, Input::Failed(_) | Input::Closed { .. }) || before != Request::Stream {
-            self.stream = None;
+    fn tell(&mut self, of: usize, input: Input) -> Result<(), TestCaseError> {
+        let n = self.followers.len();
+        let follower = &mut self.followers[of % n];
+        let ends = matches!(input, Input::Failed(_) | Input::Closed { .. } | Input::Broken { .. } | Input::Cut(_));
+        if ends || *follower.reflector.request() != Request::Stream {
+            follower.stream = None;
         }
-        for effect in self.reflector.on(input) {
+        for effect in follower.reflector.on(input) {
             if let Effect::Emit(delta) = effect {
                 self.watcher.take(delta)?;
             }
@@ -336,22 +395,23 @@ impl Run {
 
     /// All is well from now on: the cache has to become what the server has.
     fn settle(&mut self) -> Result<(), TestCaseError> {
-        for _ in 0..SETTLED_WITHIN {
-            let answer = self.answer(0);
-            self.tell(answer)?;
+        for turn in 0..SETTLED_WITHIN * self.followers.len() {
+            let answer = self.answer(turn, 0);
+            self.tell(turn, answer)?;
         }
         let state = |objects: Vec<Arc<Stored>>| -> BTreeMap<_, _> {
             objects.iter().map(|object| (object.key().clone(), object.meta().resource_version.clone())).collect()
         };
         let cached = state(self.watcher.cache.all().cloned().collect());
-        prop_assert_eq!(cached, state(self.server.at(self.server.revision)), "not what the server has");
+        let of_all = self.followers.iter().flat_map(|of| self.server.at(self.server.revision, &of.scope));
+        prop_assert_eq!(cached, state(of_all.collect()), "not what the server has");
         prop_assert_eq!(self.watcher.cache.n_tombstones(), 0, "what was deleted is remembered for ever");
         Ok(())
     }
 }
 
-fn page(server: &Server, revision: u64, start: usize) -> Input {
-    let all = server.at(revision);
+fn page(server: &Server, scope: &Scope, revision: u64, start: usize) -> Input {
+    let all = server.at(revision, scope);
     let end = (start + PAGE_LEN).min(all.len());
     let token = (end < all.len()).then(|| format!("{revision}/{end}"));
     Input::Page { objects: all[start.min(end)..end].to_vec(), version: revision.to_string(), token }
@@ -363,14 +423,19 @@ proptest! {
     #[test]
     fn any_sequence_of_answers_gives_true_states_that_never_go_back(
         streams in any::<bool>(),
+        by_namespace in any::<bool>(),
         pages in any::<bool>(),
         steps in prop::collection::vec(step(), 0..60),
     ) {
-        let mut run = Run::new(streams);
+        let scopes = if by_namespace { vec![Some("a".into()), Some("b".into())] } else { vec![None] };
+        let n_followers = scopes.len();
+        let mut run = Run::new(streams, scopes);
         if pages {
             // A server that neither streams its state nor gives it whole.
-            run.step(Step::Fail(422))?;
-            run.step(Step::Fail(422))?;
+            for of in 0..n_followers {
+                run.step(Step::Fail(of, 422))?;
+                run.step(Step::Fail(of, 422))?;
+            }
         }
         for step in steps {
             run.step(step)?;

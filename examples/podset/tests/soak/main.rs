@@ -1,5 +1,6 @@
 //! The soak: many sets on a real API server while the operator is killed again and again and the API server crashes.
 //!
+//! `KCTL_CRASH_API_SERVER` is the command that crashes the API server and starts it again; a soak without it is none, and fails.
 //! `KCTL_SOAK=1 KUBECONFIG=… KCTL_CRASH_API_SERVER=… cargo test --release -p podset --test soak -- --nocapture`. Without
 //! `KCTL_SOAK` it is left out. `KCTL_SOAK_SETS`, `KCTL_SOAK_PODS`, `KCTL_SOAK_SECONDS` and `KCTL_SOAK_SEED` are 1,000, 10,000,
 //! 300 and 1. `KCTL_PROGRAM` names a `kctl` whose `kctl kubelet` runs the pods; without it the test does.
@@ -105,8 +106,17 @@ async fn create_sets(server: &Server, size: &Size) {
     futures::stream::iter(creates).buffer_unordered(CREATES_MAX).collect::<()>().await;
 }
 
+/// What was done to sets and pods.
+#[derive(Debug, Default)]
+struct Disturbed {
+    n_grown: u32,
+    n_shrunk: u32,
+    n_pods_deleted: u32,
+}
+
 /// Scales sets that are at rest up and down, and deletes pods of them.
-async fn disturb(server: Server, mut numbers: Numbers, n_sets: usize, until: Instant) {
+async fn disturb(server: Server, mut numbers: Numbers, n_sets: usize, until: Instant) -> Disturbed {
+    let mut disturbed = Disturbed::default();
     while Instant::now() < until {
         tokio::time::sleep(CHANGE_EVERY).await;
         let name = format!("set-{}", numbers.below(n_sets as u64));
@@ -116,24 +126,43 @@ async fn disturb(server: Server, mut numbers: Numbers, n_sets: usize, until: Ins
             0 => {
                 server.ledger.lock().unwrap().grows(&name, wanted + by);
                 server.scale(&name, wanted + by).await;
+                disturbed.n_grown += 1;
             }
             1 => {
                 let smaller = wanted.saturating_sub(by);
                 server.scale(&name, smaller).await;
                 server.ledger.lock().unwrap().has_to_shrink(&name, smaller);
+                disturbed.n_shrunk += u32::from(smaller < wanted);
             }
             _ => {
                 let doomed = server.ledger.lock().unwrap().take_one(&name);
                 if let Some((pod, uid)) = doomed {
                     server.delete_pod(&pod, &uid).await;
+                    disturbed.n_pods_deleted += 1;
                 }
             }
         }
     }
+    disturbed
+}
+
+/// A soak in which something did not go wrong has shown nothing.
+fn assert_all_was_done(size: &Size, chaos: &Chaos, disturbed: &Disturbed) {
+    assert_eq!(chaos.n_crashes, CRASHES, "the API server did not crash as often as it should");
+    let kills_min = size.time.as_millis() / u128::from(LIFE.end) / 2;
+    assert!(u128::from(chaos.n_kills) >= kills_min.max(1), "{} kills are too few", chaos.n_kills);
+    let Disturbed { n_grown, n_shrunk, n_pods_deleted } = disturbed;
+    assert!(*n_grown > 0 && *n_shrunk > 0 && *n_pods_deleted > 0, "not all was done to the sets: {disturbed:?}");
+}
+
+/// How often who was ended.
+struct Chaos {
+    n_kills: u32,
+    n_crashes: u32,
 }
 
 /// Kills operators and crashes the API server until the time is over; the last operator runs on.
-async fn kill_and_crash(size: &Size, server: &Server, numbers: &mut Numbers) -> (Operator, u32) {
+async fn kill_and_crash(size: &Size, server: &Server, numbers: &mut Numbers) -> (Operator, Chaos) {
     let begun = Instant::now();
     let (mut n_kills, mut n_crashes) = (0, 0);
     loop {
@@ -154,7 +183,7 @@ async fn kill_and_crash(size: &Size, server: &Server, numbers: &mut Numbers) -> 
         };
         eprintln!("{:>4} s: {n_live} pods are alive, {n_events} events seen", begun.elapsed().as_secs());
         if begun.elapsed() >= size.time {
-            return (operator, n_kills);
+            return (operator, Chaos { n_kills, n_crashes });
         }
         eprintln!("        killed with {} MB at most", operator.kill());
         n_kills += 1;
@@ -189,6 +218,11 @@ async fn wrong(server: &Server) -> Vec<String> {
     }
     if sets.len() != wanted.len() {
         wrong.push(format!("{} sets where there should be {}", sets.len(), wanted.len()));
+    }
+    let n_wanted = wanted.values().sum::<usize>();
+    let n_live = server.ledger.lock().unwrap().n_live();
+    if pods.len() != n_wanted || n_live != n_wanted {
+        wrong.push(format!("{} pods, of which the watch told {n_live}, where there should be {n_wanted}", pods.len()));
     }
     wrong
 }
@@ -229,11 +263,12 @@ async fn sets_have_exactly_their_pods_although_operator_and_api_server_die_again
         async move { create_sets(&server, &size).await }
     });
     let disturbing = tokio::spawn(disturb(server.clone(), Numbers(size.seed + 1), size.sets, begun + size.time));
-    let (operator, n_kills) = kill_and_crash(&size, &server, &mut numbers).await;
+    let (operator, ended) = kill_and_crash(&size, &server, &mut numbers).await;
     creating.await.unwrap();
-    disturbing.await.unwrap();
+    assert_all_was_done(&size, &ended, &disturbing.await.unwrap());
     let chaos = begun.elapsed();
     let settled = settle(&server).await;
+    assert_eq!(server.all_sets().await.len(), size.sets, "not every set was made");
     let versions = server.versions().await;
     tokio::time::sleep(QUIET_FOR).await;
     assert_eq!(server.versions().await, versions, "something is still written");
@@ -241,12 +276,13 @@ async fn sets_have_exactly_their_pods_although_operator_and_api_server_die_again
     watching.abort();
     let ledger = server.ledger.lock().unwrap();
     eprintln!(
-        "{} sets, {} pods alive, {} created, {} events checked, {} gaps, {n_kills} kills in {} s, settled {} s later, {} MB at most",
+        "{} sets, {} pods alive, {} created, {} events checked, {} gaps, {} kills in {} s, settled {} s later, {} MB at most",
         size.sets,
         ledger.n_live(),
         ledger.n_pods,
         ledger.n_events,
         ledger.n_gaps,
+        ended.n_kills,
         chaos.as_secs(),
         settled.as_secs(),
         operator.kill()

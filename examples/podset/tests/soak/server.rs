@@ -43,10 +43,8 @@ where
 
 /// Crashes the API server and starts it again, by the command that `KCTL_CRASH_API_SERVER` names.
 pub(crate) async fn crash() {
-    let Ok(command) = std::env::var("KCTL_CRASH_API_SERVER") else {
-        eprintln!("        the API server is not crashed: KCTL_CRASH_API_SERVER names no command");
-        return;
-    };
+    let command = std::env::var("KCTL_CRASH_API_SERVER")
+        .expect("set KCTL_CRASH_API_SERVER to the command that crashes the API server and starts it again");
     let mut words = command.split_whitespace();
     let program = words.next().expect("a command");
     let status = tokio::process::Command::new(program).args(words).stdout(Stdio::null()).status().await.unwrap();

@@ -86,9 +86,10 @@ fn outdated(Behind { revision, misleads }: Behind, process: &str) -> Rule {
     let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
     let reads = move |asked: &Asked| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
     let here = move |asked: &Asked| asked.client == own && asked.server.is_empty() && !is_aside(&asked.resource);
-    let fault = match misleads {
-        true => RequestFault::Outdated { revision, lag: BEHIND_FOR },
-        false => RequestFault::Stale { revision, lag: BEHIND_FOR },
+    let fault = if misleads {
+        RequestFault::Outdated { revision, lag: BEHIND_FOR }
+    } else {
+        RequestFault::Stale { revision, lag: BEHIND_FOR }
     };
     Rule::request(fault, move |asked| here(asked) && reads(asked) && Instant::now() < until)
 }
