@@ -160,7 +160,7 @@ impl Metrics {
         let labels = [("name", name), ("version", version), ("commit", commit)];
         info.get_or_create(&labels.map(|(label, value)| (label, value.to_owned())).to_vec()).set(1);
         self.register(|registry| {
-            registry.register("kctl_app_info", "The program, its version and commit; always 1", info)
+            registry.register("kctl_app_info", "The program, its version and commit; always 1", info);
         });
     }
 
