@@ -17,14 +17,14 @@ pub use serde;
 pub use serde_json;
 
 pub use crate::{
-    allows,
+    allows, converged, function, grant, has,
     marks::Marks,
     object::{Open, Parts, Place, Places, View, ViewOf},
-    owns_nothing, reads_a_view, reads_metadata,
+    owns_nothing, primary, reads_a_view, reads_metadata,
     reconcile::{
         Action, Allows, Caches, CachesOn, Cluster, Context, Controller, ConvergedFn, Declares, DeclaresFinalizer,
         Finalize, FinalizeFn, FunctionController, HasRules, HasRulesOn, ReadsLive, ReadsLiveOn, Reconcile, Result,
-        Writes, WritesOn, WritesStatus, outcome, verb,
+        WithoutBounds, Writes, WritesOn, WritesStatus, outcome, verb,
     },
     resource_of,
     spec::{ControllerSpec, Relation, SpecBuilder},
@@ -141,6 +141,94 @@ macro_rules! resource_of {
     };
 }
 
+/// What a function is as a controller.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! function {
+    ($name:ident, $primary:ident: |$object:ident, $cx:ident| $call:expr) => {
+        impl $crate::__private::Reconcile for $name {
+            async fn reconcile(
+                &self,
+                $object: $crate::__private::Arc<$primary>,
+                $cx: $crate::__private::Context<Self>,
+            ) -> $crate::__private::Result<$crate::__private::Action> {
+                $call
+            }
+        }
+        impl $crate::__private::FunctionController for $name {
+            fn instance() -> Self {
+                Self {}
+            }
+        }
+    };
+}
+
+/// `converged = f`: what `f` is not is said of it, since the type comes with its place.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! converged {
+    ($function:ident: $of:ty = $value:expr) => {
+        fn converged_fn() -> ::core::option::Option<$of> {
+            let $function: $of = $value;
+            ::core::option::Option::Some($function)
+        }
+    };
+}
+
+/// Permissions without a grant of verbs.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! has {
+    ($name:ident: $($permission:ident $(<$($of:path),*>)?),*) => { $(
+        impl $crate::__private::$permission $(<$($of),*>)? for $name {
+            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+        }
+    )* };
+}
+
+/// What a controller may do with its primary.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! primary {
+    ($public:tt $struct:tt $grant:ident $end:tt $name:ident, $kind:ident: $($verb:ident)*) => {
+        impl $crate::__private::Whole for $name {}
+        #[allow(
+            missing_debug_implementations,
+            missing_docs,
+            unreachable_pub,
+            reason = "nobody names it; it has the place of the kind"
+        )]
+        $public $struct $grant $end
+        $crate::has!($name: Caches<$kind>);
+        $crate::allows!($grant, $name, $kind: $($verb)*);
+    };
+}
+
+/// What a controller may do with another kind: how it reads it, and which verbs it has. The grant's type comes with the place
+/// of the kind, where the compiler shows a verb that is missing.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! grant {
+    ($public:tt $struct:tt $grant:ident $end:tt $name:ident: $reads:ident<$read:ident $(@ $on:ident)?>, $($rest:tt)*) => {
+        #[allow(
+            missing_debug_implementations,
+            missing_docs,
+            unreachable_pub,
+            reason = "nobody names it; it has the place of the kind"
+        )]
+        $public $struct $grant $end
+        $crate::has!($name: $reads<$($on,)? $read>);
+        $crate::grant!($grant, $name; $($rest)*);
+    };
+    ($grant:ident, $name:ident; $writes:ident<$kind:ident $(@ $on:ident)?>: $($verb:ident)*) => {
+        impl $crate::__private::$writes<$($on,)? $kind> for $name {
+            type Grant = $grant;
+            const SEAL: $crate::__private::Seal = $crate::__private::Seal;
+        }
+        $crate::allows!($grant, $name, $kind: $($verb)*);
+    };
+}
+
 /// The verbs of a grant.
 #[doc(hidden)]
 #[macro_export]
@@ -230,6 +318,10 @@ pub trait WithoutStatus {
     }
 }
 impl<K> WithoutStatus for CrdProbe<K> {}
+
+pub const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
 
 pub fn finalize_fn<C: Finalize>() -> FinalizeFn<C> {
     |controller, object, cx| Box::pin(controller.finalize(object, cx))

@@ -23,6 +23,8 @@ pub use kctl_interpreter::{
 pub use kctl_macros::interpreter;
 #[cfg(feature = "webhook")]
 pub use kctl_macros::{admission, conversion};
+#[doc(hidden)]
+pub use kctl_runtime::__private::WithoutBounds as _;
 pub use kctl_runtime::{
     effect::{
         ApiError,

@@ -1,6 +1,11 @@
 //! The manifests of all examples: `tests/golden/NAME` is what each one's own test makes, and API servers take all of it.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use kctl::{Json, from_yaml};
 
@@ -12,6 +17,49 @@ fn examples() -> Vec<PathBuf> {
     found.sort();
     assert!(found.len() >= 4, "{found:?}");
     found
+}
+
+/// Examples without an `App`: they have no manifests.
+const WITHOUT_APP: [&str; 1] = ["pod-events"];
+
+/// What Karmada's API server gets, not that of the program.
+const FOR_KARMADA: &str = "webhook/resourceinterpreterwebhookconfiguration-";
+
+/// The names of what is in a folder.
+fn names_in(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    entries.map(|name| name.into_string().unwrap()).collect()
+}
+
+/// The files in a folder and in those below it, as paths from there.
+fn files_in(folder: &Path, below: &str) -> BTreeSet<String> {
+    let names = names_in(&folder.join(below)).into_iter().map(|name| format!("{below}{name}"));
+    let (folders, files): (Vec<_>, Vec<_>) = names.partition(|name| folder.join(name).is_dir());
+    let inner = folders.iter().flat_map(|name| files_in(folder, &format!("{name}/")));
+    inner.chain(files).collect()
+}
+
+#[test]
+fn every_example_has_golden_manifests() {
+    let golden: BTreeSet<_> = examples().iter().map(|folder| folder.file_name().unwrap().to_owned()).collect();
+    for name in names_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")) {
+        if !WITHOUT_APP.contains(&name.as_str()) {
+            assert!(golden.contains(name.as_ref() as &std::ffi::OsStr), "{name} has no folder in tests/golden");
+        }
+    }
+}
+
+#[test]
+fn a_golden_folder_has_the_files_of_its_kustomization_and_no_other() {
+    for folder in examples() {
+        let text = fs::read_to_string(folder.join("kustomization.yaml")).unwrap();
+        let kustomization: Json = from_yaml(&text).unwrap();
+        let named = kustomization["resources"].as_array().unwrap().iter().filter_map(Json::as_str);
+        let wanted: BTreeSet<_> = named.chain(["kustomization.yaml"]).map(str::to_owned).collect();
+        let mut files = files_in(&folder, "");
+        files.retain(|file| !file.starts_with(FOR_KARMADA));
+        assert_eq!(files, wanted, "{}: a file too many or too few", folder.display());
+    }
 }
 
 #[test]

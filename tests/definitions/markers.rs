@@ -416,6 +416,9 @@ fn the_table_of_the_guide_has_only_what_is_tested_here() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let guide = fs::read_to_string(root.join("../guide/crds.md")).unwrap();
     let source = fs::read_to_string(root.join("definitions/markers.rs")).unwrap();
+    // What these say is compiled, and their options are compared with those of the attributes.
+    let [attributes, permissions] =
+        ["attributes", "permissions"].map(|name| fs::read_to_string(root.join(format!("../guide/{name}.md"))).unwrap());
     let rows: Vec<Vec<&str>> = guide
         .lines()
         .filter(|line| line.starts_with("| `+") || line.starts_with("| no `+"))
@@ -425,14 +428,71 @@ fn the_table_of_the_guide_has_only_what_is_tested_here() {
     for row in rows {
         let [marker, said, test] = row.as_slice() else { panic!("three columns: {row:?}") };
         let test = test.trim_matches('`');
+        let codes = said.split('`').skip(1).step_by(2).filter(|code| !code.contains('…'));
+        if test == "attributes" {
+            for code in codes {
+                let known = attributes.contains(code) || permissions.contains(code);
+                assert!(known, "{marker}: `{code}` is not in the guides to attributes and permissions");
+            }
+            continue;
+        }
         let module = source.split("\nmod ").find(|part| part.starts_with(&format!("{test} {{")));
         let Some(module) = module else {
             assert!(test.starts_with('–') || test.starts_with("not"), "{marker}: no module `{test}`");
             continue;
         };
         let squeezed = |text: &str| text.split_whitespace().collect::<String>();
-        for code in said.split('`').skip(1).step_by(2).filter(|code| !code.contains('…')) {
+        for code in codes {
             assert!(squeezed(module).contains(&squeezed(code)), "{marker}: `{code}` is not in the module `{test}`");
         }
     }
+}
+
+/// Each marker of controller-gen for definitions, roles and webhooks, with its arguments where a row can be about one.
+const MARKERS: &str = "
+    groupName versionName
+    kubebuilder:skip kubebuilder:skipversion kubebuilder:object:root kubebuilder:object:generate
+    kubebuilder:ac:generate kubebuilder:ac:output:package
+    kubebuilder:resource:path kubebuilder:resource:singular kubebuilder:resource:shortName kubebuilder:resource:categories
+    kubebuilder:resource:scope=Namespaced kubebuilder:resource:scope=Cluster
+    kubebuilder:subresource:status kubebuilder:subresource:scale kubebuilder:printcolumn kubebuilder:storageversion
+    kubebuilder:unservedversion kubebuilder:deprecatedversion kubebuilder:metadata:annotations kubebuilder:metadata:labels
+    kubebuilder:selectablefield kubebuilder:externalDocs kubebuilder:title
+    kubebuilder:validation:Maximum kubebuilder:validation:Minimum kubebuilder:validation:ExclusiveMaximum
+    kubebuilder:validation:ExclusiveMinimum kubebuilder:validation:MultipleOf kubebuilder:validation:MinProperties
+    kubebuilder:validation:MaxProperties kubebuilder:validation:MaxLength kubebuilder:validation:MinLength
+    kubebuilder:validation:Pattern kubebuilder:validation:MaxItems kubebuilder:validation:MinItems
+    kubebuilder:validation:UniqueItems kubebuilder:validation:Enum kubebuilder:validation:Format kubebuilder:validation:Type
+    kubebuilder:validation:XPreserveUnknownFields kubebuilder:validation:XEmbeddedResource
+    kubebuilder:validation:XIntOrString kubebuilder:validation:XValidation kubebuilder:validation:items:…
+    kubebuilder:validation:AtMostOneOf kubebuilder:validation:ExactlyOneOf kubebuilder:validation:AtLeastOneOf
+    kubebuilder:validation:Required kubebuilder:validation:Optional kubebuilder:validation:EmbeddedResource
+    kubebuilder:validation:Schemaless kubebuilder:pruning:PreserveUnknownFields kubebuilder:default kubebuilder:example
+    required optional nullable default k8s:required k8s:optional k8s:enum k8s:immutable
+    listType=atomic listType=set listType=map listMapKey mapType structType k8s:listType k8s:listMapKey
+    kubebuilder:rbac:groups kubebuilder:rbac:resources kubebuilder:rbac:resourceNames kubebuilder:rbac:verbs
+    kubebuilder:rbac:urls kubebuilder:rbac:namespace kubebuilder:rbac:roleName
+    kubebuilder:webhook:path kubebuilder:webhook:url kubebuilder:webhook:mutating kubebuilder:webhook:failurePolicy
+    kubebuilder:webhook:matchPolicy kubebuilder:webhook:sideEffects kubebuilder:webhook:timeoutSeconds
+    kubebuilder:webhook:groups kubebuilder:webhook:resources kubebuilder:webhook:verbs kubebuilder:webhook:versions
+    kubebuilder:webhook:name kubebuilder:webhook:serviceName kubebuilder:webhook:serviceNamespace
+    kubebuilder:webhook:servicePort kubebuilder:webhook:webhookVersions kubebuilder:webhook:admissionReviewVersions
+    kubebuilder:webhook:reinvocationPolicy kubebuilder:webhook:patch
+    kubebuilder:webhookconfiguration:mutating kubebuilder:webhookconfiguration:name
+";
+
+#[test]
+fn the_table_of_the_guide_has_every_marker_of_controller_gen() {
+    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide/crds.md")).unwrap();
+    let rows = guide.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split(" | ").next());
+    let said: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    let lacks: Vec<_> = MARKERS
+        .split_whitespace()
+        .filter(|marker| {
+            let named = |said: &&str| said.strip_prefix('+').is_some_and(|said| said == *marker);
+            let with_arguments = |said: &&str| said.starts_with(&format!("+{marker}:"));
+            !said.iter().any(|said| named(said) || with_arguments(said))
+        })
+        .collect();
+    assert!(lacks.is_empty(), "no row for {lacks:?}");
 }

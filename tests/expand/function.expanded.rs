@@ -1,8 +1,5 @@
 //! What `function.rs` expands to.
-#[allow(
-    clippy::unused_async,
-    reason = "a reconcile function is async, whether it waits or not"
-)]
+#[allow(clippy::unused_async, reason = "a reconcile function is async")]
 /// Does nothing.
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
     Ok(Action::await_change())
@@ -18,42 +15,17 @@ const _: () = {
         type Primary = __Primary;
         type Grant = __Grant;
         fn spec() -> __p::ControllerSpec {
-            __p::spec_of!(__Primary, "configs")
-                .relation(__p::Relation::<Self, __K0>::owns("owns = Pod"))
-                .build()
+            __p::spec_of!(__Primary, "configs").owns::<__K0>("owns = Pod").build()
         }
     }
-    impl __p::Reconcile for configs {
-        async fn reconcile(
-            &self,
-            object: __p::Arc<__Primary>,
-            cx: __p::Context<Self>,
-        ) -> __p::Result<__p::Action> {
-            __p::outcome(configs(object, cx).await)
-        }
-    }
-    impl __p::FunctionController for configs {
-        fn instance() -> Self {
-            Self {}
-        }
-    }
-    impl __p::Whole for configs {}
-    pub struct __Grant;
-    impl __p::WritesStatus for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Caches<__Primary> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__Grant, configs, __Primary :);
+    __p::function!(
+        configs, __Primary : | object, cx | __p::outcome(configs(object, cx). await)
+    );
+    __p::primary!(pub struct __Grant; configs, __Primary :);
+    __p::has!(configs : WritesStatus);
     __p::writes_nothing!(configs);
-    pub struct __G0;
-    impl __p::Caches<__K0> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Declares<__K0> for configs {
-        type Grant = __G0;
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__G0, configs, __K0 : create update patch apply delete);
+    __p::grant!(
+        pub struct __G0; configs : Caches < __K0 >, Declares < __K0 > : create update
+        patch apply delete
+    );
 };

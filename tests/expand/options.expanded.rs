@@ -1,8 +1,5 @@
 //! What `options.rs` expands to.
-#[allow(
-    clippy::unused_async,
-    reason = "a reconcile function is async, whether it waits or not"
-)]
+#[allow(clippy::unused_async, reason = "a reconcile function is async")]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
     Ok(Action::await_change())
 }
@@ -24,104 +21,38 @@ const _: () = {
                 .primary(&["patch", "status"])
                 .named("configs")
                 .concurrency(4)
-                .backoff(
-                    __p::Duration::from_millis(1000u64),
-                    __p::Duration::from_millis(90000u64),
-                )
+                .backoff(__p::millis(1000), __p::millis(90000))
                 .retries(5)
                 .namespaces(["default", "other"])
-                .resync(__p::Duration::from_millis(36000000u64))
-                .timeout(__p::Duration::from_millis(30000u64))
+                .resync(__p::millis(36000000))
+                .timeout(__p::millis(30000))
                 .rbac([("rbac(extra_rule())", extra_rule())])
-                .relation(
-                    __p::Relation::<
-                        Self,
-                        __K0,
-                    >::owns("owns = Pod(fields = \"spec.nodeName=a\")")
-                        .map(users_of)
-                        .when(is_labelled)
-                        .index(by_node, "by_node")
-                        .selector("app")
-                        .fields("spec.nodeName=a"),
-                )
-                .relation(
-                    __p::Relation::<Self, __K1>::watches("watches = Secret(patch)")
-                        .verbs(&["patch"])
-                        .map(secrets_of),
-                )
-                .relation(
-                    __p::Relation::<Self, __K2>::reads("reads = Node(patch)")
-                        .verbs(&["patch"]),
-                )
-                .relation(
-                    __p::Relation::<
-                        Self,
-                        __K3,
-                    >::live_cluster("reads = Service(live(cluster))"),
-                )
+                .owns::<__K0>("owns = Pod(fields = \"spec.nodeName=a\")")
+                .map(users_of)
+                .when(is_labelled)
+                .index(by_node, "by_node")
+                .selector("app")
+                .fields("spec.nodeName=a")
+                .watches::<__K1>("watches = Secret(patch)")
+                .verbs(&["patch"])
+                .map(secrets_of)
+                .reads::<__K2>("reads = Node(patch)")
+                .verbs(&["patch"])
+                .live_cluster::<__K3>("reads = Service(live(cluster))")
                 .build()
         }
+        __p::converged!(converged : __p::ConvergedFn < Self > = is_as_wanted);
     }
-    impl __p::Reconcile for configs {
-        async fn reconcile(
-            &self,
-            object: __p::Arc<__Primary>,
-            cx: __p::Context<Self>,
-        ) -> __p::Result<__p::Action> {
-            __p::outcome(configs(object, cx).await)
-        }
-    }
-    impl __p::FunctionController for configs {
-        fn instance() -> Self {
-            Self {}
-        }
-    }
-    impl __p::Whole for configs {}
-    impl __p::HasRules for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    pub struct __Grant;
-    impl __p::WritesStatus for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Caches<__Primary> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__Grant, configs, __Primary : patch status);
-    pub struct __G0;
-    impl __p::Caches<__K0> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Declares<__K0> for configs {
-        type Grant = __G0;
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__G0, configs, __K0 : create update patch apply delete);
-    pub struct __G1;
-    impl __p::Caches<__K1> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Writes<__K1> for configs {
-        type Grant = __G1;
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__G1, configs, __K1 : patch);
-    pub struct __G2;
-    impl __p::Caches<__K2> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Writes<__K2> for configs {
-        type Grant = __G2;
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__G2, configs, __K2 : patch);
-    pub struct __G3;
-    impl __p::ReadsLive<__K3> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Writes<__K3> for configs {
-        type Grant = __G3;
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__G3, configs, __K3 :);
+    __p::function!(
+        configs, __Primary : | object, cx | __p::outcome(configs(object, cx). await)
+    );
+    __p::primary!(pub struct __Grant; configs, __Primary : patch status);
+    __p::has!(configs : WritesStatus, HasRules);
+    __p::grant!(
+        pub struct __G0; configs : Caches < __K0 >, Declares < __K0 > : create update
+        patch apply delete
+    );
+    __p::grant!(pub struct __G1; configs : Caches < __K1 >, Writes < __K1 > : patch);
+    __p::grant!(pub struct __G2; configs : Caches < __K2 >, Writes < __K2 > : patch);
+    __p::grant!(pub struct __G3; configs : ReadsLive < __K3 >, Writes < __K3 > :);
 };

@@ -14,6 +14,7 @@ use kctl::prelude::*;
     namespaces = ["default", "other"],
     resync = "10h",
     timeout = "30s",
+    converged = is_as_wanted,
     rbac(extra_rule()),
     crate = ::kctl
 )]

@@ -1,8 +1,5 @@
 //! What `parts.rs` expands to.
-#[allow(
-    clippy::unused_async,
-    reason = "a reconcile function is async, whether it waits or not"
-)]
+#[allow(clippy::unused_async, reason = "a reconcile function is async")]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
     Ok(Action::await_change())
 }
@@ -20,68 +17,27 @@ const _: () = {
         type Grant = __Grant;
         fn spec() -> __p::ControllerSpec {
             __p::spec_of!(__Primary, "configs")
-                .relation(
-                    __p::Relation::<Self, __V0>::owns("owns = Pod(metadata)").metadata(),
-                )
-                .relation(
-                    __p::Relation::<
-                        Self,
-                        __K1,
-                    >::watches("watches = Node(as = Zone, patch)")
-                        .view::<__V1>()
-                        .verbs(&["patch"])
-                        .map(of_zone),
-                )
+                .owns::<__V0>("owns = Pod(metadata)")
+                .metadata()
+                .watches::<__K1>("watches = Node(as = Zone, patch)")
+                .view::<__V1>()
+                .verbs(&["patch"])
+                .map(of_zone)
                 .build()
         }
     }
-    impl __p::Reconcile for configs {
-        async fn reconcile(
-            &self,
-            object: __p::Arc<__Primary>,
-            cx: __p::Context<Self>,
-        ) -> __p::Result<__p::Action> {
-            __p::outcome(configs(object, cx).await)
-        }
-    }
-    impl __p::FunctionController for configs {
-        fn instance() -> Self {
-            Self {}
-        }
-    }
-    impl __p::Whole for configs {}
-    pub struct __Grant;
-    impl __p::WritesStatus for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Caches<__Primary> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__Grant, configs, __Primary :);
-    pub struct __G0;
-    impl __p::Caches<__V0> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Declares<__V0> for configs {
-        type Grant = __G0;
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__G0, configs, __V0 : patch apply delete);
+    __p::function!(
+        configs, __Primary : | object, cx | __p::outcome(configs(object, cx). await)
+    );
+    __p::primary!(pub struct __Grant; configs, __Primary :);
+    __p::has!(configs : WritesStatus);
+    __p::grant!(
+        pub struct __G0; configs : Caches < __V0 >, Declares < __V0 > : patch apply
+        delete
+    );
     __p::reads_metadata!(configs, __K0, __V0);
-    pub struct __G1;
-    impl __p::Caches<__V1> for configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Writes<__K1> for configs {
-        type Grant = __G1;
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__G1, configs, __K1 : patch);
+    __p::grant!(pub struct __G1; configs : Caches < __V1 >, Writes < __K1 > : patch);
     type __W1 = __p::PartialObjectMeta<__K1>;
-    impl __p::Writes<__W1> for configs {
-        type Grant = __G1;
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__G1, configs, __W1 : patch);
+    __p::grant!(__G1, configs; Writes < __W1 > : patch);
     __p::reads_a_view!(configs, __K1, __V1);
 };

@@ -12,10 +12,8 @@ const _: () = {
         fn spec() -> __p::ControllerSpec {
             __p::spec_of!(__Primary, "Configs")
                 .finalizer("example.com/configs")
-                .relation(
-                    __p::Relation::<Self, __K0>::owns("owns = Pod(create, delete)")
-                        .verbs(&["create", "delete"]),
-                )
+                .owns::<__K0>("owns = Pod(create, delete)")
+                .verbs(&["create", "delete"])
                 .build()
         }
         fn finalize_fn() -> ::core::option::Option<__p::FinalizeFn<Self>> {
@@ -27,23 +25,10 @@ const _: () = {
         fn is_reconcile<C: __p::Reconcile>() {}
         is_reconcile::<Configs>();
     };
-    impl __p::Whole for Configs {}
-    pub struct __Grant;
-    impl __p::WritesStatus for Configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Caches<__Primary> for Configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__Grant, Configs, __Primary :);
+    __p::primary!(pub struct __Grant; Configs, __Primary :);
+    __p::has!(Configs : WritesStatus);
     __p::writes_nothing!(Configs);
-    pub struct __G0;
-    impl __p::Caches<__K0> for Configs {
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    impl __p::Declares<__K0> for Configs {
-        type Grant = __G0;
-        const SEAL: __p::Seal = __p::Seal;
-    }
-    __p::allows!(__G0, Configs, __K0 : create delete);
+    __p::grant!(
+        pub struct __G0; Configs : Caches < __K0 >, Declares < __K0 > : create delete
+    );
 };

@@ -29,6 +29,7 @@ mod script;
 mod slim;
 mod slow;
 mod start;
+mod still;
 mod successor;
 mod taken;
 mod tidy;

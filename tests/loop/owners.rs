@@ -111,7 +111,7 @@ async fn primary_that_is_made_again_in_a_gap_owns_nothing_of_its_predecessor() {
 
 /// The keys of deployments that a pod concerns.
 fn concerned(relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
-    concerned_of(&Relation::<Deployments, Deployment>::watches("").erase(), relation, states)
+    concerned_of(&Relation::<Deployments, Deployment>::watched("").erase(), relation, states)
 }
 
 /// The keys of primaries that a pod concerns.
@@ -144,7 +144,7 @@ fn owner(api_version: &str, kind: &str, name: &str, controller: bool) -> kctl::J
 
 #[tokio::test(start_paused = true)]
 async fn owner_is_known_by_group_and_kind_and_only_the_controller_counts() {
-    let pods = Relation::<Deployments, Pod>::owns("").erase();
+    let pods = Relation::<Deployments, Pod>::owned("").erase();
     let web = owner("apps/v1", "Deployment", "web", true);
     let table = [
         (vec![web.clone()], vec!["default/web"]),
@@ -159,7 +159,7 @@ async fn owner_is_known_by_group_and_kind_and_only_the_controller_counts() {
     for (owners, expected) in table {
         assert_eq!(concerned(&pods, &[owned(&owners)]), expected, "{owners:?}");
     }
-    let of_the_cluster = RelationSpec { namespaced: false, ..Relation::<Deployments, Deployment>::watches("").erase() };
+    let of_the_cluster = RelationSpec { namespaced: false, ..Relation::<Deployments, Deployment>::watched("").erase() };
     assert_eq!(concerned_of(&of_the_cluster, &pods, &[owned(from_ref(&web))]), ["web"], "it is in no namespace");
     let other = owner("apps/v1", "Deployment", "other", true);
     let moved = [owned(from_ref(&web)), owned(&[other])];
@@ -178,7 +178,7 @@ fn mapper_is_asked_for_the_state_before_and_after_and_each_key_is_queued_once() 
         let json = kctl::json!({ "metadata": { "namespace": "default", "name": "pod", "labels": labels } });
         Arc::new(Stored::accept(&Kind::of::<Pod>(), &json.to_string()).unwrap())
     };
-    let pods = Relation::<Deployments, Pod>::watches("").map(by_labels).erase();
+    let pods = Relation::<Deployments, Pod>::watched("").map(by_labels).erase();
     let states = [labelled(&["a", "b"]), labelled(&["b", "c"])];
     assert_eq!(concerned(&pods, &states), ["default/a", "default/b", "default/c"]);
 }

@@ -7,6 +7,7 @@ use kctl::{
         lease::ElectionConfig,
     },
     prelude::*,
+    source::Identity,
 };
 use kctl_tests::{Asked, Fault, Faults};
 use tokio::{
@@ -58,6 +59,38 @@ impl Process {
         let failed = self.health.live().into_iter();
         failed.filter_map(|check| check.result.err().map(|reason| format!("{}: {reason}", check.name))).collect()
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_watched_at_run_time_is_told_by_readiness() {
+    let contest = Contest::new();
+    let faults = Faults::default();
+    let manager = App::new("configs").controller::<configs>().manager(faults.client(&contest.server)).await.unwrap();
+    let (view, watches, metrics) = (manager.view(), manager.watches(), manager.metrics().clone());
+    let running = tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+    let process = Process { faults, health: Health::new(view, metrics), _running: running };
+    seconds(5).await;
+    let declared = ["cache-configmaps: 0 objects", "cache-secrets: 0 objects"];
+    assert_eq!(process.ready(), [&declared[..], &["ping: "]].concat());
+
+    let nodes = watches.watch::<Node>(Identity::of::<Node>()).await.unwrap();
+    let _declared_too = watches.watch::<Secret>(Identity::of::<Secret>()).await.unwrap();
+    seconds(5).await;
+    assert_eq!(process.ready(), [&declared[..], &["watch-nodes: 0 objects", "ping: "]].concat());
+
+    process.faults.add(Fault::Refuse(403), |asked: &Asked| asked.reads("nodes"));
+    process.faults.cut_watches();
+    seconds(60).await;
+    let refused = process.ready().into_iter().find(|line| line.starts_with("watch-nodes")).unwrap();
+    assert!(
+        refused.starts_with("watch-nodes FAILS: ") && refused.contains("`list` and `watch` on `nodes`"),
+        "{refused}"
+    );
+    assert_eq!(process.dead(), [""; 0], "a new start would not help");
+
+    drop(nodes);
+    seconds(5).await;
+    assert_eq!(process.ready(), [&declared[..], &["ping: "]].concat());
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,8 +30,8 @@ impl Controller for Configs {
 
     fn spec() -> ControllerSpec {
         SpecBuilder::<Self>::new("Configs", file!(), line!())
-            .relation(Relation::<Self, Pod>::owns("Pod"))
-            .relation(Relation::<Self, Secret>::watches("Secret").map(of_secret))
+            .relation(Relation::<Self, Pod>::owned("Pod"))
+            .relation(Relation::<Self, Secret>::watched("Secret").map(of_secret))
             .build()
     }
 }

@@ -105,6 +105,23 @@ mod tests {
         assert_eq!(pods.items.len(), 0);
     }
 
+    /// In the time of the cluster, which nobody waits for: two seconds are those of pods that start.
+    #[tokio::test(start_paused = true)]
+    async fn it_is_idle_within_two_seconds_and_asks_for_nothing_from_then_on() {
+        let started = tokio::time::Instant::now();
+        let server = TestServer::start(app()).await.unwrap();
+        let sets = Api::<PodSet>::default_namespaced(server.client());
+        sets.create(&PostParams::default(), &web(3)).await.unwrap();
+        server.idle().await.unwrap();
+        assert!(started.elapsed() <= Duration::from_secs(2), "{:?}", started.elapsed());
+        assert_eq!(ready_and_pods(&server).await, (3, 3));
+        let n_requests = server.server().requests().len();
+        assert!(n_requests < 60, "{n_requests} requests for three pods");
+
+        tokio::time::sleep(Duration::from_secs(240)).await;
+        assert_eq!(server.server().requests().len(), n_requests, "something goes on asking");
+    }
+
     async fn scaled_up_and_down(trial: &Trial) -> Result<()> {
         let sets = Api::<PodSet>::default_namespaced(trial.client());
         let mut two = web(2);

@@ -1,6 +1,6 @@
 //! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Error, Expr, FnArg, Ident, ItemStruct, ReturnType, Type, spanned::Spanned};
 
@@ -355,6 +355,15 @@ fn rbac(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     let rules: Result<Vec<_>, _> = entry.arguments.iter().filter(|argument| !is_cluster(argument)).map(rule).collect();
     let on = rules_on(entry);
     model.has_rules |= on.is_none();
+    for argument in &entry.arguments {
+        if let Argument::Nested(option, verb) = argument
+            && option == "primary"
+        {
+            let what = "what may be done with the primary is no rule";
+            errors.push(option, 25, what, &format!("write `primary({verb})` beside `rbac(…)`, not in it"));
+            return;
+        }
+    }
     match (rules, on) {
         (Ok(rules), _) if rules.is_empty() => errors.push(&entry.name, 25, "`rbac` names no rule", RULE),
         (Err(place), _) => errors.push(place, 25, "a rule is a value of the type `PolicyRule`", RULE),
@@ -374,9 +383,22 @@ fn rbac(entry: &Entry, model: &mut Model, errors: &mut Errors) {
     }
 }
 
-/// As the user wrote it, nearly: tokens know nothing of spaces.
+/// As the user wrote it, nearly: tokens know nothing of spaces. Those within texts are part of them.
 fn written(tokens: &TokenStream) -> String {
-    tokens.to_string().replace(' ', "").replace(',', ", ")
+    let words = tokens.clone().into_iter().map(|token| match token {
+        TokenTree::Group(group) => {
+            let (open, close) = match group.delimiter() {
+                Delimiter::Parenthesis => ("(", ")"),
+                Delimiter::Brace => ("{", "}"),
+                Delimiter::Bracket => ("[", "]"),
+                Delimiter::None => ("", ""),
+            };
+            format!("{open}{}{close}", written(&group.stream()))
+        }
+        TokenTree::Punct(punct) if punct.as_char() == ',' => ", ".to_owned(),
+        other => other.to_string(),
+    });
+    words.collect()
 }
 
 /// The cluster that the rules of an `rbac(…)` are about.
@@ -403,5 +425,18 @@ fn finalizer_needs_the_struct_form(model: &Model, options: &[Entry], errors: &mu
         let help =
             "write `#[controller(of = Kind, finalizer = …)] struct Name;` with `impl Reconcile` and `impl Finalize`";
         errors.push(&entry.name, 23, "a function can't clean up: a finalizer needs `impl Finalize`", help);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{quote, written};
+
+    #[test]
+    fn rules_are_told_as_they_were_written() {
+        let check = |tokens, text: &str| assert_eq!(written(&tokens), text);
+        check(quote!(rules::of("a b, c", &["x  y"], 1)), r#"rules::of("a b, c", &["x  y"], 1)"#);
+        check(quote!(rule()), "rule()");
+        check(quote!(RULE), "RULE");
     }
 }

@@ -1,6 +1,6 @@
 //! `Model` → tokens: one function for each emitted item; nothing can fail here.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Expr, Ident, Type, spanned::Spanned};
 
@@ -26,9 +26,8 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let clusters = model.relations.iter().enumerate().filter_map(|(index, relation)| cluster(index, relation));
     let grants = model.relations.iter().enumerate().map(|(index, relation)| grants(model, index, relation));
     let primary_grant = primary_grant(model);
-    let allows = (model.form == Form::Function).then(
-        || quote!(#[allow(clippy::unused_async, reason = "a reconcile function is async, whether it waits or not")]),
-    );
+    let allows = (model.form == Form::Function)
+        .then(|| quote!(#[allow(clippy::unused_async, reason = "a reconcile function is async")]));
     quote! {
         #allows
         #item
@@ -133,9 +132,9 @@ fn controller(model: &Model) -> TokenStream {
             Part::Metadata(_) => part_alias(index, relation).unwrap_or(alias),
             _ => alias,
         };
-        let new = quote_spanned!(relation.kind.span()=> __p::Relation::<Self, #read>::#role(#text));
+        let new = quote_spanned!(relation.kind.span()=> .#role::<#read>(#text));
         let (keeps, on) = (keeps(index, relation), on(index, relation));
-        quote!(.relation(#new #keeps #(#calls)* #on))
+        quote!(#new #keeps #(#calls)* #on)
     });
     let primary_on = model.primary_on.as_ref().map(primary_on);
     let finalize = model.finalizer.as_ref().map(|word| {
@@ -147,13 +146,8 @@ fn controller(model: &Model) -> TokenStream {
         }
     });
     let converged = model.converged.as_ref().map(|function| {
-        let typed = quote_spanned!(function.span()=> let converged: __p::ConvergedFn<Self> = #function;);
-        quote! {
-            fn converged_fn() -> ::core::option::Option<__p::ConvergedFn<Self>> {
-                #typed
-                ::core::option::Option::Some(converged)
-            }
-        }
+        let typed = quote_spanned!(function.span()=> converged: __p::ConvergedFn<Self> = #function);
+        quote!(__p::converged!(#typed);)
     });
     let declares_finalizer = finalize.is_some().then(|| quote!(impl __p::DeclaresFinalizer for #name {}));
     quote! {
@@ -187,18 +181,9 @@ fn reconcile(model: &Model) -> TokenStream {
     let primary = primary_kind(model);
     let (cx_span, result_span) = model.signature.unwrap_or((name.span(), name.span()));
     let (cx, callee) = (Ident::new("cx", cx_span), Ident::new(&name.to_string(), result_span));
-    let call = quote_spanned!(result_span=> __p::outcome(#callee(object, #cx).await));
     let object = Ident::new("object", result_span);
-    quote! {
-        impl __p::Reconcile for #name {
-            async fn reconcile(&self, #object: __p::Arc<#primary>, #cx: __p::Context<Self>) -> __p::Result<__p::Action> {
-                #call
-            }
-        }
-        impl __p::FunctionController for #name {
-            fn instance() -> Self { Self {} }
-        }
-    }
+    let call = quote_spanned!(result_span=> __p::outcome(#callee(#object, #cx).await));
+    quote!(__p::function!(#name, #primary: |#object, #cx| #call);)
 }
 
 fn primary_grant(model: &Model) -> TokenStream {
@@ -208,32 +193,30 @@ fn primary_grant(model: &Model) -> TokenStream {
     let undeclared = (!owns).then(|| quote!(__p::owns_nothing!(#name);));
     let writes = model.relations.iter().any(|relation| relation.role != "owns" && relation.cluster().is_none());
     let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
-    let status =
-        (!model.read_only).then(|| quote!(impl __p::WritesStatus for #name { const SEAL: __p::Seal = __p::Seal; }));
-    let rules = model.has_rules.then(|| quote!(impl __p::HasRules for #name { const SEAL: __p::Seal = __p::Seal; }));
-    let rules_on = model
-        .has_rules_on
-        .iter()
-        .map(|cluster| quote!(impl __p::HasRulesOn<#cluster> for #name { const SEAL: __p::Seal = __p::Seal; }));
+    let status = (!model.read_only).then(|| quote!(WritesStatus));
+    let rules = model.has_rules.then(|| quote!(HasRules));
+    let rules_on = model.has_rules_on.iter().map(|cluster| quote!(HasRulesOn<#cluster>));
+    let grant = grant_type(&format_ident!("__Grant"), model.primary.span());
+    let has: Vec<_> = status.into_iter().chain(rules).chain(rules_on).collect();
+    let has = (!has.is_empty()).then(|| quote!(__p::has!(#name: #(#has),*);));
     quote! {
-        impl __p::Whole for #name {}
-        #rules
-        #(#rules_on)*
-        pub struct __Grant;
-        #status
-        impl __p::Caches<#primary> for #name { const SEAL: __p::Seal = __p::Seal; }
-        __p::allows!(__Grant, #name, #primary: #(#verbs)*);
+        __p::primary!(#grant #name, #primary: #(#verbs)*);
+        #has
         #undeclared
         #unwritten
     }
 }
 
+/// A verb that is missing is shown where the kind is declared.
+fn grant_type(name: &Ident, kind: Span) -> TokenStream {
+    let name = Ident::new(&name.to_string(), kind);
+    quote_spanned!(kind=> pub struct #name;)
+}
+
 fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let name = &model.name;
     let (kind, grant) = (alias(index, relation), format_ident!("__G{index}"));
-    let seal = quote!(
-        const SEAL: __p::Seal = __p::Seal;
-    );
+    let grant_type = grant_type(&grant, relation.kind.span());
     let reads = match relation.role.to_string().as_str() {
         "live" | "live_cluster" => "ReadsLive",
         _ => "Caches",
@@ -242,10 +225,10 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let declares = if owns { "Declares" } else { "Writes" };
     let on = cluster_alias(index, relation);
     let suffix = if on.is_some() { "On" } else { "" };
-    let scope = on.as_ref().map(|on| quote!(#on,));
+    let scope = on.as_ref().map(|on| quote!(@ #on));
     let permission = |name: &str, kind: &Ident| {
         let name = format_ident!("{name}{suffix}");
-        quote!(__p::#name<#scope #kind>)
+        quote!(#name<#kind #scope>)
     };
     let mut verbs = if owns && relation.verbs.is_empty() {
         OWNED_VERBS.iter().map(|verb| format_ident!("{verb}")).collect()
@@ -267,8 +250,7 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
         let declares = permission(declares, &metadata);
         quote! {
             type #metadata = __p::PartialObjectMeta<#kind>;
-            impl #declares for #name { type Grant = #grant; #seal }
-            __p::allows!(#grant, #name, #metadata: #(#changes)*);
+            __p::grant!(#grant, #name; #declares: #(#changes)*);
         }
     });
     let refusals = part.as_ref().filter(|_| on.is_none()).map(|part| {
@@ -279,10 +261,7 @@ fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
         quote!(__p::#why!(#name, #kind, #part);)
     });
     quote! {
-        pub struct #grant;
-        impl #reads for #name { #seal }
-        impl #declares_kind for #name { type Grant = #grant; #seal }
-        __p::allows!(#grant, #name, #owned: #(#verbs)*);
+        __p::grant!(#grant_type #name: #reads, #declares_kind: #(#verbs)*);
         #beside
         #refusals
     }

@@ -1,6 +1,6 @@
 //! Values of options: texts, numbers, durations and lists.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Expr, Lit};
 
@@ -86,7 +86,7 @@ pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         return;
     }
     let mut is_given = false;
-    let (mut base, mut max) = (None, quote!(__p::Duration::from_secs(1000)));
+    let (mut base, mut max) = (None, quote!(__p::millis(1_000_000)));
     for argument in &entry.arguments {
         match argument {
             Argument::Expr(expr) => {
@@ -114,8 +114,8 @@ pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<TokenStream>
         errors.push(value, 20, "a duration is a text with units", "write for example `\"30s\"`");
         return None;
     };
-    if let Some(millis) = milliseconds(&text.value()) {
-        return Some(quote!(__p::Duration::from_millis(#millis)));
+    if let Some(millis) = milliseconds(&text.value()).map(Literal::u64_unsuffixed) {
+        return Some(quote!(__p::millis(#millis)));
     }
     errors.push(
         text,

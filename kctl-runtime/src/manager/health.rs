@@ -47,6 +47,9 @@ impl Health {
         let caches = names(sources).into_iter().zip(sources);
         let mut checks: Vec<Check> =
             caches.map(|(name, source)| Check { name: format!("cache-{name}"), result: cache(source) }).collect();
+        let opened = self.opened();
+        let watches = names(&opened).into_iter().zip(&opened);
+        checks.extend(watches.map(|(name, source)| Check { name: format!("watch-{name}"), result: watch(source) }));
         if let Some(leadership) = self.view.leadership() {
             checks.push(Check { name: "leader-election".into(), result: election(leadership) });
         }
@@ -59,8 +62,11 @@ impl Health {
     pub fn live(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         let sources = self.view.sources();
-        for (name, source) in names(sources).into_iter().zip(sources) {
-            let (name, store) = (format!("store-{name}"), source.store());
+        let opened = self.opened();
+        let of_controllers = names(sources).into_iter().map(|name| format!("store-{name}")).zip(sources);
+        let at_run_time = names(&opened).into_iter().map(|name| format!("store-watch-{name}")).zip(&opened);
+        for (name, source) in of_controllers.chain(at_run_time) {
+            let store = source.store();
             let stuck = self.stuck(&name, store.backlog() > 0, store.applied());
             checks.push((name, "deltas wait and none is taken", stuck));
         }
@@ -89,6 +95,15 @@ impl Health {
         }
         checks.push(Check { name: "ping".into(), result: Ok(String::new()) });
         checks
+    }
+
+    /// The informers that were opened at run time, beside those of controllers, in an order that stays.
+    fn opened(&self) -> Vec<Arc<Source>> {
+        let declared = |source: &Arc<Source>| self.view.sources().iter().any(|own| Arc::ptr_eq(own, source));
+        let open = self.view.informers.open().into_iter().map(|(source, _users)| source);
+        let mut opened: Vec<_> = open.filter(|source| !declared(source)).collect();
+        opened.sort_by(|a, b| a.identity().cmp(b.identity()));
+        opened
     }
 
     /// Whether the workers of a controller with these caches should be at work: a standby has none, and neither has a
@@ -127,6 +142,17 @@ fn names(sources: &[Arc<Source>]) -> Vec<String> {
             n_before => format!("{kind}-{}", n_before + 1),
         });
     numbered.collect()
+}
+
+/// What was opened at run time may name a kind that is not there, or a cluster that is away: both are told, and the others work.
+fn watch(source: &Source) -> Result<String, String> {
+    let elsewhere = !source.identity().cluster.is_empty();
+    let missing = source.health().failure.is_some_and(|failure| failure.is_not_found());
+    let waits = !source.store().is_synced() && source.health().failure.is_none();
+    match cache(source) {
+        Err(why) if elsewhere || missing || waits => Ok(why),
+        told => told,
+    }
 }
 
 fn cache(source: &Source) -> Result<String, String> {

@@ -167,9 +167,15 @@ impl<C: Controller> Context<C> {
         let status = Mutex::new(KnownStatus { value, resource_version });
         Self { inner: Arc::new(Inner { env, primary, attempt, tags, status }), controller: PhantomData }
     }
+}
 
+/// The bounds stand on the methods: a helper function without them is told which one it lacks.
+impl<C> Context<C> {
     /// The key of the object.
-    pub fn key(&self) -> Key<C::Primary> {
+    pub fn key(&self) -> Key<C::Primary>
+    where
+        C: Controller,
+    {
         self.inner.primary.key().clone().into()
     }
 
@@ -221,7 +227,10 @@ impl<C: Controller> Context<C> {
 
     /// What the controller declares on another cluster, with `on = M`: the same kinds may be declared here as well.
     /// [`Cluster`] has an example.
-    pub fn cluster<M: Cluster>(&self, _name: M) -> OnCluster<C, M> {
+    pub fn cluster<M: Cluster>(&self, _name: M) -> OnCluster<C, M>
+    where
+        C: Controller,
+    {
         OnCluster::new(self.inner.env.clone(), self.inner.primary.clone())
     }
 
@@ -247,6 +256,7 @@ impl<C: Controller> Context<C> {
     /// Sends a JSON merge patch of the primary: exactly this object, not a later one of its name. `primary(patch)`.
     pub fn patch(&self, patch: impl Serialize) -> Request<Arc<C::Primary>>
     where
+        C: Controller,
         C::Grant: MayPatchPrimary<C, C::Primary>,
     {
         let (inner, patch) = (self.inner.clone(), serde_json::to_value(patch).unwrap_or_default());
@@ -261,6 +271,7 @@ impl<C: Controller> Context<C> {
     /// `primary(get)`.
     pub fn get(&self) -> Request<Arc<C::Primary>>
     where
+        C: Controller,
         C::Grant: MayGetPrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
@@ -277,6 +288,7 @@ impl<C: Controller> Context<C> {
     /// Deletes the primary: exactly this object. `primary(delete)`.
     pub fn delete(&self) -> Request<()>
     where
+        C: Controller,
         C::Grant: MayDeletePrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
@@ -288,6 +300,7 @@ impl<C: Controller> Context<C> {
     /// Sets the replicas of the primary through its scale subresource. `primary(scale)`.
     pub fn scale(&self, replicas: i32) -> Request<()>
     where
+        C: Controller,
         C::Grant: MayScalePrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
@@ -331,6 +344,7 @@ impl<C: Controller> Context<C> {
     /// `primary(status)`.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> Request<()>
     where
+        C: Controller,
         C::Primary: HasStatus<From, Status = S>,
         From: WritableBy<C>,
     {

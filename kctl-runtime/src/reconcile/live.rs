@@ -134,6 +134,10 @@ impl<C: ?Sized, K, A> Objects<C, K, A> {
     pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, source: Arc<Source>) -> Self {
         Self { env, primary, source, kind: PhantomData, grant: PhantomData }
     }
+
+    pub(super) fn with_grant<B>(self) -> Objects<C, K, B> {
+        Objects::new(self.env, self.primary, self.source)
+    }
 }
 
 impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {

@@ -13,6 +13,7 @@ mod permission;
 mod reason;
 mod request;
 mod status;
+mod unbound;
 mod vain;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -36,6 +37,8 @@ pub use permission::{
 pub use reason::Reason;
 pub use request::Request;
 pub use status::{BuiltIn, Derived, HasStatus};
+#[doc(hidden)]
+pub use unbound::WithoutBounds;
 pub(crate) use vain::Vain;
 
 use crate::{object::Object, spec::ControllerSpec};

@@ -10,11 +10,12 @@ use kube::Resource;
 
 use super::{ControllerSpec, ExtraRule, Relation, Role};
 use crate::{
+    object::{OwnedBy, Readable},
     reconcile::{Cluster, Controller},
     store::Change,
 };
 
-/// Collects the options of a `#[controller]`.
+/// Collects the options of a `#[controller]`, then its relations, each with what stands in its parentheses.
 pub struct SpecBuilder<C: Controller> {
     spec: ControllerSpec,
     primary: Relation<C, C::Primary>,
@@ -117,7 +118,7 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// `owns`, `watches` or `reads`.
+    /// `owns`, `watches` or `reads`, made alone.
     #[must_use]
     pub fn relation<K>(mut self, relation: Relation<C, K>) -> Self {
         self.spec.relations.push(relation.erase());
@@ -200,5 +201,71 @@ impl<C: Controller> SpecBuilder<C> {
             owned.cluster.clone_from(&self.spec.primary.cluster);
         }
         self.spec
+    }
+}
+
+/// The relations follow one another: what stands behind one is said of it, until the next one begins.
+impl<C: Controller> SpecBuilder<C> {
+    /// `owns = K`.
+    pub fn owns<K: OwnedBy<C>>(self, text: &str) -> Relation<C, K, Self> {
+        Relation::owned(text).after(self)
+    }
+
+    /// `watches = K(map = f)`.
+    pub fn watches<K: Readable>(self, text: &str) -> Relation<C, K, Self> {
+        Relation::watched(text).after(self)
+    }
+
+    /// `reads = K`.
+    pub fn reads<K: Readable>(self, text: &str) -> Relation<C, K, Self> {
+        Relation::read(text).after(self)
+    }
+
+    /// `reads = K(live)`.
+    pub fn live<K: Readable>(self, text: &str) -> Relation<C, K, Self> {
+        Relation::read_live(text).after(self)
+    }
+
+    /// `reads = K(live(cluster))`.
+    pub fn live_cluster<K: Readable>(self, text: &str) -> Relation<C, K, Self> {
+        Relation::read_live_cluster(text).after(self)
+    }
+}
+
+impl<C: Controller, K> Relation<C, K, SpecBuilder<C>> {
+    /// The next one: `owns = L`.
+    pub fn owns<L: OwnedBy<C>>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
+        self.declared().owns(text)
+    }
+
+    /// The next one: `watches = L(map = f)`.
+    pub fn watches<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
+        self.declared().watches(text)
+    }
+
+    /// The next one: `reads = L`.
+    pub fn reads<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
+        self.declared().reads(text)
+    }
+
+    /// The next one: `reads = L(live)`.
+    pub fn live<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
+        self.declared().live(text)
+    }
+
+    /// The next one: `reads = L(live(cluster))`.
+    pub fn live_cluster<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
+        self.declared().live_cluster(text)
+    }
+
+    /// The declaration as data.
+    pub fn build(self) -> ControllerSpec {
+        self.declared().build()
+    }
+
+    fn declared(self) -> SpecBuilder<C> {
+        let (mut before, relation) = self.taken();
+        before.spec.relations.push(relation);
+        before
     }
 }

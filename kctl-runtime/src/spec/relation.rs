@@ -17,9 +17,10 @@ use crate::{
     store::{Change, SharedStore, Store, index_values, view},
 };
 
-/// A relation of the controller `C` to the kind `K`.
-pub struct Relation<C, K> {
+/// A relation of the controller `C` to the kind `K`: alone, or the last one of a declaration (`B` is what was declared before).
+pub struct Relation<C, K, B = ()> {
     spec: RelationSpec,
+    before: B,
     kinds: PhantomData<fn() -> (C, K)>,
 }
 
@@ -53,6 +54,7 @@ impl<C: Controller, K> Relation<C, K> {
                 check: fits::<K>(),
                 keep: Keep::whole(),
             },
+            before: (),
             kinds: PhantomData,
         }
     }
@@ -66,7 +68,7 @@ impl<C: Controller, K> Relation<C, K> {
     }
 
     /// `owns = K`.
-    pub fn owns(text: &str) -> Self
+    pub fn owned(text: &str) -> Self
     where
         K: OwnedBy<C>,
     {
@@ -74,7 +76,7 @@ impl<C: Controller, K> Relation<C, K> {
     }
 
     /// `watches = K(map = f)`.
-    pub fn watches(text: &str) -> Self
+    pub fn watched(text: &str) -> Self
     where
         K: Readable,
     {
@@ -82,7 +84,7 @@ impl<C: Controller, K> Relation<C, K> {
     }
 
     /// `reads = K`.
-    pub fn reads(text: &str) -> Self
+    pub fn read(text: &str) -> Self
     where
         K: Readable,
     {
@@ -90,7 +92,7 @@ impl<C: Controller, K> Relation<C, K> {
     }
 
     /// `reads = K(live)`.
-    pub fn live(text: &str) -> Self
+    pub fn read_live(text: &str) -> Self
     where
         K: Readable,
     {
@@ -98,13 +100,20 @@ impl<C: Controller, K> Relation<C, K> {
     }
 
     /// `reads = K(live(cluster))`.
-    pub fn live_cluster(text: &str) -> Self
+    pub fn read_live_cluster(text: &str) -> Self
     where
         K: Readable,
     {
         Self::new(Role::LiveCluster, text)
     }
 
+    /// Makes it the last one of a declaration.
+    pub(super) fn after<B>(self, before: B) -> Relation<C, K, B> {
+        Relation { spec: self.spec, before, kinds: PhantomData }
+    }
+}
+
+impl<C: Controller, K, B> Relation<C, K, B> {
     /// The verbs in the parentheses, instead of the default ones.
     #[must_use]
     pub fn verbs(mut self, verbs: &[&'static str]) -> Self {
@@ -194,9 +203,14 @@ impl<C: Controller, K> Relation<C, K> {
 
     /// `reads = K(as = V)`: no more is kept than the fields of the view.
     #[must_use]
-    pub fn view<V: ViewOf<K>>(self) -> Relation<C, V> {
+    pub fn view<V: ViewOf<K>>(self) -> Relation<C, V, B> {
         let spec = RelationSpec { keep: V::places().keep(), check: fits::<V>(), ..self.spec };
-        Relation { spec, kinds: PhantomData }
+        Relation { spec, before: self.before, kinds: PhantomData }
+    }
+
+    /// What was declared before, and this one as data.
+    pub(super) fn taken(self) -> (B, Erased) {
+        (self.before, self.spec)
     }
 
     /// As data.

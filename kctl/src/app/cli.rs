@@ -263,7 +263,9 @@ fn time(text: &str) -> Result<std::time::Duration, String> {
 fn version(app: &App) -> String {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-    let of_the_app = app.version.as_deref().map_or(String::new(), |version| format!("{version}\n"));
+    let commit = app.commit.as_deref().map_or(String::new(), |commit| format!("commit {commit}"));
+    let said: Vec<_> = app.version.iter().chain(Some(&commit)).filter(|text| !text.is_empty()).cloned().collect();
+    let of_the_app = if said.is_empty() { String::new() } else { format!("{}\n", said.join(", ")) };
     format!("{of_the_app}kctl {}, {build} build for {arch} {os}", env!("CARGO_PKG_VERSION"))
 }
 

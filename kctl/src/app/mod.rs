@@ -105,6 +105,7 @@ pub struct Env {
 pub struct App {
     name: String,
     version: Option<String>,
+    commit: Option<String>,
     controllers: Vec<Registration>,
     kinds: Vec<KindSpec>,
     clusters: Vec<(String, Connect)>,
@@ -139,6 +140,7 @@ impl App {
         Self {
             name: name.into(),
             version: None,
+            commit: None,
             controllers: Vec::new(),
             kinds: Vec::new(),
             clusters: Vec::new(),
@@ -163,6 +165,14 @@ impl App {
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.version = Some(version.into());
+        self
+    }
+
+    /// The commit that the app was built from, for `--version` and `kctl_app_info`: usually `option_env!("COMMIT")`, which the build
+    /// sets where it knows.
+    #[must_use]
+    pub fn commit(mut self, commit: Option<&str>) -> Self {
+        self.commit = commit.filter(|commit| !commit.is_empty()).map(Into::into);
         self
     }
 
@@ -474,6 +484,8 @@ impl App {
             let add = (controller.start)(env).await?;
             add(&mut manager);
         }
+        let [version, commit] = [&self.version, &self.commit].map(|known| known.as_deref().unwrap_or_default());
+        manager.metrics().app(&self.name, version, commit);
         for register in &self.metrics {
             manager.metrics().register(register);
         }

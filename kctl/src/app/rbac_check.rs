@@ -262,8 +262,8 @@ mod tests {
         fn spec() -> ControllerSpec {
             SpecBuilder::<Self>::new("keeper", "keeper.rs", 1)
                 .named("keeper")
-                .relation(Relation::<Self, Node>::reads("reads = Node(patch)").verbs(&["patch"]))
-                .relation(Relation::<Self, Pod>::reads("reads = Pod(eviction)").verbs(&["eviction"]))
+                .relation(Relation::<Self, Node>::read("reads = Node(patch)").verbs(&["patch"]))
+                .relation(Relation::<Self, Pod>::read("reads = Pod(eviction)").verbs(&["eviction"]))
                 .build()
         }
     }

@@ -17,6 +17,7 @@ use prometheus_client::{
     metrics::{
         counter::Counter,
         family::Family,
+        gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
     },
     registry::Registry,
@@ -151,6 +152,16 @@ impl Metrics {
     /// Adds metrics to the manager's own.
     pub fn register(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.shared.registry.lock());
+    }
+
+    /// Says of which program the metrics are: `kctl_app_info`, always 1. What is not known is empty.
+    pub fn app(&self, name: &str, version: &str, commit: &str) {
+        let info = Family::<Labels, Gauge>::default();
+        let labels = [("name", name), ("version", version), ("commit", commit)];
+        info.get_or_create(&labels.map(|(label, value)| (label, value.to_owned())).to_vec()).set(1);
+        self.register(|registry| {
+            registry.register("kctl_app_info", "The program, its version and commit; always 1", info);
+        });
     }
 
     /// Adds a certificate of a server to `certwatcher_read_certificate_total` and `certwatcher_read_certificate_errors_total`, which

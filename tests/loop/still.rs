@@ -1,0 +1,80 @@
+//! When nothing happens, nothing runs: a program that has done its work costs no CPU. What is counted is how often the runtime is
+//! woken, in time that nobody waits for: no clock of a busy machine is in it.
+
+use std::{collections::BTreeMap, future::Future};
+
+use kctl::prelude::*;
+use tokio::{runtime, time::Duration};
+
+use crate::world::{Log, With, World, app, pod, seconds};
+
+/// In which nothing happens.
+const HOUR: Duration = Duration::from_secs(3600);
+/// Watches of the app: its primaries and what they own.
+const N_WATCHES: u64 = 2;
+/// A watch is asked for again after five minutes at the earliest, as clients do.
+const N_WATCHES_MAX: u64 = N_WATCHES * 12;
+/// A bookmark a minute and watch, which goes through the connection, the source and the store; and each new watch likewise.
+const N_WAKES_MAX: u64 = (N_WATCHES * 60 + N_WATCHES_MAX) * 6;
+
+/// What a test sees of a runtime in which time passes by itself.
+fn in_runtime<Fut: Future<Output = ()>>(test: impl FnOnce(runtime::Handle) -> Fut) {
+    let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(test(runtime.handle().clone()));
+}
+
+/// How often the runtime had something to do in a quiet hour.
+async fn woken(handle: &runtime::Handle) -> u64 {
+    let before = handle.metrics().worker_park_count(0);
+    tokio::time::sleep(HOUR).await;
+    handle.metrics().worker_park_count(0) - before
+}
+
+/// What an app with so many primaries costs in a quiet hour: how often it is woken, and what it asks for.
+async fn quiet_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<&'static str, u64>) {
+    let (mut world, log) = (World::new(), Log::default());
+    let heard = log.clone();
+    let app = app().configs(move |config, cx| {
+        heard.add(config.name_any());
+        async move {
+            if cx.owned::<Pod>().is_empty() {
+                cx.owned::<Pod>().create(pod(&config.name_any())).await?;
+            }
+            Ok(Action::await_change())
+        }
+    });
+    let view = world.run(app).await;
+    for n in 0..n_objects {
+        world.set(&format!("config-{n}"), "text").await;
+    }
+    seconds(60).await;
+    assert!(view.is_idle() && log.take().len() >= n_objects as usize, "{:?}", view.unfinished());
+    let n_asked = world.server.requests().len();
+    let woken = woken(handle).await;
+    assert_eq!(log.take(), [""; 0], "nothing is reconciled");
+    let mut asked = BTreeMap::new();
+    for request in world.server.requests().split_off(n_asked) {
+        *asked.entry(request.verb).or_default() += 1;
+    }
+    world.stop().await;
+    (woken, asked)
+}
+
+#[test]
+fn idle_controllers_are_woken_by_nothing_but_their_watches() {
+    in_runtime(|handle| async move {
+        let (woken, asked) = quiet_hour(&handle, 50).await;
+        assert_eq!(asked.keys().copied().collect::<Vec<_>>(), ["watch"], "{asked:?}");
+        assert!(asked["watch"] <= N_WATCHES_MAX, "{asked:?}");
+        assert!(woken <= N_WAKES_MAX, "woken {woken} times in an hour: something looks around by itself");
+    });
+}
+
+#[test]
+fn an_idle_hour_costs_the_same_with_a_hundred_times_as_many_objects() {
+    in_runtime(|handle| async move {
+        let ((few, _), (many, _)) = (quiet_hour(&handle, 2).await, quiet_hour(&handle, 200).await);
+        // Watches end at random moments: now and then one more in the hour.
+        assert!(many.abs_diff(few) <= 4 * 12, "woken {few} and {many} times in an hour");
+    });
+}
