@@ -9,6 +9,7 @@ use kctl::{
     object::Stored,
     prelude::*,
 };
+use kctl_apiserver::RequestRecord;
 use kctl_tests::Fault;
 use tokio::{
     task::JoinSet,
@@ -50,8 +51,13 @@ async fn trace(seed: u64) -> Vec<String> {
     assert_eq!(pods.len(), 2 * N_CONFIGS);
     // A request for a generated name says not for whom it is; the object does.
     let objects = pods.iter().map(|pod| kctl::json!(pod).to_string());
-    let requests = world.server.requests().into_iter().map(|request| format!("{request:?}"));
-    requests.chain(objects).collect()
+    requests(&world).chain(objects).collect()
+}
+
+/// What was asked. The ids of traces are for people who look for them in logs of several runs: they never repeat themselves.
+fn requests(world: &World) -> impl Iterator<Item = String> {
+    let requests = world.server.requests().into_iter();
+    requests.map(|request| format!("{:?}", RequestRecord { trace: String::new(), ..request }))
 }
 
 /// The first lines that differ, with their place.
@@ -111,8 +117,7 @@ async fn trace_of_cluster(seed: u64) -> Vec<String> {
     namespaces.delete("work", &DeleteParams::default()).await.unwrap();
     seconds(300).await;
     assert!(namespaces.get_opt("work").await.unwrap().is_none());
-    let requests = world.server.requests().into_iter().map(|request| format!("{request:?}"));
-    log.take().into_iter().chain(requests).collect()
+    log.take().into_iter().chain(requests(&world)).collect()
 }
 
 #[tokio::test(start_paused = true)]

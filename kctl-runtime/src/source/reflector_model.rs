@@ -21,7 +21,8 @@ use crate::{
 const NAMES: u8 = 4;
 /// The namespace of each name. The last one is not watched where namespaces are.
 const NAMESPACES: [&str; NAMES as usize] = ["a", "a", "b", "c"];
-const PAGE_LEN: usize = 2;
+/// So short that lists of several pages are common, which begin only once a whole list has broken off twice.
+const PAGE_LEN: usize = 1;
 /// Answers within which everything is known once nothing goes wrong any more.
 const SETTLED_WITHIN: usize = 200;
 /// The server forgets all but so many of its newest events when it compacts.
@@ -77,7 +78,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => of.clone().prop_map(Step::Close),
         2 => (of.clone(), codes).prop_map(|(of, code)| Step::Fail(of, code)),
         1 => of.clone().prop_map(Step::Lose),
-        1 => of.clone().prop_map(Step::Cut),
+        3 => of.clone().prop_map(Step::Cut),
         1 => (of, errors).prop_map(|(of, code)| Step::Break(of, code)),
     ]
 }
