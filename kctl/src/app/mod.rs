@@ -300,11 +300,11 @@ impl App {
     /// use std::sync::Arc;
     /// use kctl::{interpreter::{chain::Chain, operation::{InterpretHealth, Object}, registry::Registry}, prelude::*};
     ///
+    /// /// Says of every Deployment whether it is healthy, by whatever rule the cluster has for it.
+    /// #[controller(of = Deployment)]
     /// struct Health { chain: Arc<Registry> }
     ///
-    /// /// Says of every Deployment whether it is healthy, by whatever rule the cluster has for it.
-    /// #[controller]
-    /// impl Health {
+    /// impl Reconcile for Health {
     ///     async fn reconcile(&self, deployment: Arc<Deployment>, _cx: Context<Self>) -> Result<Action> {
     ///         let healthy = self.chain.interpret::<InterpretHealth>(Object(kctl::json!(*deployment))).await?;
     ///         println!("healthy: {healthy}");
