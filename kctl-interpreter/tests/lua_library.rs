@@ -232,6 +232,16 @@ fn table_and_math_functions_answer_as_in_gopher_lua() {
             "(function() local t = {1, 3} table.insert(t, 2, 2) table.insert(t, 4) return unpack(t) end)()",
             json!([1, 2, 3, 4]),
         ),
+        (
+            "(function() local t = {1, 3} table.insert(t, 2.9, 2) table.insert(t, 9, 9) return #t, t[2], t[9] end)()",
+            json!([3, 2, 9]),
+        ),
+        // Positions of more than 31 bits are others in C, some of them far in front of the list.
+        (
+            "(function() local t = {1} for n, at in ipairs({1e15, -1e15, 2^31 + 1}) do table.insert(t, at, n) end
+              return #t, t[1e15], t[-1e15], t[2^31 + 1] end)()",
+            json!([1, 1, 2, 3]),
+        ),
         ("(function() local t = {1, 2, 3} return table.remove(t), table.remove(t, 1), #t end)()", json!([3, 1, 1])),
         ("table.getn({1, 2}), table.maxn({1, 2, [9] = 1})", json!([2, 9])),
         ("math.floor(-1.5), math.ceil(1.2), math.abs(-3), math.max(1, 5, 3), math.min(2, 1)", json!([-2, 2, 3, 5, 1])),

@@ -180,13 +180,15 @@ function table_base.insert(list, ...)
   if n == 0 or n > 2 then raise("wrong number of arguments to insert") end
   if n == 1 then return lua.table.insert(list, at) end
   if type(at) ~= "number" then raise("bad argument #2 to insert (number expected, got " .. type(at) .. ")") end
-  -- In front of the list nothing moves in gopher-lua, where C moves what is not there: two thousand million times.
-  if not (at >= 1) then
-    if at ~= at then raise("bad argument #2 to insert (number expected, got NaN)") end
-    rawset(list, lua.math.ceil(at), (select(2, ...)))
+  if at ~= at then raise("bad argument #2 to insert (number expected, got NaN)") end
+  at = at < 0 and lua.math.ceil(at) or lua.math.floor(at)
+  -- In front of the list and behind it nothing moves in gopher-lua. C moves what is not there, two thousand million times: in front
+  -- of the list, and where a position has more than 31 bits.
+  if at < 1 or at > #list then
+    rawset(list, at, (select(2, ...)))
     return
   end
-  if at < #list then charge(#list - at) end
+  charge(#list - at)
   return lua.table.insert(list, ...)
 end
 
