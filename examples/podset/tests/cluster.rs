@@ -23,13 +23,21 @@ use podset::PodSet;
 /// Longest wait for a state.
 const WITHIN: Duration = Duration::from_secs(30);
 
-async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+/// Longest wait for the garbage collector. It looks for new kinds every 30 s; until it knows the kind of an owner it comes
+/// back to each dependent after 5 ms · 2^n, so that a pod of the first second is looked at again after 41 or 82 s.
+const COLLECTED_WITHIN: Duration = Duration::from_secs(120);
+
+async fn eventually<F: Future<Output = bool>>(what: &str, holds: impl FnMut() -> F) {
+    eventually_within(WITHIN, what, holds).await;
+}
+
+async fn eventually_within<F: Future<Output = bool>>(limit: Duration, what: &str, mut holds: impl FnMut() -> F) {
     let wait = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(WITHIN, wait).await.unwrap_or_else(|_| panic!("not within {WITHIN:?}: {what}"));
+    tokio::time::timeout(limit, wait).await.unwrap_or_else(|_| panic!("not within {limit:?}: {what}"));
 }
 
 /// A simulated kubelet runs the pods of all namespaces: two would get in each other's way.
@@ -105,7 +113,7 @@ async fn set_is_scaled_healed_and_deleted() {
     eventually("a deleted pod is replaced", || ready(3)).await;
     sets.delete("web", &DeleteParams::default()).await.unwrap();
     let none = || async { pods.list(&ListParams::default()).await.unwrap().items.is_empty() };
-    eventually("the pods go with the set", none).await;
+    eventually_within(COLLECTED_WITHIN, "the pods go with the set", none).await;
     running.abort();
     kubelet.abort();
     delete_namespace(&client, &namespace).await;
