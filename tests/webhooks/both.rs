@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Nothing takes so long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn on_both<F: Future<Output = ()>>(scenario: impl Fn(Client) -> F) {
     let (_server, client) = embedded().await;

@@ -119,7 +119,10 @@ async fn cache<K: Object>(client: Client) {
         store.wait_until_synced().await;
         say(&format!("SYNCED {}", store.len()));
     };
-    tokio::join!(source.run(), store.clone().write(), told);
+    // A manager has them as tasks, too.
+    let watching = tokio::spawn(async move { source.run().await });
+    let writing = tokio::spawn(store.clone().write());
+    let _ended = tokio::join!(watching, writing, told);
 }
 
 /// Runs the controller.

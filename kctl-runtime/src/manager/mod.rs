@@ -339,7 +339,7 @@ impl Manager {
         let source = self.caches[index].source();
         // Two that read different parts of a kind share one watch, which keeps what both read.
         source.keep_also(&relation.keep);
-        source.add_check(relation.check.clone());
+        source.add_check(relation.check);
         for (name, values) in &relation.indexes {
             source.store().add_index(name, values.clone());
         }

@@ -1,9 +1,9 @@
 //! What objects of one store repeat is kept once: labels, owners and namespaces as they are, the rest as dictionaries.
 
-use std::{collections::HashSet, hash::Hash, sync::Arc};
+use std::{cell::RefCell, collections::HashSet, hash::Hash, sync::Arc};
 
 use foldhash::fast::FixedState;
-use lz4_flex::block::{compress_with_dict, decompress_with_dict};
+use lz4_flex::block::{compress_into_with_dict, decompress_with_dict, get_maximum_output_size};
 use parking_lot::Mutex;
 
 use super::meta::{Meta, Owner};
@@ -20,6 +20,16 @@ const GOOD: usize = 3;
 /// save: there are kinds of which no two objects are alike.
 const PACKED_PER_DICTIONARY: usize = 16;
 const SEEN_PER_DICTIONARY: usize = 256;
+/// Where texts lose less than a quarter by being packed, one of so many is still tried: later ones may be others.
+const UNLIKE_PER_TRIED: usize = 16;
+/// So many bytes are what that is judged by, and as many again until those before count half.
+const JUDGED_BYTES: usize = 128 << 10;
+/// Room to pack in that a thread keeps: what is packed is copied from it and takes not a byte more than it needs.
+const ROOM_MAX: usize = 64 << 10;
+
+thread_local! {
+    static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// An object that others of its kind are likely to resemble.
 pub(super) struct Dictionary(Box<[u8]>);
@@ -33,8 +43,16 @@ pub(super) struct Packed {
 
 impl Packed {
     fn by(dictionary: &Arc<Dictionary>, text: &str) -> Option<Self> {
-        let bytes = compress_with_dict(text.as_bytes(), &dictionary.0).into_boxed_slice();
-        let len = u32::try_from(text.len()).ok().filter(|_| bytes.len() < text.len())?;
+        let len = u32::try_from(text.len()).ok()?;
+        let bytes = ROOM.with_borrow_mut(|room| {
+            room.resize(get_maximum_output_size(text.len()).max(room.len()), 0);
+            let n_bytes = compress_into_with_dict(text.as_bytes(), room, &dictionary.0).ok();
+            let bytes = n_bytes.filter(|n| *n < text.len()).map(|n| room[..n].into());
+            if room.len() > ROOM_MAX {
+                *room = Vec::new();
+            }
+            bytes
+        })?;
         Some(Self { bytes, len, dictionary: dictionary.clone() })
     }
 
@@ -95,11 +113,42 @@ struct Dictionaries {
     present: Vec<Arc<Dictionary>>,
     n_made: usize,
     n_good: usize,
+    /// Texts that were tried.
     n_seen: usize,
+    /// Texts that were left as they are since the last one that was tried.
+    n_left: usize,
+    /// Bytes of the last texts that were tried, and what was left of them.
+    judged: (usize, usize),
 }
 
 impl Dictionaries {
     fn pack(&mut self, text: &str) -> Option<Packed> {
+        if self.are_of_little_use() && self.n_left < UNLIKE_PER_TRIED {
+            self.n_left += 1;
+            return None;
+        }
+        self.n_left = 0;
+        let n_made = self.n_made;
+        let packed = self.try_all(text);
+        if n_made == self.n_made {
+            self.judge(text.len(), packed.as_ref().map_or(text.len(), Packed::n_bytes));
+        }
+        packed
+    }
+
+    fn are_of_little_use(&self) -> bool {
+        let (before, after) = self.judged;
+        before >= JUDGED_BYTES && after * 4 > before * 3
+    }
+
+    fn judge(&mut self, before: usize, after: usize) {
+        self.judged = (self.judged.0 + before, self.judged.1 + after);
+        if self.judged.0 > 2 * JUDGED_BYTES {
+            self.judged = (self.judged.0 / 2, self.judged.1 / 2);
+        }
+    }
+
+    fn try_all(&mut self, text: &str) -> Option<Packed> {
         self.n_seen += 1;
         let mut best: Option<Packed> = None;
         // Of unlike objects none is packed well, and it is not worth while to try all.
@@ -201,6 +250,41 @@ mod tests {
         let parts = shelf.0.lock();
         assert!(parts.dictionaries.n_made <= 3 + n_texts / SEEN_PER_DICTIONARY, "{}", parts.dictionaries.n_made);
         assert!(parts.dictionaries.present.len() <= DICTIONARIES_MAX);
+    }
+
+    /// Texts of which each letter is as good as drawn.
+    fn unlike(n: u64) -> String {
+        let mut x = n.wrapping_mul(2_654_435_761) + 12345;
+        let mut letter = || {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            char::from(b'a' + u8::try_from((x >> 33) % 26).unwrap())
+        };
+        (0..1_000).map(|_| letter()).collect()
+    }
+
+    #[test]
+    fn texts_that_packing_does_not_make_smaller_are_hardly_tried_until_others_come() {
+        let shelf = Shelf::default();
+        let n_tried = || shelf.0.lock().dictionaries.n_seen;
+        for n in 0..2_000 {
+            shelf.pack(&unlike(n), None);
+        }
+        let before = n_tried();
+        assert!(before < JUDGED_BYTES / 1_000 + 2_000 / UNLIKE_PER_TRIED + 16, "{before} of 2000");
+        let packed = (0..4_000).filter(|n| shelf.pack(&text(1, *n), None).is_some()).count();
+        assert!(packed > 1_000, "{packed} of 4000 that are alike");
+        let last = shelf.pack(&text(1, 4_001), None).unwrap();
+        assert!(last.is_good(), "{} bytes", last.n_bytes());
+    }
+
+    #[test]
+    fn packed_text_takes_no_more_than_its_bytes_and_the_room_for_packing_stays_small() {
+        let shelf = Shelf::default();
+        // The first is a dictionary, which the second, of its length, could not be.
+        for text in ["x".repeat(1_000), "y".repeat(10 << 20), "z".repeat(1_000)] {
+            assert_eq!(shelf.pack(&text, None).unwrap().text(), text);
+            assert!(ROOM.with_borrow(Vec::capacity) <= 2 * ROOM_MAX);
+        }
     }
 
     #[test]

@@ -179,6 +179,12 @@ impl Stored {
         Ok(value)
     }
 
+    /// Whether it was decoded not long ago.
+    #[cfg(test)]
+    pub(crate) fn is_decoded(&self) -> bool {
+        hot::get(self.id).is_some()
+    }
+
     /// The object as a type that is not kept.
     pub(crate) fn decode_once<T: DeserializeOwned>(&self, kind: &str) -> Result<T, DecodeError> {
         self.read(&self.json(), kind)

@@ -24,7 +24,8 @@ use tokio::{
 };
 
 use super::{
-    Identity, METADATA, METADATA_LIST, PAGE_LEN,
+    Check, Identity, METADATA, METADATA_LIST, PAGE_LEN,
+    check::Arrival,
     event::{Bookmark, Event},
     items::ListMeta,
     lines::Lines,
@@ -54,14 +55,6 @@ const REPORT_AGAIN: Duration = Duration::from_secs(60);
 /// Whether a request is a watch, be it one of a source or of somebody else.
 pub(crate) fn is_watch(uri: &http::Uri) -> bool {
     uri.query().is_some_and(|query| query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1")))
-}
-
-/// Checks that an object fits a type which will read it.
-pub type Check = Arc<dyn Fn(&Stored) -> Result<(), DecodeError> + Send + Sync>;
-
-/// The check that an object can be decoded as `K`.
-pub(crate) fn fits<K: Readable>() -> Check {
-    Arc::new(|object| object.decode::<K>().map(|_fits| ()))
 }
 
 /// How a source is doing; the last failure stays until the next success.
@@ -178,7 +171,7 @@ impl Source {
     /// ```
     pub fn view<K: Readable>(&self) -> Store<K> {
         debug_assert_eq!(self.identity.kind, Kind::of::<K>(), "a source delivers objects of its kind alone");
-        self.add_check(fits::<K>());
+        self.add_check(Check::fits::<K>());
         Store::new(self.store.clone())
     }
 
@@ -207,7 +200,7 @@ impl Source {
     /// # Errors
     /// When it does not fit a type that reads this store.
     pub fn accept(&self, json: &str) -> Result<Arc<Stored>, DecodeError> {
-        self.take_in(self.kept(json)?)
+        self.take_in(self.kept(json)?, Arrival::Alone)
     }
 
     /// What is kept of an object, unchecked.
@@ -216,9 +209,9 @@ impl Source {
     }
 
     /// Checks an object, and makes it as small as it gets.
-    fn take_in(&self, object: Stored) -> Result<Arc<Stored>, DecodeError> {
+    fn take_in(&self, object: Stored, arrival: Arrival) -> Result<Arc<Stored>, DecodeError> {
         for check in self.checks.read().iter() {
-            check(&object)?;
+            check.of(&object, arrival)?;
         }
         let known = self.store.get(object.key());
         Ok(Arc::new(object.shelved(&self.shelf, known.as_deref())))
@@ -371,12 +364,12 @@ impl Source {
             (is_same && !meta.resource_version.is_empty()).then_some(known)
         };
         let object = Stored::accept_item(&self.identity.kind, json, &self.keep.read(), same);
-        self.or_report(object.and_then(|object| object.or_else(|object| self.take_in(object))))
+        self.or_report(object.and_then(|object| object.or_else(|object| self.take_in(object, Arrival::Listed))))
     }
 
     /// The last state of an object as handlers can read it: the last good one where the last one cannot be read.
     fn readable(&self, last: Stored) -> Arc<Stored> {
-        let fits = self.checks.read().iter().all(|check| check(&last).is_ok());
+        let fits = self.checks.read().iter().all(|check| check.of(&last, Arrival::Alone).is_ok());
         let known = self.store.get(last.key()).filter(|known| !fits && known.meta().uid == last.meta().uid);
         known.unwrap_or_else(|| Arc::new(last))
     }

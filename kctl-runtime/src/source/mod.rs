@@ -1,6 +1,7 @@
 //! API server → deltas: lists and watches one informer identity and hands deltas on to its store.
 
 mod anew;
+mod check;
 mod current;
 mod driver;
 mod event;
@@ -12,9 +13,10 @@ mod reflector;
 mod reflector_model;
 mod spread;
 
+pub use check::Check;
 pub(crate) use current::Present;
-pub use driver::{Check, Health, Source};
-pub(crate) use driver::{fits, is_watch};
+pub(crate) use driver::is_watch;
+pub use driver::{Health, Source};
 pub use reflector::{Effect, Input, Reflector, Request};
 
 use kube::Resource;

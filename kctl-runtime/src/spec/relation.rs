@@ -13,7 +13,7 @@ use crate::{
     key::Key,
     object::{Keep, Kind, OwnedBy, Readable, ViewOf},
     reconcile::{Cluster, Controller},
-    source::fits,
+    source::Check,
     store::{Change, SharedStore, Store, index_values, view},
 };
 
@@ -51,7 +51,7 @@ impl<C: Controller, K> Relation<C, K> {
                 cluster: String::new(),
                 block_owner_deletion: false,
                 by_type: false,
-                check: fits::<K>(),
+                check: Check::fits::<K>(),
                 keep: Keep::whole(),
             },
             before: (),
@@ -204,7 +204,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// `reads = K(as = V)`: no more is kept than the fields of the view.
     #[must_use]
     pub fn view<V: ViewOf<K>>(self) -> Relation<C, V, B> {
-        let spec = RelationSpec { keep: V::places().keep(), check: fits::<V>(), ..self.spec };
+        let spec = RelationSpec { keep: V::places().keep(), check: Check::fits::<V>(), ..self.spec };
         Relation { spec, before: self.before, kinds: PhantomData }
     }
 
