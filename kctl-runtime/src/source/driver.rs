@@ -349,7 +349,7 @@ impl Source {
         let mut objects = Vec::new();
         let heard = || *self.heard.lock() = Some(Instant::now());
         let take = |item: &str| {
-            objects.extend(self.accept_or_last(item));
+            objects.extend(self.accept_or_last(item, Arrival::Listed));
             Ok(())
         };
         let ListMeta { resource_version, token } = each_item(operation, body, heard, take).await?;
@@ -357,14 +357,14 @@ impl Source {
     }
 
     /// Items of lists of built-in kinds carry no kind and apiVersion; readers of the JSON expect them.
-    fn accept_typed(&self, json: &str) -> Option<Arc<Stored>> {
+    fn accept_typed(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
         let same = |meta: &Meta| {
             let known = self.store.get(&meta.key)?;
             let is_same = known.meta().uid == meta.uid && known.meta().resource_version == meta.resource_version;
             (is_same && !meta.resource_version.is_empty()).then_some(known)
         };
         let object = Stored::accept_item(&self.identity.kind, json, &self.keep.read(), same);
-        self.or_report(object.and_then(|object| object.or_else(|object| self.take_in(object, Arrival::Listed))))
+        self.or_report(object.and_then(|object| object.or_else(|object| self.take_in(object, arrival))))
     }
 
     /// The last state of an object as handlers can read it: the last good one where the last one cannot be read.
@@ -376,8 +376,8 @@ impl Source {
 
     /// An object of a whole state: in the place of one that cannot be read stands its last good state, or it would seem to
     /// be gone.
-    fn accept_or_last(&self, json: &str) -> Option<Arc<Stored>> {
-        self.accept_typed(json).or_else(|| {
+    fn accept_or_last(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
+        self.accept_typed(json, arrival).or_else(|| {
             let unread = self.kept(json).ok()?;
             self.store.get(unread.key())
         })
@@ -456,7 +456,7 @@ impl Source {
         };
         let json = event.object.get();
         Ok(match event.kind {
-            "ADDED" | "MODIFIED" => self.accept_or_last(json).map(Input::Applied),
+            "ADDED" | "MODIFIED" => self.accept_or_last(json, Arrival::Alone).map(Input::Applied),
             // Which object is gone stands in its metadata: the rest may be unreadable.
             "DELETED" => match self.kept(json) {
                 Ok(object) => Some(Input::Deleted(self.readable(object))),
@@ -573,5 +573,37 @@ impl Source {
             }
         }
         path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use tower::service_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn object_of_an_event_stays_decoded_and_one_of_a_list_does_not() {
+        let nobody = service_fn(|_request: http::Request<Body>| async {
+            Ok::<_, Infallible>(http::Response::new(Body::empty()))
+        });
+        let identity = Identity::all(Kind::of::<Pod>());
+        let source = Source::new(Client::new(nobody, "default"), identity, Arc::default());
+        let _readers = source.view::<Pod>();
+        let json = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"containers":[]}}}}"#);
+        let line = format!(r#"{{"type":"ADDED","object":{}}}"#, json("alone"));
+        let Some(Input::Applied(alone)) = source.read_event("watch pods", line.as_bytes()).unwrap() else {
+            panic!("an event");
+        };
+        let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));
+        let Input::Page { objects, .. } = source.read_list("list pods", Body::from(list.into_bytes())).await.unwrap()
+        else {
+            panic!("a list");
+        };
+        assert!(alone.is_decoded(), "its handlers read it at once");
+        assert!(objects.len() == 1 && !objects[0].is_decoded(), "those behind it would push it out");
     }
 }
