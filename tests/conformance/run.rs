@@ -176,7 +176,11 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
         }
         let bytes = if headers.contains_key(header::CONTENT_ENCODING) { unpacked(&bytes) } else { bytes };
         let body = parsed(&bytes, step.is_watch());
-        if step.awaits.iter().any(|(pointer, value)| body.pointer(pointer).unwrap_or(&Value::Null) != value) {
+        let is_so = |(pointer, value): (&String, &Value)| {
+            let found = body.pointer(pointer).unwrap_or(&Value::Null);
+            value.as_str().map_or_else(|| found == value, |text| *found == *variables.fill(text))
+        };
+        if !step.awaits.iter().all(is_so) {
             assert!(attempt < ATTEMPTS_MAX, "{} is answered {body} for ever", step.request);
             tokio::time::sleep(PAUSE).await;
             continue;

@@ -1,5 +1,6 @@
 //! What every object must fulfil, and what is filled in for the built-in kinds.
 
+pub(crate) mod amounts;
 pub mod defaults;
 pub mod metadata;
 pub mod names;

@@ -46,6 +46,21 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
             pod(object.pointer(pointer).unwrap_or(&Value::Null), at, &mut texts);
         }
         ("", "services") => service(&object["spec"], &mut texts),
+        ("networking.k8s.io", "ingresses") => {
+            let annotation = "kubernetes.io/ingress.class";
+            if old.is_none() && object["metadata"]["annotations"].get(annotation).is_some() {
+                texts.push(format!(
+                    "annotation {annotation:?} is deprecated, please use 'spec.ingressClassName' instead"
+                ));
+            }
+        }
+        ("", "persistentvolumeclaims") => {
+            let annotation = "volume.beta.kubernetes.io/storage-class";
+            if object["metadata"]["annotations"].get(annotation).is_some() {
+                let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+                texts.push(format!("metadata.annotations[{annotation}]: {why}"));
+            }
+        }
         _ => {}
     }
     texts
