@@ -28,6 +28,7 @@ mod kinds;
 mod kubelet;
 mod openapi;
 pub mod patch;
+mod pod_security;
 mod proto;
 mod request;
 pub mod schema;

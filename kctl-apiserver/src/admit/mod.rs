@@ -6,11 +6,11 @@ pub mod metadata;
 pub mod names;
 pub mod quantity;
 pub(crate) mod rules;
-mod warnings;
+pub(crate) mod warnings;
 
 use serde_json::Value;
 
-pub(crate) use self::{defaults::default_object, warnings::warnings};
+pub(crate) use self::{defaults::default_object, warnings::warnings as warnings_about};
 use self::{metadata::validate_metadata, names::NameRule};
 
 use crate::{kinds::Resource, status::Cause};

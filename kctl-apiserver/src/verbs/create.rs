@@ -160,7 +160,7 @@ pub(super) fn store(
     plugins::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
     judge::validate(call, None, &object, Vec::new())?;
-    call.session.warn_all(admit::warnings(&call.resource, None, &object));
+    call.session.warn_all(admit::warnings_about(&call.resource, None, &object));
     let attributes = Attributes::new(call, Operation::Create, &key.1, object);
     plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;

@@ -4,6 +4,7 @@
 mod classes;
 mod limits;
 mod pods;
+mod security;
 mod services;
 
 pub(super) use pods::topology;
@@ -108,31 +109,37 @@ pub(super) fn fill_change(state: &State, call: &Call, old: &Value, object: &mut 
     }
 }
 
-/// Asks the validating plugins about what is about to be stored.
+/// Asks the validating plugins about what is about to be stored, in the order of the real server (`AllOrderedPlugins`).
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
     let (call, Some(object)) = (attributes.call, &attributes.object) else { return Ok(()) };
-    let (refuse, namespace) = (Refuse::of(attributes), &call.namespace);
+    check_limits(state, attributes, object)?;
+    security::check(state, attributes, object)?;
+    let refuse = Refuse::of(attributes);
     let old = attributes.old.as_deref();
-    let is_going = old.is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string());
     let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
     match (of, attributes.operation, call.subresource.as_str()) {
-        (("", "pods"), Operation::Create, "") => {
-            limits::check_pod(state, &refuse, namespace, object)?;
-            pods::check_overhead(state, &refuse, object)
-        }
+        (("", "pods"), Operation::Create, "") => pods::check_overhead(state, &refuse, object),
         (("", "pods"), Operation::Update, "resize") => {
-            if !is_going {
-                limits::check_pod(state, &refuse, namespace, object)?;
-            }
             old.map_or(Ok(()), |old| limits::check_resize(state, &refuse, old, object))
         }
-        (("", "persistentvolumeclaims"), _, "") => {
-            if !is_going {
-                limits::check_claim(state, &refuse, namespace, object)?;
-            }
-            old.map_or(Ok(()), |old| may_grow(state, &refuse, old, object))
-        }
+        (("", "persistentvolumeclaims"), _, "") => old.map_or(Ok(()), |old| may_grow(state, &refuse, old, object)),
         (("scheduling.k8s.io", "priorityclasses"), _, "") => one_default(state, call, object),
+        _ => Ok(()),
+    }
+}
+
+/// Pods are compared with limits when they are new and when they are resized; what is going is left alone.
+fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), Refusal> {
+    let (call, refuse) = (attributes.call, Refuse::of(attributes));
+    if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
+        return Ok(());
+    }
+    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
+    match (of, attributes.operation, call.subresource.as_str()) {
+        (("", "pods"), Operation::Create, "") | (("", "pods"), Operation::Update, "resize") => {
+            limits::check_pod(state, &refuse, &call.namespace, object)
+        }
+        (("", "persistentvolumeclaims"), _, "") => limits::check_claim(state, &refuse, &call.namespace, object),
         _ => Ok(()),
     }
 }
@@ -140,6 +147,9 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 /// Completes a new object, or refuses it.
 pub(super) fn admit(state: &State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
     fill(state, call, object)?;
+    if call.resource.of == GroupResource::new("", "pods") {
+        pods::take_profiles(call, object);
+    }
     match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
         ("", "services") => give_ports(state, call, object),
         ("certificates.k8s.io", "certificatesigningrequests") => {

@@ -132,7 +132,7 @@ pub(super) fn write(
     plugins::admit_change(state, call, old, &mut new)?;
     judge::validate(call, Some(old), &new, causes)?;
     if !is_scale {
-        call.session.warn_all(crate::admit::warnings(resource, Some(old), &new));
+        call.session.warn_all(crate::admit::warnings_about(resource, Some(old), &new));
     }
     match managed {
         Some(managed) => set_managed(&mut new, managed),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Refuse, text};
 use crate::{
-    admit::amounts,
+    admit::{amounts, warnings},
     request::Call,
     status::{GroupResource, Refusal},
     store::State,
@@ -23,6 +23,32 @@ pub(super) fn fill(state: &State, call: &Call, pod: &mut Value) -> Result<(), Re
         pod["metadata"]["labels"][label] = value;
     }
     Ok(())
+}
+
+/// Profiles that annotations name are those of the containers (`applyAppArmorVersionSkew`).
+pub(super) fn take_profiles(call: &Call, pod: &mut Value) {
+    if pod["spec"]["os"]["name"] == "windows" {
+        return;
+    }
+    let (annotations, of_pod) =
+        (pod["metadata"]["annotations"].clone(), pod["spec"]["securityContext"]["appArmorProfile"].clone());
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let key = format!("{}{}", warnings::APP_ARMOR, text(&container["name"]));
+            let Some(annotation) = annotations[&key].as_str() else { continue };
+            if container["securityContext"]["appArmorProfile"].is_object() {
+                continue;
+            }
+            let profile = warnings::profile_of(annotation);
+            if profile.as_ref() == Some(&of_pod) {
+                continue;
+            }
+            if let Some(profile) = profile {
+                container["securityContext"]["appArmorProfile"] = profile;
+            }
+            call.session.warn(&warnings::old_profile(&format!("metadata.annotations[{key}]")));
+        }
+    }
 }
 
 /// The labels that a node gives its pods; a node that nobody knows gives none.
