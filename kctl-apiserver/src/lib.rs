@@ -30,6 +30,7 @@ mod openapi;
 pub mod patch;
 mod pod_security;
 mod proto;
+mod quota;
 mod request;
 pub mod schema;
 mod selector;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::quantity::Quantity;
+pub(crate) use super::quantity::Quantity;
 
 /// Amounts by the names of their resources.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;

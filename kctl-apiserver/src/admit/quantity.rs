@@ -46,6 +46,11 @@ impl Quantity {
         self.thousandths.div_euclid(1000) + i128::from(self.thousandths.rem_euclid(1000) != 0)
     }
 
+    /// Without a fraction.
+    pub(crate) fn rounded(self) -> Self {
+        Self { thousandths: self.units().saturating_mul(1000), ..self }
+    }
+
     /// The sum, written as the first, or as the second where the first is nothing.
     pub(crate) fn plus(self, other: Self) -> Self {
         let format = if self.thousandths == 0 { other.format } else { self.format };

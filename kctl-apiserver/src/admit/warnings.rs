@@ -56,7 +56,7 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
             }
         }
         ("", "persistentvolumeclaims") => {
-            let annotation = "volume.beta.kubernetes.io/storage-class";
+            let annotation = super::CLASS_OF_CLAIM;
             if object["metadata"]["annotations"].get(annotation).is_some() {
                 let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
                 texts.push(format!("metadata.annotations[{annotation}]: {why}"));

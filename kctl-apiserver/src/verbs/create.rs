@@ -164,6 +164,7 @@ pub(super) fn store(
     let attributes = Attributes::new(call, Operation::Create, &key.1, object);
     plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;
+    let charges = plugins::quotas::check(state, &attributes)?;
     let object = attributes.object.unwrap_or_default();
     if state.get(&resource.of, &key).is_some() {
         let generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
@@ -174,6 +175,7 @@ pub(super) fn store(
         return Ok(object.into());
     }
     let mut kept = versions::stored(state, call, object)?;
+    charges.write(state);
     let put = state.put(&resource.of, key.clone(), std::mem::take(&mut kept.stored));
     if resource.of == *DEFINITIONS {
         // What is answered has no names yet, as on the real server; the next request finds it served.

@@ -34,6 +34,7 @@ use serde_json::Value;
 
 pub(crate) use body::is_dry_run;
 pub(crate) use delete::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
+pub(crate) use plugins::quotas::write_status as write_quota_status;
 pub(crate) use shown::Form;
 pub(crate) use strategy::answers_deleted;
 pub(crate) use update::settle;

@@ -4,6 +4,7 @@
 mod classes;
 mod limits;
 mod pods;
+pub(super) mod quotas;
 mod security;
 mod services;
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admission::{Attributes, Operation},
-    admit::{quantity, rules},
+    admit::{class_of_claim, quantity, rules},
     request::Call,
     status::{Cause, GroupResource, Refusal},
     store::State,
@@ -207,7 +208,7 @@ fn may_grow(state: &State, refuse: &Refuse<'_>, old: &Value, new: &Value) -> Res
     if old["status"]["phase"] != "Bound" {
         return refuse.because("Only bound persistent volume claims can be expanded");
     }
-    let (was, class) = (classes::of_claim(old), classes::of_claim(new));
+    let (was, class) = (class_of_claim(old), class_of_claim(new));
     let of = GroupResource::new("storage.k8s.io", "storageclasses");
     let found = state.get(&of, &(String::new(), class.into())).filter(|_| was == class);
     if found.is_some_and(|class| class["allowVolumeExpansion"] == true) {

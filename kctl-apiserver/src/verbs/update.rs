@@ -4,7 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, access, body, create::Writing, escalation, judge, plugins, strategy, versions};
+use super::{
+    Answer, access, body,
+    create::Writing,
+    escalation, judge,
+    plugins::{self, quotas::Charges},
+    strategy, versions,
+};
 use crate::{
     admission::{self, Attributes, Operation},
     apply, autoscaling,
@@ -139,13 +145,14 @@ pub(super) fn write(
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
     }
     versions::forget_other_group(resource, &mut new);
-    let new = if is_scale { new } else { validated(state, call, old, new)? };
+    let (new, charges) = if is_scale { (new, Charges::default()) } else { validated(state, call, old, new)? };
     if call.dry_run() {
         let mut new = new;
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
         return Ok(new.into());
     }
     let mut kept = versions::stored(state, call, new)?;
+    charges.write(state);
     let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
     let settled = settle(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored));
     if resource.of == *DEFINITIONS {
@@ -202,7 +209,7 @@ fn mutated(
     Ok((object, Some(managed)))
 }
 
-fn validated(state: &State, call: &Call, old: &Arc<Value>, mut new: Value) -> Result<Value, Refusal> {
+fn validated(state: &State, call: &Call, old: &Arc<Value>, mut new: Value) -> Result<(Value, Charges), Refusal> {
     // An update that names no version is one of the stored version.
     if new["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty) {
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
@@ -210,7 +217,8 @@ fn validated(state: &State, call: &Call, old: &Arc<Value>, mut new: Value) -> Re
     let attributes = Attributes::new(call, Operation::Update, &call.name, new).with_old(old);
     plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;
-    Ok(attributes.object.unwrap_or_default())
+    let charges = plugins::quotas::check(state, &attributes)?;
+    Ok((attributes.object.unwrap_or_default(), charges))
 }
 
 /// Puts a changed object in its place: nothing is written when nothing changed, and an object that is being deleted

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::text;
-use crate::{status::GroupResource, store::State};
+use crate::{admit::CLASS_OF_CLAIM, status::GroupResource, store::State};
 
 const OF_STORAGE: &[&str] =
     &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
@@ -25,18 +25,9 @@ fn default(state: &State, of: &GroupResource, annotations: &[&str]) -> Option<Va
     Some(newest["metadata"]["name"].clone())
 }
 
-/// Where claims named their class before they had a field for it.
-const OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
-
-/// The class that a claim names.
-pub(super) fn of_claim(claim: &Value) -> &str {
-    let by_annotation = claim["metadata"]["annotations"][OF_CLAIM].as_str();
-    by_annotation.unwrap_or_else(|| text(&claim["spec"]["storageClassName"]))
-}
-
 /// A claim without a class: an empty one is a class.
 pub(super) fn fill_claim(state: &State, claim: &mut Value) {
-    let by_annotation = claim["metadata"]["annotations"].get(OF_CLAIM);
+    let by_annotation = claim["metadata"]["annotations"].get(CLASS_OF_CLAIM);
     if by_annotation.is_some() || !claim["spec"]["storageClassName"].is_null() {
         return;
     }
