@@ -7,6 +7,7 @@
 mod case;
 mod differences;
 mod digest;
+mod headers;
 mod hook;
 mod normal;
 mod recorded;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     case::{Case, LIFE_OF_LONG_WATCHES, Step, Topic},
-    digest,
+    digest, headers,
     normal::Normal,
     server::Server,
 };
@@ -22,9 +22,6 @@ const ATTEMPTS_MAX: usize = 600;
 const PAUSE: Duration = Duration::from_millis(100);
 /// A watch has begun by then, and has told of the last change.
 const OPENED_AFTER: Duration = Duration::from_secs(1);
-/// Headers that clients act on.
-const HEADERS: &[header::HeaderName] =
-    &[header::CONTENT_ENCODING, header::CONTENT_TYPE, header::RETRY_AFTER, header::WARNING];
 /// `$LONG` is a text of this length: two of them make an answer that is compressed.
 const LONG_LEN: usize = 70_000;
 
@@ -190,12 +187,8 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
             variables.set(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         }
         let mut answer = json!({ "code": code });
-        for name in HEADERS {
-            let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
-            let expected = name == header::CONTENT_TYPE && values == ["application/json"];
-            if !values.is_empty() && !expected {
-                answer[name.as_str()] = values.join("; ").into();
-            }
+        for (name, value) in headers::compared(&headers) {
+            answer[name] = value;
         }
         answer["body"] = compared(step, body);
         if !step.digest.is_empty() {

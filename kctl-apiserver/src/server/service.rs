@@ -107,7 +107,7 @@ enum Run {
 
 /// Runs a request until nothing is left to ask: each time from its start, under the lock.
 async fn answer(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: Bytes) -> Response<Body> {
-    let named = impersonation::named_by(&mut state.lock(), caller, parts);
+    let named = impersonation::named_by(&mut state.lock(), caller, parts).map_err(Refusal::of_filter);
     let caller = match named {
         Ok(caller) => caller,
         Err(refusal) => return refuse_audited(&mut state.lock(), caller, parts, &refusal),
