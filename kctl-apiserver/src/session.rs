@@ -118,6 +118,11 @@ impl Session {
         }
     }
 
+    /// The same of several.
+    pub(crate) fn warn_all<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) {
+        texts.into_iter().for_each(|text| self.warn(text.as_ref()));
+    }
+
     /// An annotation for the audit log.
     pub(crate) fn annotate(&self, key: &str, value: &str) {
         self.inner.lock().annotations.insert(key.into(), value.into());

@@ -18,6 +18,8 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// `details` of the Status: null when there are none.
     pub(crate) details: Value,
+    /// Whether no verb has seen the request: who asks may not. Such answers say that browsers are not to guess their type.
+    pub(crate) is_of_filter: bool,
 }
 
 /// A resource in texts: `pods`, `deployments.apps`.
@@ -62,7 +64,7 @@ fn details(of: &GroupResource, name: &str) -> Value {
 
 impl Refusal {
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason: reason.into(), message: message.into(), details: Value::Null }
+        Self { code, reason: reason.into(), message: message.into(), details: Value::Null, is_of_filter: false }
     }
 
     /// Nobody is answered with this: the request runs again when its questions were asked.
@@ -87,6 +89,12 @@ impl Refusal {
 
     pub(crate) fn about(mut self, of: &GroupResource, name: &str) -> Self {
         self.details = details(of, name);
+        self
+    }
+
+    /// It comes before the request has got to any verb.
+    pub(crate) fn of_filter(mut self) -> Self {
+        self.is_of_filter = true;
         self
     }
 

@@ -17,7 +17,9 @@ pub(crate) struct Difference {
 const PARSER: &str = "the words of another parser, for bodies that no client sends";
 const DECODER: &str = "one decoder, and so one wording, for all bodies";
 const EVALUATOR: &str = "the evaluator knows no maps that are made by a loop, and no items that may be left out: a rule that nobody could check is refused at once";
-const REFUSED: &str = "what is refused need not be warned about";
+const REFUSED: &str = "an object of another version is refused before its fields are looked at";
+const PRIVILEGED: &str =
+    "clusters let containers be privileged (`--allow-privileged`), which kube-apiserver by itself does not";
 const SCALE: &str = "the wrong type is told once";
 const TWICE: &str = "the last of two fields counts, as in JSON elsewhere; the warning is the same";
 
@@ -97,7 +99,36 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: "another writer of YAML: an empty line of a text is indented, which means the same",
     },
     Difference { case: "widgets that are not widgets", at: "/2/warning", ours: "", why: REFUSED },
-    Difference { case: "rules of items with keys are forgiven", at: "/2/warning", ours: "", why: REFUSED },
+    Difference {
+        case: "a namespace that is baseline",
+        at: "/7",
+        ours: r#"{
+            "code": 403,
+            "body": {
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "pods \"a\" is forbidden: violates PodSecurity \"baseline:latest\": privileged (container \"c\" must not set securityContext.privileged=true)",
+                "reason": "Forbidden",
+                "code": 403,
+                "details": { "kind": "pods", "name": "a" }
+            }
+        }"#,
+        why: PRIVILEGED,
+    },
+    Difference {
+        case: "a namespace that is baseline",
+        at: "/24",
+        ours: r#"{
+            "code": 403,
+            "body": {
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "pods \"a\" is forbidden: violates PodSecurity \"baseline:latest\": host namespaces (hostNetwork=true), hostProcess (pod must not set securityContext.windowsOptions.hostProcess=true)",
+                "reason": "Forbidden",
+                "code": 403,
+                "details": { "kind": "pods", "name": "a" }
+            }
+        }"#,
+        why: PRIVILEGED,
+    },
     Difference { case: "patches of widgets", at: "/5/warning", ours: "", why: REFUSED },
     Difference {
         case: "required and typed fields of widgets",

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     case::{Case, LIFE_OF_LONG_WATCHES, Step, Topic},
-    digest,
+    digest, headers,
     normal::Normal,
     server::Server,
 };
@@ -22,9 +22,6 @@ const ATTEMPTS_MAX: usize = 600;
 const PAUSE: Duration = Duration::from_millis(100);
 /// A watch has begun by then, and has told of the last change.
 const OPENED_AFTER: Duration = Duration::from_secs(1);
-/// Headers that clients act on.
-const HEADERS: &[header::HeaderName] =
-    &[header::CONTENT_ENCODING, header::CONTENT_TYPE, header::RETRY_AFTER, header::WARNING];
 /// `$LONG` is a text of this length: two of them make an answer that is compressed.
 const LONG_LEN: usize = 70_000;
 
@@ -176,7 +173,11 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
         }
         let bytes = if headers.contains_key(header::CONTENT_ENCODING) { unpacked(&bytes) } else { bytes };
         let body = parsed(&bytes, step.is_watch());
-        if step.awaits.iter().any(|(pointer, value)| body.pointer(pointer).unwrap_or(&Value::Null) != value) {
+        let is_so = |(pointer, value): (&String, &Value)| {
+            let found = body.pointer(pointer).unwrap_or(&Value::Null);
+            value.as_str().map_or_else(|| found == value, |text| *found == *variables.fill(text))
+        };
+        if !step.awaits.iter().all(is_so) {
             assert!(attempt < ATTEMPTS_MAX, "{} is answered {body} for ever", step.request);
             tokio::time::sleep(PAUSE).await;
             continue;
@@ -186,12 +187,8 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
             variables.set(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         }
         let mut answer = json!({ "code": code });
-        for name in HEADERS {
-            let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
-            let expected = name == header::CONTENT_TYPE && values == ["application/json"];
-            if !values.is_empty() && !expected {
-                answer[name.as_str()] = values.join("; ").into();
-            }
+        for (name, value) in headers::compared(&headers) {
+            answer[name] = value;
         }
         answer["body"] = compared(step, body);
         if !step.digest.is_empty() {

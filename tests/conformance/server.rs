@@ -14,6 +14,9 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 /// The real server acts by a new configuration of webhooks or policies a moment after it has stored it.
 const CONFIGURED_AFTER: std::time::Duration = std::time::Duration::from_millis(2_500);
 
+/// So long after a change of a namespace it judges pods by the labels of before.
+const LABELLED_AFTER: std::time::Duration = std::time::Duration::from_millis(300);
+
 /// A server that is asked, and the webhook that it can call.
 pub(crate) struct Server {
     connection: Connection,
@@ -68,11 +71,19 @@ impl Server {
         let what = format!("{} {}", request.method(), request.uri());
         let configures = request.method() != http::Method::GET
             && request.uri().path().starts_with("/apis/admissionregistration.k8s.io/");
+        let of_namespace = request.uri().path().strip_prefix("/api/v1/namespaces/");
+        let labels = ["PATCH", "PUT"].contains(&request.method().as_str())
+            && of_namespace.is_some_and(|name| !name.contains('/'));
         let answer = tokio::time::timeout(PATIENCE, self.answer(request.map(Body::from))).await;
-        if configures && matches!(self.connection, Connection::Real(..)) {
-            tokio::time::sleep(CONFIGURED_AFTER).await;
+        let late = [(configures, CONFIGURED_AFTER), (labels, LABELLED_AFTER)];
+        for (_, pause) in late.into_iter().filter(|(is_late, _)| *is_late && self.is_real()) {
+            tokio::time::sleep(pause).await;
         }
         answer.unwrap_or_else(|_| panic!("{what} is not answered"))
+    }
+
+    fn is_real(&self) -> bool {
+        matches!(self.connection, Connection::Real(..))
     }
 
     async fn answer(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {

@@ -1,18 +1,28 @@
 //! What every object must fulfil, and what is filled in for the built-in kinds.
 
+pub(crate) mod amounts;
 pub mod defaults;
 pub mod metadata;
 pub mod names;
 pub mod quantity;
 pub(crate) mod rules;
-mod warnings;
+pub(crate) mod warnings;
 
 use serde_json::Value;
 
-pub(crate) use self::{defaults::default_object, warnings::warnings};
+pub(crate) use self::{defaults::default_object, warnings::warnings as warnings_about};
 use self::{metadata::validate_metadata, names::NameRule};
 
 use crate::{kinds::Resource, status::Cause};
+
+/// Where claims named their class before they had a field for it.
+pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// The class of storage that a claim names (`GetPersistentVolumeClaimClass`).
+pub(crate) fn class_of_claim(claim: &Value) -> &str {
+    let by_annotation = claim["metadata"]["annotations"][CLASS_OF_CLAIM].as_str();
+    by_annotation.or_else(|| claim["spec"]["storageClassName"].as_str()).unwrap_or_default()
+}
 
 /// Checks the metadata of an object.
 pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Cause> {

@@ -16,23 +16,76 @@ enum Format {
 /// Decimal places that are kept; what is below is rounded up. `SetDefaults_ResourceList` keeps thousandths.
 const PLACES: u32 = 3;
 
+/// An amount, and how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quantity {
+    format: Format,
+    thousandths: i128,
+}
+
+impl Quantity {
+    pub(crate) const ZERO: Self = Self { format: Format::Decimal, thousandths: 0 };
+
+    /// Nothing for a text that is no quantity, and for an amount that is too large to convert.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (format, thousandths, negative) = read(text)?;
+        Some(Self { format, thousandths: if negative { -thousandths } else { thousandths } })
+    }
+
+    /// So many of something.
+    pub(crate) fn count(amount: i64) -> Self {
+        Self { format: Format::Decimal, thousandths: i128::from(amount) * 1000 }
+    }
+
+    pub(crate) fn thousandths(self) -> i128 {
+        self.thousandths
+    }
+
+    /// The whole units, rounded up.
+    pub(crate) fn units(self) -> i128 {
+        self.thousandths.div_euclid(1000) + i128::from(self.thousandths.rem_euclid(1000) != 0)
+    }
+
+    /// Without a fraction.
+    pub(crate) fn rounded(self) -> Self {
+        Self { thousandths: self.units().saturating_mul(1000), ..self }
+    }
+
+    /// The sum, written as the first, or as the second where the first is nothing.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let format = if self.thousandths == 0 { other.format } else { self.format };
+        Self { format, thousandths: self.thousandths.saturating_add(other.thousandths) }
+    }
+
+    /// The difference, which is written as a sum is.
+    pub(crate) fn minus(self, other: Self) -> Self {
+        self.plus(Self { thousandths: other.thousandths.saturating_neg(), ..other })
+    }
+}
+
+impl std::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let thousandths = self.thousandths.saturating_abs();
+        let shown = match self.format {
+            Format::Binary if thousandths >= 1_024_000 && thousandths % 1000 == 0 => show_binary(thousandths / 1000),
+            Format::Exponent => show_decimal(thousandths, |exponent| format!("e{exponent}")),
+            _ => show_decimal(thousandths, |exponent| decimal_suffix(exponent).to_owned()),
+        };
+        f.write_str(if self.thousandths < 0 { "-" } else { "" })?;
+        f.write_str(&shown)
+    }
+}
+
 /// The canonical form of a quantity: without a fraction, and with the largest unit that fits.
 ///
 /// Nothing for a text that is no quantity, and for an amount above about 10^35, which is too large to convert.
 pub fn canonical(text: &str) -> Option<String> {
-    let (format, thousandths, negative) = read(text)?;
-    let shown = match format {
-        Format::Binary if thousandths >= 1_024_000 && thousandths % 1000 == 0 => show_binary(thousandths / 1000),
-        Format::Exponent => show_decimal(thousandths, |exponent| format!("e{exponent}")),
-        _ => show_decimal(thousandths, |exponent| decimal_suffix(exponent).to_owned()),
-    };
-    Some(if negative && thousandths != 0 { format!("-{shown}") } else { shown })
+    Quantity::parse(text).map(|quantity| quantity.to_string())
 }
 
 /// The amount of a quantity in thousandths; nothing for a text that is none.
 pub(crate) fn amount(text: &str) -> Option<i128> {
-    let (_, thousandths, negative) = read(text)?;
-    Some(if negative { -thousandths } else { thousandths })
+    Quantity::parse(text).map(Quantity::thousandths)
 }
 
 /// How a quantity is written, its thousandths, and whether it is below nothing.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::quantity;
 use crate::kinds::Resource;
@@ -36,19 +36,81 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
         return texts;
     }
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
-        ("", "pods") => pod(&object["spec"], "spec", &mut texts),
+        ("", "pods") => template(object, "", &mut texts),
         ("", "replicationcontrollers")
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
-        | ("batch", "jobs") => pod(&object["spec"]["template"]["spec"], "spec.template.spec", &mut texts),
+        | ("batch", "jobs") => {
+            template(&object["spec"]["template"], "spec.template.", &mut texts);
+        }
         ("batch", "cronjobs") => {
-            let pointer = "/spec/jobTemplate/spec/template/spec";
-            let at = "spec.jobTemplate.spec.template.spec";
-            pod(object.pointer(pointer).unwrap_or(&Value::Null), at, &mut texts);
+            let of_jobs = &object["spec"]["jobTemplate"]["spec"]["template"];
+            template(of_jobs, "spec.jobTemplate.spec.template.", &mut texts);
         }
         ("", "services") => service(&object["spec"], &mut texts),
+        ("networking.k8s.io", "ingresses") => {
+            let annotation = "kubernetes.io/ingress.class";
+            if old.is_none() && object["metadata"]["annotations"].get(annotation).is_some() {
+                texts.push(format!(
+                    "annotation {annotation:?} is deprecated, please use 'spec.ingressClassName' instead"
+                ));
+            }
+        }
+        ("", "persistentvolumeclaims") => {
+            let annotation = super::CLASS_OF_CLAIM;
+            if object["metadata"]["annotations"].get(annotation).is_some() {
+                let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+                texts.push(format!("metadata.annotations[{annotation}]: {why}"));
+            }
+        }
         _ => {}
     }
     texts
+}
+
+/// Annotations that name profiles of containers begin with it.
+pub(crate) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// The profile that an annotation names (`ApparmorFieldForAnnotation`).
+pub(crate) fn profile_of(annotation: &str) -> Option<Value> {
+    match annotation {
+        "unconfined" => Some(json!({ "type": "Unconfined" })),
+        "runtime/default" => Some(json!({ "type": "RuntimeDefault" })),
+        other => {
+            let name = other.strip_prefix("localhost/").filter(|name| !name.is_empty())?;
+            Some(json!({ "type": "Localhost", "localhostProfile": name }))
+        }
+    }
+}
+
+pub(crate) fn old_profile(at: &str) -> String {
+    format!("{at}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
+}
+
+/// Profiles that only annotations name. Those of a pod that is no template become fields, of which is warned there.
+fn profiles(template: &Value, at: &str, texts: &mut Vec<String>) {
+    const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+    const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+    let (annotations, spec) = (&template["metadata"]["annotations"], &template["spec"]);
+    let annotations_at = format!("{at}metadata.annotations");
+    let mut seccomp = |context: &Value, key: &str| {
+        if context["seccompProfile"].is_null() && annotations.get(key).is_some() {
+            let why = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+            texts.push(format!("{annotations_at}[{key}]: {why}"));
+        }
+    };
+    seccomp(&spec["securityContext"], OF_POD);
+    for (_, _, container) in containers(spec) {
+        seccomp(&container["securityContext"], &format!("{OF_CONTAINER}{}", text(&container["name"])));
+    }
+    let of_pod = &spec["securityContext"]["appArmorProfile"];
+    for (_, _, container) in containers(spec).filter(|_| !at.is_empty()) {
+        let key = format!("{APP_ARMOR}{}", text(&container["name"]));
+        let Some(annotation) = annotations[&key].as_str() else { continue };
+        let is_named = container["securityContext"]["appArmorProfile"].is_object();
+        if !is_named && (of_pod.is_null() || profile_of(annotation).as_ref() != Some(of_pod)) {
+            texts.push(old_profile(&format!("{annotations_at}[{key}]")));
+        }
+    }
 }
 
 fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
@@ -57,6 +119,11 @@ fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
+    profiles(template, at, texts);
+    pod(&template["spec"], &format!("{at}spec"), texts);
 }
 
 fn service(spec: &Value, texts: &mut Vec<String>) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Shared, definitions, namespaces, roles};
+use super::{Shared, definitions, namespaces, quotas, roles};
 use crate::{
     kinds::Resource,
     status::GroupResource,
@@ -35,6 +35,10 @@ impl Garbage {
         }
         if let Some(group) = state.names_freed.pop_first() {
             definitions::name_again(&mut state, &group.into());
+            return true;
+        }
+        if let Some(namespace) = state.quotas_touched.pop_first() {
+            quotas::recount(&mut state, &namespace);
             return true;
         }
         let Some((of, key)) = state.owners().next_suspect() else { return false };

@@ -4,6 +4,7 @@
 pub(crate) mod definitions;
 mod garbage;
 mod namespaces;
+pub(crate) mod quotas;
 mod roles;
 
 use std::{sync::Arc, time::Duration};
@@ -18,7 +19,10 @@ use crate::store::State;
 /// How much is left to look at.
 pub(crate) fn pending(state: &Mutex<State>) -> usize {
     let mut state = state.lock();
-    state.owners().n_suspects() + usize::from(state.roles_changed) + state.names_freed.len()
+    state.owners().n_suspects()
+        + usize::from(state.roles_changed)
+        + state.names_freed.len()
+        + state.quotas_touched.len()
 }
 
 impl Garbage {

@@ -2,7 +2,7 @@
 
 use http::{Response, StatusCode, request::Parts};
 
-use crate::server::respond::{Body, text};
+use crate::server::respond::{Body, plain, text};
 
 /// Of the checks of the real server those that mean something here: it answers, writes its log, reaches its objects.
 const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
@@ -21,7 +21,7 @@ pub(super) fn answer(path: &[&str], parts: &Parts) -> Response<Body> {
     let options: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').collect();
     let tells_all = options.iter().any(|option| option.split('=').next() == Some("verbose"));
     match path {
-        [_, check] if CHECKS.contains(check) => text(StatusCode::OK, "ok"),
+        [_, check] if CHECKS.contains(check) => plain(StatusCode::OK, "ok"),
         [_] if !tells_all => text(StatusCode::OK, "ok"),
         [root] => {
             let line = |check: &&str| {
@@ -30,7 +30,7 @@ pub(super) fn answer(path: &[&str], parts: &Parts) -> Response<Body> {
                 format!("[+]{check} {excluded}ok\n")
             };
             let told: String = CHECKS.iter().map(line).collect();
-            text(StatusCode::OK, &format!("{told}{root} check passed\n"))
+            plain(StatusCode::OK, &format!("{told}{root} check passed\n"))
         }
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }

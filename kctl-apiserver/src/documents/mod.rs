@@ -38,9 +38,17 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
             return refused(parts, &Refusal::no_such_path());
         }
         ["livez" | "readyz" | "healthz", ..] => return health::answer(&path, parts),
-        ["openapi", "v2"] if is_read(parts) => return schemas::v2(registry, parts),
-        ["openapi", "v3"] if is_read(parts) => return schemas::index(registry),
-        ["openapi", "v3", root @ ..] if is_read(parts) => return schemas::v3(registry, root, parts),
+        ["openapi", version, root @ ..] if is_read(parts) && ["v2", "v3"].contains(version) => {
+            let document = match (*version, root) {
+                ("v2", []) => Some(schemas::v2(registry, parts)),
+                ("v3", []) => Some(schemas::index(registry)),
+                ("v3", root) => Some(schemas::v3(registry, root, parts)),
+                _ => None,
+            };
+            if let Some(document) = document {
+                return schemas::as_file(document, state.clock.now());
+            }
+        }
         ["api", version] if kinds::resources(registry, "", version).is_none() => {
             return refused(parts, &Refusal::no_such_path());
         }

@@ -4,16 +4,17 @@ use std::hash::BuildHasher;
 
 use http::{
     HeaderName, HeaderValue, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, VARY},
+    header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, VARY},
     request::Parts,
 };
+use jiff::Timestamp;
 
 use super::accept;
 use crate::{
     kinds::{Listed, Registry},
     openapi,
     request::Params,
-    server::respond::{Body, bytes_of, full, respond, text},
+    server::respond::{Body, bytes_of, full, plain, respond},
 };
 
 const JSON: &str = "application/json";
@@ -27,18 +28,28 @@ const PROTOBUF_3_BEFORE: &str = "application/com.github.proto-openapi.spec.v3@v1
 /// `/openapi/v2`.
 pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     let forms = [(JSON, JSON), (PROTOBUF, PROTOBUF), (PROTOBUF_BEFORE, PROTOBUF)];
-    let Some(form) = accept::first_of(parts, &forms) else { return nothing(StatusCode::NOT_ACCEPTABLE) };
+    let Some(form) = accept::first_of(parts, &forms) else { return by_encoding(unacceptable()) };
     let document = openapi::v2(registry);
     let bytes = if form == JSON { bytes_of(&document) } else { openapi::protobuf(&document) };
     let tag = tag(&bytes);
     let content_type = if form == JSON { JSON } else { PROTOBUF };
-    tagged(parts, respond(StatusCode::OK, content_type, full(bytes)), &tag, "no-cache, private")
+    by_encoding(tagged(parts, respond(StatusCode::OK, content_type, full(bytes)), &tag, "no-cache, private"))
+}
+
+/// Says that another encoding has another body, before what else says that.
+fn by_encoding(mut response: Response<Body>) -> Response<Body> {
+    let before: Vec<HeaderValue> = response.headers().get_all(VARY).iter().cloned().collect();
+    set(&mut response, VARY, "Accept-Encoding");
+    for value in before {
+        response.headers_mut().append(VARY, value);
+    }
+    response
 }
 
 /// `/openapi/v3`.
 pub(super) fn index(registry: &Registry) -> Response<Body> {
     let index = openapi::index(registry, |root| tag_of(registry, root));
-    text(StatusCode::OK, &index.to_string())
+    plain(StatusCode::OK, &index.to_string())
 }
 
 /// What is below `/openapi/v3`.
@@ -47,8 +58,24 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
         return nothing(StatusCode::NOT_FOUND);
     }
     let forms = [(JSON, JSON), (PROTOBUF_3, PROTOBUF_3), (PROTOBUF_3_BEFORE, PROTOBUF_3)];
-    let Some(form) = accept::first_of(parts, &forms) else { return nothing(StatusCode::NOT_ACCEPTABLE) };
+    let Some(form) = accept::first_of(parts, &forms) else { return unacceptable() };
     of_version(registry, &root.join("/"), form == PROTOBUF_3, parts)
+}
+
+/// None of the forms that the client takes is there.
+fn unacceptable() -> Response<Body> {
+    let mut response = nothing(StatusCode::NOT_ACCEPTABLE);
+    set(&mut response, VARY, "Accept");
+    response
+}
+
+/// A document that is there is served as a file is: the time is that of its making.
+pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<Body> {
+    if response.status() == StatusCode::OK {
+        set(&mut response, ACCEPT_RANGES, "bytes");
+        set(&mut response, LAST_MODIFIED, &now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string());
+    }
+    response
 }
 
 /// An answer without a body.

@@ -30,7 +30,9 @@ pub(super) fn compressed(asked: &Parts, response: Response<Body>) -> Response<Bo
     let compressed = encoder.write_all(&plain).and_then(|()| encoder.finish());
     let compressed = compressed.unwrap_or_else(|error| unreachable!("a vector takes all bytes: {error}"));
     head.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    head.headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    if !head.headers.get_all(header::VARY).iter().any(|value| value == "Accept-Encoding") {
+        head.headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
     Response::from_parts(head, full(compressed))
 }
 

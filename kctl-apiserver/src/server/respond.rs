@@ -41,14 +41,28 @@ pub(crate) fn full(bytes: Vec<u8>) -> Body {
     Full::new(Bytes::from(bytes)).boxed_unsync()
 }
 
+/// A short text, whose type browsers are not to guess.
 pub(crate) fn text(code: StatusCode, text: &str) -> Response<Body> {
+    let mut response = plain(code, text);
+    do_not_guess(&mut response);
+    response
+}
+
+pub(crate) fn plain(code: StatusCode, text: &str) -> Response<Body> {
     respond(code, "text/plain; charset=utf-8", full(text.as_bytes().to_vec()))
+}
+
+fn do_not_guess(response: &mut Response<Body>) {
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
 pub(crate) fn refuse(refusal: &Refusal) -> Response<Body> {
     let mut response = respond(refusal.code, "application/json", full(bytes_of(&refusal.body())));
     if let Some(seconds) = refusal.details["retryAfterSeconds"].as_u64() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    if refusal.is_of_filter {
+        do_not_guess(&mut response);
     }
     response
 }

@@ -107,7 +107,7 @@ enum Run {
 
 /// Runs a request until nothing is left to ask: each time from its start, under the lock.
 async fn answer(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: Bytes) -> Response<Body> {
-    let named = impersonation::named_by(&mut state.lock(), caller, parts);
+    let named = impersonation::named_by(&mut state.lock(), caller, parts).map_err(Refusal::of_filter);
     let caller = match named {
         Ok(caller) => caller,
         Err(refusal) => return refuse_audited(&mut state.lock(), caller, parts, &refusal),
@@ -191,26 +191,19 @@ fn finish(
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));
             respond(StatusCode::OK, "application/json", StreamBody::new(body).boxed_unsync())
         }
-        Ok(Answer { code, payload: Payload::Json(object), warnings }) => {
-            let mut response = rendered(call, code, &object);
-            warn(&mut response, warnings);
-            response
-        }
-        Ok(Answer { code, payload: Payload::Plain(log), .. }) => {
+        Ok(Answer { code, payload: Payload::Json(object) }) => rendered(call, code, &object),
+        Ok(Answer { code, payload: Payload::Plain(log) }) => {
             let mut response = respond(code, "text/plain", full(log.into_bytes()));
             if code == StatusCode::NO_CONTENT {
                 response.headers_mut().remove(header::CONTENT_TYPE);
             }
             response
         }
-        Ok(Answer { code, payload: Payload::Text { line, .. }, warnings }) => {
-            let mut response = respond(code, "application/json", Full::new(line).boxed_unsync());
-            warn(&mut response, warnings);
-            response
+        Ok(Answer { code, payload: Payload::Text { line, .. } }) => {
+            respond(code, "application/json", Full::new(line).boxed_unsync())
         }
     };
     warn(&mut response, call.session.warnings());
-    warn(&mut response, verbs::deprecation(call));
     response
 }
 

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::{
     clock::{Chance, Clock},
+    controllers::quotas,
     kinds::Registry,
     request::{Call, Verb},
     server::{Change, RequestRecord},
@@ -210,6 +211,8 @@ pub(crate) struct State {
     pub(crate) roles_changed: bool,
     /// Groups in which names of definitions have become free.
     pub(crate) names_freed: BTreeSet<String>,
+    /// Namespaces with quotas that may have more left than they say.
+    pub(crate) quotas_touched: BTreeSet<String>,
     pub(crate) grants: Grants,
     pub(crate) ways: Ways,
 }
@@ -235,6 +238,7 @@ impl State {
             transport: Transport::default(),
             roles_changed: false,
             names_freed: BTreeSet::new(),
+            quotas_touched: BTreeSet::new(),
             grants: Grants::default(),
             ways: Ways::default(),
         }
@@ -252,6 +256,7 @@ impl State {
             chance: self.chance.fork(seed),
             roles_changed: self.roles_changed,
             names_freed: self.names_freed.clone(),
+            quotas_touched: self.quotas_touched.clone(),
             signer: self.signer.clone(),
             transport: self.transport.clone(),
             ..Self::new(clock, seed)
@@ -405,6 +410,10 @@ impl State {
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.acting, of, &event));
         }
+        if self.has_quotas() {
+            let now = self.clock.now();
+            self.quotas_touched.extend(quotas::touched(of, &event, now));
+        }
         let defines = if *of == *DEFINITIONS { Redefinition::by(&event) } else { Redefinition::default() };
         let table = self.table(of);
         table.history.push_back(Arc::new(event));
@@ -425,6 +434,12 @@ impl State {
         }
         self.forget_grants(of);
         self.changed.send_replace(revision);
+    }
+
+    /// Most servers have none, and count nothing.
+    fn has_quotas(&self) -> bool {
+        let of = GroupResource::new("", "resourcequotas");
+        self.known_table(&of).is_some_and(|table| !table.objects.is_empty())
     }
 
     /// Forgets the history: watches and continued lists from before get 410.

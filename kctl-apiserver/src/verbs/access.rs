@@ -23,7 +23,7 @@ pub(crate) struct Attributes<'a> {
 }
 
 pub(super) fn authorize(state: &State, call: &Call) -> Result<(), Refusal> {
-    authorize_to(call.verb.name(), state, call)
+    authorize_to(call.verb.name(), state, call).map_err(Refusal::of_filter)
 }
 
 /// Whoever applies or updates an object that is not there creates it (upstream, `endpoints/handlers/patch.go` and `update.go`).
@@ -72,7 +72,7 @@ pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> Refusal {
     let why = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
     let mut refusal = Refusal::new(StatusCode::FORBIDDEN, "Forbidden", why);
     refusal.details = json!({});
-    refusal
+    refusal.of_filter()
 }
 
 /// Whether a user may do everything.

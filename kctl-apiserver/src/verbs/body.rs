@@ -18,14 +18,8 @@ const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDI
 /// Versions that the real server still knows of groups that have a first one.
 const OLD_VERSIONS: [&str; 4] = ["v1beta1", "v1beta2", "v2beta1", "v2beta2"];
 
-/// An object out of a request, with the texts of warnings about it.
-pub(super) struct Decoded {
-    pub(super) object: Value,
-    pub(super) warnings: Vec<String>,
-}
-
 /// Reads the body of a create or a replace.
-pub(super) fn read(call: &Call) -> Result<Decoded, Refusal> {
+pub(super) fn read(call: &Call) -> Result<Value, Refusal> {
     if call.resource.custom.is_some() && media_type(call) == proto::MEDIA_TYPE {
         return Err(Refusal::unsupported_media_type("application/json, application/yaml"));
     }
@@ -95,13 +89,13 @@ impl Misfit {
 }
 
 /// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
-fn fit(call: &Call, object: Value) -> Result<Decoded, Refusal> {
+fn fit(call: &Call, object: Value) -> Result<Value, Refusal> {
     let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
     fit_as(call, object, None, sent).map_err(|misfit| misfit.of_body(&call.resource))
 }
 
 /// The same; `stored` is what is there already, `sent` is the JSON in which fields may come twice.
-pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Decoded, Misfit> {
+pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
     let resource = &call.resource;
     identify(call, &mut object).map_err(Misfit::Identity)?;
     let unknown = match (&resource.custom, resource.schema()) {
@@ -120,21 +114,21 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
     let repeated = decode::duplicates(sent);
     let texts = repeated.iter().map(|path| format!("duplicate field \"{path}\""));
     let texts: Vec<String> = texts.chain(unknown.iter().map(|path| format!("unknown field \"{path}\""))).collect();
-    let mut warnings = match call.params.text("fieldValidation") {
+    match call.params.text("fieldValidation") {
         "Strict" if !texts.is_empty() => {
             return Err(Misfit::Content(format!("strict decoding error: {}", texts.join(", "))));
         }
-        "Ignore" => Vec::new(),
-        _ => texts,
-    };
-    warnings.extend(drop_repeated_owners(&mut object));
-    Ok(Decoded { object, warnings })
+        "Ignore" => {}
+        _ => call.session.warn_all(texts),
+    }
+    call.session.warn_all(drop_repeated_owners(&mut object));
+    Ok(object)
 }
 
 /// New finalizers of custom objects may lack a domain, which is not recommended.
-pub(super) fn undomained_finalizers(call: &Call, old: Option<&Value>, object: &Value) -> Vec<String> {
+pub(super) fn warn_of_finalizers(call: &Call, old: Option<&Value>, object: &Value) {
     if call.resource.custom.is_none() || !call.subresource.is_empty() {
-        return Vec::new();
+        return;
     }
     let names = |object: &Value| -> Vec<String> {
         let list = at(object, ["metadata", "finalizers"]).and_then(Value::as_array).into_iter().flatten();
@@ -143,15 +137,14 @@ pub(super) fn undomained_finalizers(call: &Call, old: Option<&Value>, object: &V
     let known = old.map(names).unwrap_or_default();
     let standard = ["orphan", "foregroundDeletion", "kubernetes"];
     let new = names(object).into_iter().filter(|name| !known.contains(name));
-    new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()))
-        .map(|name| {
-            let path = if name.contains('.') { " including a path (/)" } else { "" };
-            format!(
-                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+    let undomained = new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()));
+    call.session.warn_all(undomained.map(|name| {
+        let path = if name.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
                  conflicts with other finalizer writers"
-            )
-        })
-        .collect()
+        )
+    }));
 }
 
 /// An object has each of its owners once.

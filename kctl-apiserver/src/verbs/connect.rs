@@ -61,7 +61,7 @@ fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, Refusal> {
         Some(node) if has_node(state, node) => StatusCode::OK,
         Some(_) => return Err(connection(state, call, pod)),
     };
-    Ok(Answer { code, payload: Payload::Plain(String::new()), warnings: Vec::new() })
+    Ok(Answer { code, payload: Payload::Plain(String::new()) })
 }
 
 /// Checks that one container is meant, and that the pod has it.

@@ -22,14 +22,12 @@ const NAME_ATTEMPTS_MAX: usize = 8;
 const NAME_BASE_LEN_MAX: usize = 58;
 
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let body::Decoded { object, mut warnings } = body::read(call)?;
-    warnings.extend(body::undomained_finalizers(call, None, &object));
+    let object = body::read(call)?;
+    body::warn_of_finalizers(call, None, &object);
     if let Some(reviewed) = super::reviews::review(state, call, &object)? {
         return Ok(Answer::created(reviewed));
     }
-    let object = store(state, call, object, own_all)?;
-    warnings.extend(admit::warnings(&call.resource, None, &object));
-    Ok(Answer::created(object).with_warnings(warnings))
+    Ok(Answer::created(store(state, call, object, own_all)?))
 }
 
 /// All that a new object has is its creator's.
@@ -116,8 +114,8 @@ fn mutated(
     let managed = managed_fields(state, call, &sent, &whole, own)?;
     let mut shown = sent;
     default(call, &mut shown, None);
+    plugins::fill(state, call, &mut shown)?;
     if call.resource.of == GroupResource::new("", "pods") {
-        plugins::give_priority(state, call, &mut shown)?;
         // The kubelet's view of a new pod comes later.
         shown["status"] = json!({});
     }
@@ -162,8 +160,11 @@ pub(super) fn store(
     plugins::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
     judge::validate(call, None, &object, Vec::new())?;
+    call.session.warn_all(admit::warnings_about(&call.resource, None, &object));
     let attributes = Attributes::new(call, Operation::Create, &key.1, object);
+    plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;
+    let charges = plugins::quotas::check(state, &attributes)?;
     let object = attributes.object.unwrap_or_default();
     if state.get(&resource.of, &key).is_some() {
         let generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
@@ -174,6 +175,7 @@ pub(super) fn store(
         return Ok(object.into());
     }
     let mut kept = versions::stored(state, call, object)?;
+    charges.write(state);
     let put = state.put(&resource.of, key.clone(), std::mem::take(&mut kept.stored));
     if resource.of == *DEFINITIONS {
         // What is answered has no names yet, as on the real server; the next request finds it served.

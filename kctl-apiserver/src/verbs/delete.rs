@@ -59,7 +59,8 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let kept = state.get(of, &call.key()).unwrap_or_else(|| object.clone());
     let (last, gone) = remove_object(state, &call.resource, &call.key(), &kept, propagation, grace);
     let last = in_version_of(&object, last);
-    Ok(answer(&call.resource, &last, gone).with_warnings(warning.into_iter().collect()))
+    call.session.warn_all(warning);
+    Ok(answer(&call.resource, &last, gone))
 }
 
 /// The last state of an object in the version of what it was before: only its metadata, and the phase of a namespace,

@@ -12,14 +12,13 @@ use crate::{
     status::{Cause, Refusal},
 };
 
-/// Checks an object of any kind, and hands on what its writer is told of one that passes.
+/// Checks an object of any kind; its writer is told of errors that are forgiven.
 pub(super) fn validate(
     call: &Call,
     old: Option<&Value>,
     object: &Value,
     mut causes: Vec<Cause>,
-) -> Result<Vec<String>, Refusal> {
-    let mut warnings = Vec::new();
+) -> Result<(), Refusal> {
     let resource = &call.resource;
     let of_metadata = crate::admit::metadata(resource, object);
     if old.is_some() && (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "configmaps") {
@@ -31,7 +30,7 @@ pub(super) fn validate(
         errors.extend(validated(schema, call, object, old));
         if !custom.rules().is_empty() {
             let forgiven = custom.rules().validate(schema, object, old, &mut errors);
-            warnings.extend(forgiven.iter().map(|cause| format!("{}: {}", cause.field, cause.message)));
+            call.session.warn_all(forgiven.iter().map(|cause| format!("{}: {}", cause.field, cause.message)));
         }
         causes.extend(errors);
     } else {
@@ -46,8 +45,7 @@ pub(super) fn validate(
     if let Some(old) = old.filter(|_| strategy::is_part_of_pod(resource, &call.subresource)) {
         causes.extend(rules::causes(resource, object));
         causes.extend(rules::forbidden_in_pod(&call.subresource, old, object));
-        refuse(resource, object, &causes)?;
-        return Ok(warnings);
+        return refuse(resource, object, &causes);
     }
     let whole = call.subresource.is_empty()
         || ["certificatesigningrequests", "namespaces"].contains(&resource.of.resource.as_str());
@@ -79,8 +77,7 @@ pub(super) fn validate(
     if let Some(old) = old.filter(|_| resource.custom.is_none() && call.subresource == "status") {
         causes.extend(rules::status_causes(resource, old, object));
     }
-    refuse(resource, object, &causes)?;
-    Ok(warnings)
+    refuse(resource, object, &causes)
 }
 
 /// What the schema of a custom kind says; of a status, only the status is judged and named.

@@ -34,6 +34,7 @@ use serde_json::Value;
 
 pub(crate) use body::is_dry_run;
 pub(crate) use delete::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
+pub(crate) use plugins::quotas::write_status as write_quota_status;
 pub(crate) use shown::Form;
 pub(crate) use strategy::answers_deleted;
 pub(crate) use update::settle;
@@ -52,8 +53,6 @@ const MANAGER_LEN_MAX: usize = 128;
 pub(crate) struct Answer {
     pub(crate) code: StatusCode,
     pub(crate) payload: Payload,
-    /// Texts of `Warning` headers.
-    pub(crate) warnings: Vec<String>,
 }
 
 /// The body of an answer.
@@ -71,26 +70,22 @@ pub(crate) enum Payload {
 
 impl Answer {
     pub(crate) fn ok(object: impl Into<Arc<Value>>) -> Self {
-        Self { code: StatusCode::OK, payload: Payload::Json(object.into()), warnings: Vec::new() }
+        Self { code: StatusCode::OK, payload: Payload::Json(object.into()) }
     }
 
     fn text(line: Bytes, name: String) -> Self {
-        Self { code: StatusCode::OK, payload: Payload::Text { line, name }, warnings: Vec::new() }
+        Self { code: StatusCode::OK, payload: Payload::Text { line, name } }
     }
 
     fn created(object: impl Into<Arc<Value>>) -> Self {
         Self { code: StatusCode::CREATED, ..Self::ok(object) }
-    }
-
-    fn with_warnings(mut self, warnings: Vec<String>) -> Self {
-        self.warnings = warnings;
-        self
     }
 }
 
 /// Does what a call asks for.
 pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     access::authorize(state, call)?;
+    call.session.warn_all(deprecation(call));
     if connect::is_about_processes(call) {
         return connect::answer(state, call);
     }
@@ -130,7 +125,7 @@ fn as_stored(state: &State, call: &Call, object: &Arc<Value>) -> Option<Payload>
 }
 
 /// What every answer about an old kind warns of.
-pub(crate) fn deprecation(call: &Call) -> Option<String> {
+fn deprecation(call: &Call) -> Option<String> {
     if let Some(custom) = &call.resource.custom {
         return custom.warning.clone();
     }

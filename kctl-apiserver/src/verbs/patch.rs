@@ -42,16 +42,14 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let again = || patched(call, media, &old, Managers::Kept).map(|again| again.object.to_string());
     let fitted = body::fit_as(call, object, Some(&old), sent)
         .map_err(|misfit| misfit.of_patch(&shown.unwrap_or_else(|| again().unwrap_or_default())))?;
-    let body::Decoded { object: mut new, mut warnings } = fitted;
+    let mut new = fitted;
     update::match_names(call, &mut new)?;
-    warnings.extend(body::undomained_finalizers(call, Some(&old), &new));
-    let (written, forgiven) = update::write(state, call, &old, new, |request, old, new| {
+    body::warn_of_finalizers(call, Some(&old), &new);
+    let written = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         Ok(())
     })?;
-    warnings.extend(forgiven);
-    warnings.extend(crate::admit::warnings(&call.resource, Some(&old), &written));
-    Ok(Answer::ok(written).with_warnings(warnings))
+    Ok(Answer::ok(written))
 }
 
 /// What a patch has made of an object.
@@ -128,9 +126,9 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
     let fitted =
         body::fit_as(call, new, old.as_deref(), &[]).map_err(|misfit| misfit.of_patch(&applied.to_string()))?;
-    let body::Decoded { object: mut new, mut warnings } = fitted;
+    let mut new = fitted;
     update::match_names(call, &mut new)?;
-    warnings.extend(body::undomained_finalizers(call, old.as_deref(), &new));
+    body::warn_of_finalizers(call, old.as_deref(), &new);
     let Some(old) = old else {
         access::authorize_creation(state, call)?;
         let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
@@ -147,11 +145,9 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
             object["metadata"]["managedFields"] = managed_fields.clone();
             Ok(())
         })?;
-        return Ok(Answer::created(created).with_warnings(warnings));
+        return Ok(Answer::created(created));
     };
-    let (written, forgiven) = update::write(state, call, &old, new, |_, _, _| Ok(()))?;
-    warnings.extend(forgiven);
-    Ok(Answer::ok(written).with_warnings(warnings))
+    Ok(Answer::ok(update::write(state, call, &old, new, |_, _, _| Ok(()))?))
 }
 
 pub(super) fn needs_manager() -> Refusal {

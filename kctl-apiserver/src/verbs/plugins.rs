@@ -1,14 +1,20 @@
-//! What depends on other objects when one is written: the priority of pods, ports of nodes, the growth of claims.
+//! What depends on other objects when one is written: the admission plugins of the real server that are on by default, and
+//! the ports of nodes.
 
+mod classes;
+mod limits;
 mod pods;
+pub(super) mod quotas;
+mod security;
 mod services;
 
-pub(super) use pods::give_priority;
+pub(super) use pods::topology;
 
 use serde_json::{Value, json};
 
 use crate::{
-    admit::rules,
+    admission::{Attributes, Operation},
+    admit::{class_of_claim, quantity, rules},
     request::Call,
     status::{Cause, GroupResource, Refusal},
     store::State,
@@ -16,6 +22,45 @@ use crate::{
 
 /// Ports that nodes have for services: `--service-node-port-range`.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// How a plugin refuses the object of a request.
+struct Refuse<'a> {
+    of: &'a GroupResource,
+    name: &'a str,
+}
+
+impl<'a> Refuse<'a> {
+    fn of(attributes: &'a Attributes<'_>) -> Self {
+        Self { of: &attributes.call.resource.of, name: &attributes.name }
+    }
+
+    fn refusal(&self, why: &str) -> Refusal {
+        Refusal::forbidden(self.of, self.name, why)
+    }
+
+    fn because(&self, why: &str) -> Result<(), Refusal> {
+        Err(self.refusal(why))
+    }
+
+    /// Refuses when there is anything to tell, each text once, as `NewAggregate` tells it.
+    fn all(&self, errors: &[String]) -> Result<(), Refusal> {
+        let mut told: Vec<&str> = Vec::new();
+        for error in errors {
+            if !told.contains(&error.as_str()) {
+                told.push(error);
+            }
+        }
+        match told.as_slice() {
+            [] => Ok(()),
+            [one] => self.because(one),
+            several => self.because(&format!("[{}]", several.join(", "))),
+        }
+    }
+}
 
 /// Looks at an object as it was sent, before anything is filled in.
 pub(super) fn look(state: &State, call: &Call, sent: &Value) -> Result<(), Refusal> {
@@ -38,11 +83,75 @@ fn one_default(state: &State, call: &Call, class: &Value) -> Result<(), Refusal>
     Err(Refusal::forbidden(&call.resource.of, name.as_str().unwrap_or_default(), &why))
 }
 
+/// What mutating plugins make of a new object, which webhooks are shown.
+pub(super) fn fill(state: &State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
+        ("", "pods") => {
+            limits::fill(state, &call.namespace, object);
+            pods::fill(state, call, object)
+        }
+        ("", "persistentvolumeclaims") => {
+            classes::fill_claim(state, object);
+            Ok(())
+        }
+        ("networking.k8s.io", "ingresses") => {
+            classes::fill_ingress(state, object);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What mutating plugins make of a changed object.
+pub(super) fn fill_change(state: &State, call: &Call, old: &Value, object: &mut Value) {
+    let is_going = old["metadata"]["deletionTimestamp"].is_string();
+    if call.resource.of == GroupResource::new("", "pods") && call.subresource == "resize" && !is_going {
+        limits::fill(state, &call.namespace, object);
+    }
+}
+
+/// Asks the validating plugins about what is about to be stored, in the order of the real server (`AllOrderedPlugins`).
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), Refusal> {
+    let (call, Some(object)) = (attributes.call, &attributes.object) else { return Ok(()) };
+    check_limits(state, attributes, object)?;
+    security::check(state, attributes, object)?;
+    let refuse = Refuse::of(attributes);
+    let old = attributes.old.as_deref();
+    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
+    match (of, attributes.operation, call.subresource.as_str()) {
+        (("", "pods"), Operation::Create, "") => pods::check_overhead(state, &refuse, object),
+        (("", "pods"), Operation::Update, "resize") => {
+            old.map_or(Ok(()), |old| limits::check_resize(state, &refuse, old, object))
+        }
+        (("", "persistentvolumeclaims"), _, "") => old.map_or(Ok(()), |old| may_grow(state, &refuse, old, object)),
+        (("scheduling.k8s.io", "priorityclasses"), _, "") => one_default(state, call, object),
+        _ => Ok(()),
+    }
+}
+
+/// Pods are compared with limits when they are new and when they are resized; what is going is left alone.
+fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), Refusal> {
+    let (call, refuse) = (attributes.call, Refuse::of(attributes));
+    if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
+        return Ok(());
+    }
+    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
+    match (of, attributes.operation, call.subresource.as_str()) {
+        (("", "pods"), Operation::Create, "") | (("", "pods"), Operation::Update, "resize") => {
+            limits::check_pod(state, &refuse, &call.namespace, object)
+        }
+        (("", "persistentvolumeclaims"), _, "") => limits::check_claim(state, &refuse, &call.namespace, object),
+        _ => Ok(()),
+    }
+}
+
 /// Completes a new object, or refuses it.
 pub(super) fn admit(state: &State, call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    fill(state, call, object)?;
+    if call.resource.of == GroupResource::new("", "pods") {
+        pods::take_profiles(call, object);
+    }
     match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
-        ("", "pods") => pods::admit(state, call, object),
-        ("scheduling.k8s.io", "priorityclasses") => one_default(state, call, object),
         ("", "services") => give_ports(state, call, object),
         ("certificates.k8s.io", "certificatesigningrequests") => {
             object["spec"]["username"] = call.caller.user.name.clone().into();
@@ -65,12 +174,10 @@ pub(super) fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Va
             services::check(state, call, Some(old), new)?;
             give_ports(state, call, new)
         }
-        ("scheduling.k8s.io", "priorityclasses") => one_default(state, call, new),
         ("certificates.k8s.io", "certificatesigningrequests") => {
             stamp_conditions(old, new, &state.clock.seconds());
             Ok(())
         }
-        ("", "persistentvolumeclaims") if call.subresource.is_empty() => may_grow(state, call, old, new),
         _ => Ok(()),
     }
 }
@@ -90,20 +197,27 @@ fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
 }
 
 /// A bound claim grows when its class allows that (`PersistentVolumeClaimResize`).
-fn may_grow(state: &State, call: &Call, old: &Value, new: &Value) -> Result<(), Refusal> {
-    let size = |claim: &Value| claim["spec"]["resources"]["requests"]["storage"].clone();
-    if old["status"]["phase"] != "Bound" || size(old) == size(new) {
+fn may_grow(state: &State, refuse: &Refuse<'_>, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let size = |claim: &Value| {
+        let size = quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
+        size.unwrap_or_default()
+    };
+    if size(new) <= size(old) {
         return Ok(());
     }
-    let class = new["spec"]["storageClassName"].as_str().unwrap_or_default();
+    if old["status"]["phase"] != "Bound" {
+        return refuse.because("Only bound persistent volume claims can be expanded");
+    }
+    let (was, class) = (class_of_claim(old), class_of_claim(new));
     let of = GroupResource::new("storage.k8s.io", "storageclasses");
-    let found = state.get(&of, &(String::new(), class.into()));
+    let found = state.get(&of, &(String::new(), class.into())).filter(|_| was == class);
     if found.is_some_and(|class| class["allowVolumeExpansion"] == true) {
         return Ok(());
     }
-    let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
-               support resize";
-    Err(Refusal::forbidden(&call.resource.of, &call.name, why))
+    refuse.because(
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+         support resize",
+    )
 }
 
 /// Services that nodes serve have ports there, each its own.

@@ -120,11 +120,11 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         let applied = part_of(call, replicas);
         let new = apply::apply(&super::create::Writing::of(call, state).request(), Some(&old), &applied)
             .map_err(|error| super::patch::refused(call, error))?;
-        let (written, warnings) = update::write(state, call, &old, new, |_, _, new| {
+        let written = update::write(state, call, &old, new, |_, _, new| {
             forget_times(call, new);
             Ok(())
         })?;
-        return Ok(Answer::ok(scale_of(call, &written)).with_warnings(warnings));
+        return Ok(Answer::ok(scale_of(call, &written)));
     }
     let mut new = Value::clone(&old);
     let mut place = &mut new;
@@ -133,12 +133,12 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     }
     *place = replicas.into();
     new["metadata"]["resourceVersion"] = scale["metadata"]["resourceVersion"].clone();
-    let (written, warnings) = update::write(state, call, &old, new, |request, old, new| {
+    let written = update::write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         forget_times(call, new);
         Ok(())
     })?;
-    Ok(Answer::ok(scale_of(call, &written)).with_warnings(warnings))
+    Ok(Answer::ok(scale_of(call, &written)))
 }
 
 /// The replicas that admission leaves.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Answer, body, evict, update};
+use super::{Answer, body, evict, plugins, update};
 use crate::{apply, request::Call, status::Refusal, store::State};
 
 /// `POST` to a subresource of an object.
@@ -67,6 +67,13 @@ fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Re
     }
     let mut new = Value::clone(pod);
     new["spec"]["nodeName"] = node.into();
+    let of_node = if binding["target"]["kind"] == "Node" { plugins::topology(state, node) } else { Map::new() };
+    for field in ["labels", "annotations"] {
+        let given = binding["metadata"][field].as_object().into_iter().flatten();
+        for (key, value) in given.chain(of_node.iter().filter(|_| field == "labels")) {
+            new["metadata"][field][key] = value.clone();
+        }
+    }
     let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": state.clock.seconds() });
     let conditions = new["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let others = conditions.into_iter().filter(|condition| condition["type"] != "PodScheduled");
@@ -77,12 +84,12 @@ fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Re
 
 /// The body of a namespace whose finalizers were changed.
 pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let body::Decoded { object: sent, warnings } = body::read(call)?;
+    let sent = body::read(call)?;
     let of = &call.resource.of;
     let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let mut new = Value::clone(&old);
     new["spec"] = sent["spec"].clone();
     apply::update(&super::create::Writing::of(call, state).request(), Some(&old), &mut new);
     let written = update::settle(state, of, call.key(), &old, new);
-    Ok(Answer { warnings, ..Answer::ok(written) })
+    Ok(Answer::ok(written))
 }

@@ -4,7 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, access, body, create::Writing, escalation, judge, plugins, strategy, versions};
+use super::{
+    Answer, access, body,
+    create::Writing,
+    escalation, judge,
+    plugins::{self, quotas::Charges},
+    strategy, versions,
+};
 use crate::{
     admission::{self, Attributes, Operation},
     apply, autoscaling,
@@ -30,7 +36,7 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
 ];
 
 pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let body::Decoded { object: mut new, mut warnings } = body::read(call)?;
+    let mut new = body::read(call)?;
     let of = &call.resource.of;
     match_names(call, &mut new)?;
     let Some(old) = versions::find(state, call)? else {
@@ -38,11 +44,9 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
             return Err(Refusal::not_found(of, &call.name));
         }
         access::authorize_creation(state, call)?;
-        let created = super::create::store(state, call, new, super::create::own_all)?;
-        warnings.extend(crate::admit::warnings(&call.resource, None, &created));
-        return Ok(Answer::created(created).with_warnings(warnings));
+        return Ok(Answer::created(super::create::store(state, call, new, super::create::own_all)?));
     };
-    warnings.extend(body::undomained_finalizers(call, Some(&old), &new));
+    body::warn_of_finalizers(call, Some(&old), &new);
     let (given, known) = (new["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !given.is_empty() && given != known {
         let (resource, namespace) = (&of.resource, &call.namespace);
@@ -57,13 +61,11 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
             ),
         ));
     }
-    let (written, forgiven) = write(state, call, &old, new, |request, old, new| {
+    let written = write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         Ok(())
     })?;
-    warnings.extend(forgiven);
-    warnings.extend(crate::admit::warnings(&call.resource, Some(&old), &written));
-    Ok(Answer::ok(written).with_warnings(warnings))
+    Ok(Answer::ok(written))
 }
 
 /// Name and namespace of a sent object are those of the path.
@@ -93,14 +95,14 @@ pub(super) fn match_names(call: &Call, object: &mut Value) -> Result<(), Refusal
     Ok(())
 }
 
-/// Stores a changed object; `own` says whose the changed fields are now. Hands on the warnings of its validation too.
+/// Stores a changed object; `own` says whose the changed fields are now.
 pub(super) fn write(
     state: &mut State,
     call: &Call,
     old: &Arc<Value>,
     mut new: Value,
     own: impl Fn(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
-) -> Result<(Arc<Value>, Vec<String>), Refusal> {
+) -> Result<Arc<Value>, Refusal> {
     let resource = &call.resource;
     let version = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !version.is_empty() && version.parse::<u64>().is_err() {
@@ -127,31 +129,36 @@ pub(super) fn write(
         managed = Some(sent["metadata"]["managedFields"].take());
     }
     let causes = judge::changes_of_metadata(call, old, &new);
+    plugins::fill_change(state, call, old, &mut new);
     prepare(state, call, old, &mut new);
     if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
         // One that was a name in another place until now has no address yet.
         strategy::allocate_address(state, &mut new);
     }
     plugins::admit_change(state, call, old, &mut new)?;
-    let warnings = judge::validate(call, Some(old), &new, causes)?;
+    judge::validate(call, Some(old), &new, causes)?;
+    if !is_scale {
+        call.session.warn_all(crate::admit::warnings_about(resource, Some(old), &new));
+    }
     match managed {
         Some(managed) => set_managed(&mut new, managed),
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
     }
     versions::forget_other_group(resource, &mut new);
-    let new = if is_scale { new } else { validated(state, call, old, new)? };
+    let (new, charges) = if is_scale { (new, Charges::default()) } else { validated(state, call, old, new)? };
     if call.dry_run() {
         let mut new = new;
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-        return Ok((new.into(), warnings));
+        return Ok(new.into());
     }
     let mut kept = versions::stored(state, call, new)?;
+    charges.write(state);
     let before = state.get(&resource.of, &call.key()).unwrap_or_else(|| old.clone());
     let settled = settle(state, &resource.of, call.key(), &before, std::mem::take(&mut kept.stored));
     if resource.of == *DEFINITIONS {
         definitions::name(state, &call.key());
     }
-    Ok((kept.answer(settled), warnings))
+    Ok(kept.answer(settled))
 }
 
 fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
@@ -202,14 +209,16 @@ fn mutated(
     Ok((object, Some(managed)))
 }
 
-fn validated(state: &State, call: &Call, old: &Arc<Value>, mut new: Value) -> Result<Value, Refusal> {
+fn validated(state: &State, call: &Call, old: &Arc<Value>, mut new: Value) -> Result<(Value, Charges), Refusal> {
     // An update that names no version is one of the stored version.
     if new["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty) {
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     }
     let attributes = Attributes::new(call, Operation::Update, &call.name, new).with_old(old);
+    plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;
-    Ok(attributes.object.unwrap_or_default())
+    let charges = plugins::quotas::check(state, &attributes)?;
+    Ok((attributes.object.unwrap_or_default(), charges))
 }
 
 /// Puts a changed object in its place: nothing is written when nothing changed, and an object that is being deleted

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{add, canonical, fill, is_text, items, part};
 use crate::{
-    admit::quantity,
+    admit::{amounts::Side, quantity},
     ways::{at, at_mut},
 };
 
@@ -228,6 +228,9 @@ fn admit(spec: &mut Value) {
 }
 
 pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
+    if at(spec, ["resources"]).is_some_and(|whole| !whole.is_null()) {
+        return quality_of_whole(spec);
+    }
     let (mut is_best_effort, mut is_guaranteed) = (true, true);
     for list in ["containers", "initContainers"] {
         for container in items(spec, list) {
@@ -247,4 +250,22 @@ pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
         (false, true) => "Guaranteed",
         (false, false) => "Burstable",
     }
+}
+
+/// Where the pod as a whole says what it needs, its containers have no say (`ComputePodQOS`).
+fn quality_of_whole(spec: &Value) -> &'static str {
+    let counted = |side: Side| {
+        let mut amounts = side.of(spec);
+        amounts.retain(|name, amount| ["cpu", "memory"].contains(&name.as_str()) && amount.thousandths() > 0);
+        amounts
+    };
+    let (requests, limits) = (counted(Side::Requests), counted(Side::Limits));
+    if requests.is_empty() && limits.is_empty() {
+        return "BestEffort";
+    }
+    let is_same = |name: &&str| match (requests.get(*name), limits.get(*name)) {
+        (Some(request), Some(limit)) => request.thousandths() == limit.thousandths(),
+        _ => false,
+    };
+    if ["cpu", "memory"].iter().all(is_same) { "Guaranteed" } else { "Burstable" }
 }

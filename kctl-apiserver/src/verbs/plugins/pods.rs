@@ -1,8 +1,10 @@
-//! The admission plugins of pods: their priority, and what the class of their runtime adds.
+//! The admission plugins of pods: their priority, what the class of their runtime adds, and the zone of their node.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::{Refuse, text};
 use crate::{
+    admit::{amounts, warnings},
     request::Call,
     status::{GroupResource, Refusal},
     store::State,
@@ -11,18 +13,60 @@ use crate::{
 /// What pods do whose class says nothing.
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
-pub(super) fn admit(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
+/// Labels of nodes that their pods have, too (`PodTopologyLabels`).
+const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+
+pub(super) fn fill(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
     give_priority(state, call, pod)?;
-    give_runtime(state, call, pod)
+    give_runtime(state, call, pod)?;
+    for (label, value) in topology(state, text(&pod["spec"]["nodeName"])) {
+        pod["metadata"]["labels"][label] = value;
+    }
+    Ok(())
+}
+
+/// Profiles that annotations name are those of the containers (`applyAppArmorVersionSkew`).
+pub(super) fn take_profiles(call: &Call, pod: &mut Value) {
+    if pod["spec"]["os"]["name"] == "windows" {
+        return;
+    }
+    let (annotations, of_pod) =
+        (pod["metadata"]["annotations"].clone(), pod["spec"]["securityContext"]["appArmorProfile"].clone());
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let key = format!("{}{}", warnings::APP_ARMOR, text(&container["name"]));
+            let Some(annotation) = annotations[&key].as_str() else { continue };
+            if container["securityContext"]["appArmorProfile"].is_object() {
+                continue;
+            }
+            let profile = warnings::profile_of(annotation);
+            if profile.as_ref() == Some(&of_pod) {
+                continue;
+            }
+            if let Some(profile) = profile {
+                container["securityContext"]["appArmorProfile"] = profile;
+            }
+            call.session.warn(&warnings::old_profile(&format!("metadata.annotations[{key}]")));
+        }
+    }
+}
+
+/// The labels that a node gives its pods; a node that nobody knows gives none.
+pub(in crate::verbs) fn topology(state: &State, node: &str) -> Map<String, Value> {
+    let node = state.get(&GroupResource::new("", "nodes"), &(String::new(), node.to_owned()));
+    let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());
+    labels
+        .filter(|(label, _)| TOPOLOGY.contains(&label.as_str()))
+        .map(|(label, value)| (label.clone(), value.clone()))
+        .collect()
 }
 
 fn forbidden(call: &Call, pod: &Value, why: &str) -> Refusal {
     Refusal::forbidden(&call.resource.of, pod["metadata"]["name"].as_str().unwrap_or_default(), why)
 }
 
-/// The admission plugin `Priority`: a new pod has the priority of its class, or of the one for pods without. Webhooks are
-/// shown it.
-pub(in crate::verbs) fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
+/// The admission plugin `Priority`: a new pod has the priority of its class, or of the one for pods without.
+fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let of = GroupResource::new("scheduling.k8s.io", "priorityclasses");
     let class = if named.is_empty() {
@@ -60,25 +104,24 @@ pub(in crate::verbs) fn give_priority(state: &State, call: &Call, pod: &mut Valu
     Ok(())
 }
 
+fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync::Arc<Value>>)> {
+    let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
+    let class = state.get(&GroupResource::new("node.k8s.io", "runtimeclasses"), &(String::new(), named.clone()));
+    Some((named, class))
+}
+
 /// The admission plugin `RuntimeClass`: overhead and place of a pod are those that its class says.
 fn give_runtime(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refusal> {
-    let Some(named) = pod["spec"]["runtimeClassName"].as_str().map(str::to_owned) else {
-        if pod["spec"]["overhead"].as_object().is_none_or(serde_json::Map::is_empty) {
-            return Ok(());
-        }
-        let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
-        return Err(forbidden(call, pod, why));
-    };
-    let of = GroupResource::new("node.k8s.io", "runtimeclasses");
-    let Some(class) = state.get(&of, &(String::new(), named.clone())) else {
+    let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
+    let Some(class) = class else {
         return Err(forbidden(call, pod, &format!("pod rejected: RuntimeClass {named:?} not found")));
     };
     let (fixed, given) = (&class["overhead"]["podFixed"], &pod["spec"]["overhead"]);
-    if fixed.is_object() && given.is_object() && fixed != given {
-        let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
-        return Err(forbidden(call, pod, why));
-    }
     if fixed.is_object() {
+        let is_given = given.as_object().is_some_and(|given| !given.is_empty());
+        if is_given && amounts::read(fixed) != amounts::read(given) {
+            return Err(forbidden(call, pod, OTHER_OVERHEAD));
+        }
         pod["spec"]["overhead"] = fixed.clone();
     }
     for (label, value) in class["scheduling"]["nodeSelector"].as_object().into_iter().flatten() {
@@ -87,19 +130,64 @@ fn give_runtime(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refus
             let why = format!(
                 "conflict: runtimeClass.scheduling.nodeSelector[{label}] = {}; \
                  pod.spec.nodeSelector[{label}] = {}",
-                value.as_str().unwrap_or_default(),
-                known.as_str().unwrap_or_default()
+                text(value),
+                text(known)
             );
             return Err(forbidden(call, pod, &why));
         }
         pod["spec"]["nodeSelector"][label] = value.clone();
     }
-    for toleration in class["scheduling"]["tolerations"].as_array().into_iter().flatten() {
-        match &mut pod["spec"]["tolerations"] {
-            Value::Array(list) if list.contains(toleration) => {}
-            Value::Array(list) => list.push(toleration.clone()),
-            none => *none = Value::Array(vec![toleration.clone()]),
+    if class["scheduling"].is_object() {
+        let list = |of: &Value| of["tolerations"].as_array().cloned().unwrap_or_default();
+        let merged = merged([list(&pod["spec"]), list(&class["scheduling"])].concat());
+        if !merged.is_empty() {
+            pod["spec"]["tolerations"] = merged.into();
         }
     }
     Ok(())
+}
+
+/// Tolerations without those that another one covers (`MergeTolerations`).
+fn merged(all: Vec<Value>) -> Vec<Value> {
+    let mut merged: Vec<Value> = Vec::new();
+    for (index, one) in all.iter().enumerate() {
+        let is_known = merged.iter().any(|known| covers(known, one));
+        let comes = all[index + 1..].iter().any(|other| other != one && covers(other, one));
+        if !is_known && !comes {
+            merged.push(one.clone());
+        }
+    }
+    merged
+}
+
+fn covers(whole: &Value, part: &Value) -> bool {
+    let same = |field: &str| text(&whole[field]) == text(&part[field]);
+    let is = |of: &Value, wanted: &str| text(&of["operator"]) == wanted;
+    let seconds = |of: &Value| of["tolerationSeconds"].as_i64();
+    let lasts = seconds(whole).is_none_or(|most| seconds(part).is_some_and(|seconds| seconds <= most));
+    whole == part
+        || ((same("key") || (text(&whole["key"]).is_empty() && is(whole, "Exists")))
+            && (same("effect") || text(&whole["effect"]).is_empty())
+            && (whole["effect"] != "NoExecute" || lasts)
+            && (is(whole, "Exists")
+                || (["", "Equal"].contains(&text(&whole["operator"])) && is(part, "Equal") && same("value"))))
+}
+
+const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+
+/// Whether the overhead of a pod is that of its class.
+pub(super) fn check_overhead(state: &State, refuse: &Refuse<'_>, pod: &Value) -> Result<(), Refusal> {
+    let class = match runtime_class(state, pod) {
+        Some((named, None)) => return refuse.because(&format!("pod rejected: RuntimeClass {named:?} not found")),
+        Some((_, class)) => class,
+        None => None,
+    };
+    let given = &pod["spec"]["overhead"];
+    match class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|fixed| fixed.is_object()) {
+        Some(fixed) if amounts::read(fixed) != amounts::read(given) => refuse.because(OTHER_OVERHEAD),
+        None if given.is_object() => {
+            refuse.because("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+        }
+        _ => Ok(()),
+    }
 }

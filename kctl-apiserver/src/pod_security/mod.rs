@@ -1,0 +1,214 @@
+//! Pod Security Standards: reads the labels of a namespace and a pod, hands on how the pod violates a level.
+//!
+//! Behaviour: `k8s.io/pod-security-admission` (`api/helpers.go`, `policy/registry.go`), as kube-apiserver 1.36 has it.
+
+mod baseline;
+mod pod;
+mod restricted;
+
+use serde_json::Value;
+
+use self::pod::Pod;
+use crate::status::Cause;
+
+/// The labels of namespaces begin with it, and the annotations of the audit log.
+pub(crate) const PREFIX: &str = "pod-security.kubernetes.io/";
+/// The last minor version that has changed a check.
+const NEWEST: u32 = 35;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Privileged,
+    Baseline,
+    Restricted,
+}
+
+impl Level {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "privileged" => Some(Self::Privileged),
+            "baseline" => Some(Self::Baseline),
+            "restricted" => Some(Self::Restricted),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Privileged => "privileged",
+            Self::Baseline => "baseline",
+            Self::Restricted => "restricted",
+        }
+    }
+}
+
+/// A level as it was in a version of Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standard {
+    pub(crate) level: Level,
+    /// The minor version; none is the latest.
+    pub(crate) minor: Option<u32>,
+}
+
+impl std::fmt::Display for Standard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.minor {
+            Some(minor) => write!(f, "{}:v1.{minor}", self.level.name()),
+            None => write!(f, "{}:latest", self.level.name()),
+        }
+    }
+}
+
+/// What a namespace asks of its pods.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Policy {
+    pub(crate) enforce: Standard,
+    pub(crate) audit: Standard,
+    pub(crate) warn: Standard,
+    /// What is wrong with the labels. A level that nobody knows is the strictest where it is enforced, and none elsewhere.
+    pub(crate) errors: Vec<Cause>,
+}
+
+impl Policy {
+    pub(crate) fn of(labels: &Value) -> Self {
+        let mut errors = Vec::new();
+        let mut read = |mode: &str, unknown: Level| {
+            let mut standard = Standard { level: Level::Privileged, minor: None };
+            if let Some(text) = label(labels, mode) {
+                standard.level = Level::parse(text).unwrap_or_else(|| {
+                    errors.push(invalid(mode, text, "must be one of privileged, baseline, restricted"));
+                    unknown
+                });
+            }
+            let mode = format!("{mode}-version");
+            if let Some(text) = label(labels, &mode) {
+                standard.minor = minor(text).unwrap_or_else(|| {
+                    errors.push(invalid(&mode, text, "must be \"latest\" or \"v1.x\""));
+                    None
+                });
+            }
+            standard
+        };
+        let enforce = read("enforce", Level::Restricted);
+        let audit = read("audit", Level::Privileged);
+        let mut warn = read("warn", Level::Privileged);
+        // What is enforced is warned of, too: workloads are not refused.
+        let is_known = label(labels, "enforce").is_some_and(|text| Level::parse(text).is_some());
+        if label(labels, "warn").is_none() && is_known && enforce.level > warn.level {
+            warn.level = enforce.level;
+            if label(labels, "warn-version").is_none() {
+                warn.minor = enforce.minor;
+            }
+        }
+        Self { enforce, audit, warn, errors }
+    }
+}
+
+fn label<'a>(labels: &'a Value, name: &str) -> Option<&'a str> {
+    labels.get(format!("{PREFIX}{name}"))?.as_str()
+}
+
+fn invalid(label: &str, text: &str, why: &str) -> Cause {
+    let field = format!("metadata.labels[{PREFIX}{label}]");
+    Cause { reason: "FieldValueInvalid", message: format!("Invalid value: {text:?}: {why}"), field }
+}
+
+/// The minor version that a label names, or the latest one; nothing for a text that names none.
+#[expect(clippy::option_option, reason = "no version at all is another thing than the latest one")]
+fn minor(text: &str) -> Option<Option<u32>> {
+    if text == "latest" {
+        return Some(None);
+    }
+    let digits = text.strip_prefix("v1.")?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+    digits.parse().ok().filter(|_| is_number).map(Some)
+}
+
+/// How a pod violates a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    reason: &'static str,
+    /// May be empty.
+    detail: String,
+}
+
+/// A rule of a level.
+struct Check {
+    /// The first minor version that has it.
+    since: u32,
+    /// The first in which a stricter rule of the level `restricted` stands in for it.
+    until_restricted: Option<u32>,
+    find: fn(&Pod<'_>) -> Option<Violation>,
+}
+
+/// How a pod, or the template of one, violates a level; an empty list when it does not.
+pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation> {
+    if standard.level == Level::Privileged {
+        return Vec::new();
+    }
+    let is_restricted = standard.level == Level::Restricted;
+    let minor = standard.minor.map_or(NEWEST, |minor| minor.min(NEWEST));
+    let pod = Pod { metadata: &template["metadata"], spec: &template["spec"], minor };
+    let is_replaced =
+        |check: &&Check| is_restricted && check.until_restricted.is_some_and(|replaced| replaced <= minor);
+    let of_baseline = baseline::CHECKS.iter().filter(|check| !is_replaced(check));
+    let of_restricted = restricted::CHECKS.iter().filter(|_| is_restricted);
+    of_baseline
+        .chain(of_restricted)
+        .filter(|check| check.since <= minor)
+        .filter_map(|check| (check.find)(&pod))
+        .collect()
+}
+
+/// All that is told of one pod.
+pub(crate) fn in_detail(violations: &[Violation]) -> String {
+    let told =
+        violations.iter().map(
+            |Violation { reason, detail }| {
+                if detail.is_empty() { (*reason).to_owned() } else { format!("{reason} ({detail})") }
+            },
+        );
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// What is told of one of many pods.
+pub(crate) fn in_short(violations: &[Violation]) -> String {
+    violations.iter().map(|violation| violation.reason).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_the_first_major_version() {
+        for (text, expected) in [
+            ("latest", Some(None)),
+            ("v1.0", Some(Some(0))),
+            ("v1.35", Some(Some(35))),
+            ("v1.01", None),
+            ("v1.", None),
+            ("v1.+1", None),
+            ("v2.1", None),
+            ("1.1", None),
+            ("v1.99999999999999999999", None),
+        ] {
+            assert_eq!(minor(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_enforced_is_warned_of_unless_the_namespace_says_otherwise() {
+        let warn = |labels: &[(&str, &str)]| {
+            let labels: Value = labels.iter().map(|(name, text)| (format!("{PREFIX}{name}"), json!(text))).collect();
+            Policy::of(&labels).warn.to_string()
+        };
+        assert_eq!(warn(&[("enforce", "baseline"), ("enforce-version", "v1.3")]), "baseline:v1.3");
+        assert_eq!(warn(&[("enforce", "baseline"), ("warn-version", "v1.4")]), "baseline:v1.4");
+        assert_eq!(warn(&[("enforce", "baseline"), ("warn", "privileged")]), "privileged:latest");
+        assert_eq!(warn(&[("enforce", "nonsense")]), "privileged:latest");
+        assert_eq!(warn(&[]), "privileged:latest");
+    }
+}

@@ -1,0 +1,139 @@
+//! Resource quotas: reads a quota and an object that is about to be stored, hands on the quota's new status or why it is too small.
+//!
+//! Behaviour: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
+//! `k8s.io/kubernetes/pkg/controller/resourcequota`.
+
+mod pods;
+mod scopes;
+mod usage;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+pub(crate) use self::usage::{Counter, is_spent};
+use crate::admit::amounts::{self, Amounts};
+
+/// What is about to happen to an object.
+pub(crate) struct Change<'a> {
+    pub(crate) counter: &'a Counter,
+    pub(crate) old: Option<&'a Value>,
+    pub(crate) new: &'a Value,
+    /// A status is counted, and never refused.
+    pub(crate) is_status: bool,
+    pub(crate) now: Timestamp,
+}
+
+/// What a quota has used after a change; nothing when the change is none of its business.
+///
+/// # Errors
+/// The quota is too small, or an object does not say what it asks for; the text says which.
+pub(crate) fn charged(quota: &Value, change: &Change<'_>) -> Result<Option<Amounts>, String> {
+    let Change { counter, old, new, is_status, now } = change;
+    let (hard, used) = (amounts::read(&quota["status"]["hard"]), amounts::read(&quota["status"]["used"]));
+    let counted: BTreeSet<&str> = hard.keys().map(String::as_str).filter(|name| counter.counts(name)).collect();
+    if counted.is_empty() || !scopes::fit(quota, counter, new) {
+        return Ok(None);
+    }
+    let name = quota["metadata"]["name"].as_str().unwrap_or_default();
+    counter.missing(&counted, new).map_or(Ok(()), |why| Err(format!("failed quota: {name}: {why}")))?;
+    if counted.iter().any(|name| !used.contains_key(*name)) {
+        let counted: Vec<&str> = counted.into_iter().collect();
+        return Err(format!("status unknown for quota: {name}, resources: {}", counted.join(",")));
+    }
+    let mut more = counter.usage(new, *now);
+    if let Some(old) = old.filter(|old| scopes::fit(quota, counter, old)) {
+        let before = counter.usage(old, *now);
+        for (name, amount) in &mut more {
+            *amount = before.get(name).map_or(*amount, |before| amount.minus(*before));
+        }
+    }
+    more.retain(|name, amount| amount.thousandths() > 0 && hard.contains_key(name));
+    if more.is_empty() {
+        return Ok(None);
+    }
+    let mut after = used.clone();
+    amounts::add(&mut after, &more);
+    let is_exceeded = |name: &&String| after[*name].thousandths() > hard[*name].thousandths();
+    let exceeded: BTreeSet<&String> = more.keys().filter(is_exceeded).collect();
+    if exceeded.is_empty() || *is_status {
+        return Ok(Some(after));
+    }
+    let told = |amounts: &Amounts| {
+        let parts = amounts.iter().filter(|(name, _)| exceeded.contains(name));
+        parts.map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(",")
+    };
+    Err(format!("exceeded quota: {name}, requested: {}, used: {}, limited: {}", told(&more), told(&used), told(&hard)))
+}
+
+/// The amounts as a status has them.
+pub(crate) fn shown(amounts: &Amounts) -> Value {
+    amounts.iter().map(|(name, amount)| (name.clone(), json!(amount.to_string()))).collect::<Map<_, _>>().into()
+}
+
+/// The status that a quota should have, where it has another one: what all objects of its namespace use, by their counters.
+pub(crate) fn recounted<'a>(
+    quota: &Value,
+    objects: impl Iterator<Item = (&'a Counter, Vec<std::sync::Arc<Value>>)>,
+    now: Timestamp,
+) -> Option<Value> {
+    let hard = amounts::read(&quota["spec"]["hard"]);
+    // Of what nobody counts the last known amount stays.
+    let mut used = amounts::read(&quota["status"]["used"]);
+    used.retain(|name, _| hard.contains_key(name));
+    for (counter, objects) in objects {
+        let names = || hard.keys().filter(|name| counter.counts(name));
+        if names().next().is_none() {
+            continue;
+        }
+        let mut sum: Amounts = names().map(|name| (name.clone(), amounts::Quantity::ZERO)).collect();
+        for object in objects.iter().filter(|object| scopes::fit(quota, counter, object)) {
+            let mut usage = counter.usage(object, now);
+            usage.retain(|name, _| sum.contains_key(name));
+            amounts::add(&mut sum, &usage);
+        }
+        used.extend(sum);
+    }
+    let status = json!({ "hard": shown(&hard), "used": shown(&used) });
+    (status != quota["status"]).then_some(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::GroupResource;
+
+    fn quota(hard: &Value, used: &Value) -> Value {
+        json!({ "metadata": { "name": "q" }, "spec": { "hard": hard }, "status": { "hard": hard, "used": used } })
+    }
+
+    #[track_caller]
+    fn check(quota: &Value, old: Option<&Value>, new: &Value, expected: Result<Option<&str>, &str>) {
+        let counter = Counter::of(&GroupResource::new("", "pods")).unwrap();
+        let change = Change { counter: &counter, old, new, is_status: false, now: Timestamp::UNIX_EPOCH };
+        let found = charged(quota, &change).map(|after| after.map(|after| shown(&after).to_string()));
+        assert_eq!(found, expected.map(|after| after.map(str::to_owned)).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_quota_is_at_its_bound_and_not_beyond() {
+        let pod = json!({ "spec": { "containers": [{ "name": "c" }] } });
+        let hard = json!({ "pods": "2" });
+        check(&quota(&hard, &json!({ "pods": "0" })), None, &pod, Ok(Some(r#"{"pods":"1"}"#)));
+        check(&quota(&hard, &json!({ "pods": "1" })), None, &pod, Ok(Some(r#"{"pods":"2"}"#)));
+        let why = "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2";
+        check(&quota(&hard, &json!({ "pods": "2" })), None, &pod, Err(why));
+    }
+
+    #[test]
+    fn only_what_a_change_adds_is_charged() {
+        let pod = |cpu: &str| json!({ "spec": { "containers": [{ "name": "c", "resources": { "requests": { "cpu": cpu } } }] } });
+        let quota = quota(&json!({ "requests.cpu": "2" }), &json!({ "requests.cpu": "1500m" }));
+        check(&quota, Some(&pod("1")), &pod("1500m"), Ok(Some(r#"{"requests.cpu":"2"}"#)));
+        check(&quota, Some(&pod("1")), &pod("1"), Ok(None));
+        check(&quota, Some(&pod("1")), &pod("500m"), Ok(None));
+        let why = "exceeded quota: q, requested: requests.cpu=501m, used: requests.cpu=1500m, limited: requests.cpu=2";
+        check(&quota, Some(&pod("1")), &pod("1501m"), Err(why));
+    }
+}

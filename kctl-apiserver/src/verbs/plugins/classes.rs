@@ -1,0 +1,47 @@
+//! The admission plugins `DefaultStorageClass` and `DefaultIngressClass`: the class of what names none.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::text;
+use crate::{admit::CLASS_OF_CLAIM, status::GroupResource, store::State};
+
+const OF_STORAGE: &[&str] =
+    &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
+
+/// The name of the default class: of several the newest, and of those the first.
+fn default(state: &State, of: &GroupResource, annotations: &[&str]) -> Option<Value> {
+    let says = |class: &Arc<Value>| {
+        annotations.iter().any(|annotation| class["metadata"]["annotations"][annotation] == "true")
+    };
+    let created = |class: &Value| text(&class["metadata"]["creationTimestamp"]).to_owned();
+    // They come by name.
+    let newest = state
+        .objects(of, None)
+        .filter(says)
+        .reduce(|one, other| if created(&other) > created(&one) { other } else { one })?;
+    Some(newest["metadata"]["name"].clone())
+}
+
+/// A claim without a class: an empty one is a class.
+pub(super) fn fill_claim(state: &State, claim: &mut Value) {
+    let by_annotation = claim["metadata"]["annotations"].get(CLASS_OF_CLAIM);
+    if by_annotation.is_some() || !claim["spec"]["storageClassName"].is_null() {
+        return;
+    }
+    if let Some(name) = default(state, &GroupResource::new("storage.k8s.io", "storageclasses"), OF_STORAGE) {
+        claim["spec"]["storageClassName"] = name;
+    }
+}
+
+pub(super) fn fill_ingress(state: &State, ingress: &mut Value) {
+    let by_annotation = ingress["metadata"]["annotations"].get("kubernetes.io/ingress.class");
+    if by_annotation.is_some() || !ingress["spec"]["ingressClassName"].is_null() {
+        return;
+    }
+    if let Some(name) = default(state, &GroupResource::new("networking.k8s.io", "ingressclasses"), OF_INGRESSES) {
+        ingress["spec"]["ingressClassName"] = name;
+    }
+}

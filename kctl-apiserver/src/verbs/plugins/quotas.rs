@@ -1,0 +1,78 @@
+//! The admission plugin `ResourceQuota`: refuses what is beyond a quota of its namespace, and counts what is not.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Refuse;
+use crate::{
+    admission::Attributes,
+    apply,
+    quota::{Change, Counter, charged, shown},
+    status::{GroupResource, Refusal},
+    store::State,
+    verbs::update::settle,
+};
+
+/// As which the real server writes what is used.
+const MANAGER: &str = "kube-apiserver";
+
+/// Quotas with what they have used once the object is stored.
+#[derive(Default)]
+#[must_use = "what is stored is counted"]
+pub(in crate::verbs) struct Charges(Vec<(Arc<Value>, Value)>);
+
+fn of_quotas() -> GroupResource {
+    GroupResource::new("", "resourcequotas")
+}
+
+/// Asks all quotas of the namespace, when all else has agreed.
+///
+/// # Errors
+/// One of them is too small.
+pub(in crate::verbs) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, Refusal> {
+    let call = attributes.call;
+    let mut charges = Vec::new();
+    let (Some(counter), Some(new)) = (Counter::of(&call.resource.of), &attributes.object) else {
+        return Ok(Charges(charges));
+    };
+    let old = attributes.old.as_deref();
+    if call.namespace.is_empty() || !counter.handles(attributes.operation, &call.subresource, old, new) {
+        return Ok(Charges(charges));
+    }
+    let is_status = call.subresource == "status";
+    let change = Change { counter: &counter, old, new, is_status, now: state.clock.now() };
+    for quota in state.objects(&of_quotas(), Some(&call.namespace)) {
+        let after = charged(&quota, &change).map_err(|why| Refuse::of(attributes).refusal(&why))?;
+        charges.extend(after.map(|after| (quota, shown(&after))));
+    }
+    Ok(Charges(charges))
+}
+
+impl Charges {
+    /// Writes what is used now.
+    pub(in crate::verbs) fn write(self, state: &mut State) {
+        for (quota, used) in self.0 {
+            let mut new = Value::clone(&quota);
+            new["status"]["used"] = used;
+            write_status(state, &quota, new, MANAGER);
+        }
+    }
+}
+
+/// Writes the status of a quota, and who has done that.
+pub(crate) fn write_status(state: &mut State, old: &Arc<Value>, mut new: Value, manager: &str) {
+    let Some(resource) = state.registry.any_version(&of_quotas()) else { return };
+    let (api_version, now) = (resource.api_version(), state.clock.seconds());
+    let request = apply::Request {
+        schema: resource.schema(),
+        manager,
+        subresource: "status",
+        api_version: &api_version,
+        now: &now,
+        force: false,
+    };
+    apply::update(&request, Some(old), &mut new);
+    let text = |field: &str| old["metadata"][field].as_str().unwrap_or_default().to_owned();
+    settle(state, &of_quotas(), (text("namespace"), text("name")), old, new);
+}

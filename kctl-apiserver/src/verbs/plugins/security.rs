@@ -1,0 +1,162 @@
+//! The admission plugin `PodSecurity`: refuses pods of which their namespace asks more, and warns of workloads that would make some.
+//!
+//! Behaviour: `k8s.io/pod-security-admission/admission/admission.go`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{Refuse, text};
+use crate::{
+    admission::{Attributes, Operation},
+    pod_security::{Level, PREFIX, Policy, Standard, in_detail, in_short, violations},
+    status::{GroupResource, Refusal},
+    store::State,
+};
+
+/// Pods that are looked at when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`).
+const PODS_LEN_MAX: usize = 3000;
+/// Subresources through which nothing of what is judged can be written.
+const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
+
+pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), Refusal> {
+    let call = attributes.call;
+    let (group, resource) = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
+    let is_whole = call.subresource.is_empty();
+    let template = match (group, resource) {
+        ("", "namespaces") if is_whole => return check_namespace(state, attributes, object),
+        ("", "pods") if !OTHER_SUBRESOURCES.contains(&call.subresource.as_str()) => {
+            return check_pod(state, attributes, object);
+        }
+        ("", "podtemplates") => &object["template"],
+        ("", "replicationcontrollers")
+        | ("apps", "replicasets" | "deployments" | "statefulsets" | "daemonsets")
+        | ("batch", "jobs") => &object["spec"]["template"],
+        ("batch", "cronjobs") => &object["spec"]["jobTemplate"]["spec"]["template"],
+        _ => return Ok(()),
+    };
+    let policy = policy_of(state, &call.namespace);
+    if is_whole && template.is_object() {
+        tell(attributes, &policy, template);
+    }
+    Ok(())
+}
+
+fn policy_of(state: &State, namespace: &str) -> Policy {
+    let namespace = state.get(&GroupResource::new("", "namespaces"), &(String::new(), namespace.to_owned()));
+    Policy::of(namespace.as_deref().map_or(&Value::Null, |namespace| &namespace["metadata"]["labels"]))
+}
+
+fn annotate(attributes: &Attributes<'_>, key: &str, value: &str) {
+    attributes.call.session.annotate(&format!("{PREFIX}{key}"), value);
+}
+
+/// Says in the log and to the client what is not refused.
+fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
+    let found = violations(policy.audit, template);
+    if !found.is_empty() {
+        let told = format!("would violate PodSecurity \"{}\": {}", policy.audit, in_detail(&found));
+        annotate(attributes, "audit-violations", &told);
+    }
+    let found = violations(policy.warn, template);
+    if !found.is_empty() {
+        let told = format!("would violate PodSecurity \"{}\": {}", policy.warn, in_detail(&found));
+        attributes.call.session.warn(&told);
+    }
+}
+
+fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), Refusal> {
+    let policy = policy_of(state, &attributes.call.namespace);
+    if attributes.old.as_ref().is_some_and(|old| !runs_other_images(old, pod)) {
+        return Ok(());
+    }
+    annotate(attributes, "enforce-policy", &policy.enforce.to_string());
+    let found = violations(policy.enforce, pod);
+    if !found.is_empty() {
+        let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, in_detail(&found));
+        return Refuse::of(attributes).because(&why);
+    }
+    tell(attributes, &policy, pod);
+    Ok(())
+}
+
+/// Nothing else that is judged can change in a pod (`isSignificantPodUpdate`).
+fn runs_other_images(old: &Value, pod: &Value) -> bool {
+    let images = |pod: &Value, list: &str| -> Vec<Value> {
+        pod["spec"][list].as_array().into_iter().flatten().map(|one| one["image"].clone()).collect()
+    };
+    let temporary = |pod: &Value| -> BTreeMap<String, Value> {
+        let list = pod["spec"]["ephemeralContainers"].as_array().into_iter().flatten();
+        list.map(|one| (text(&one["name"]).to_owned(), one["image"].clone())).collect()
+    };
+    let known = temporary(old);
+    ["containers", "initContainers"].iter().any(|list| images(old, list) != images(pod, list))
+        || temporary(pod).iter().any(|(name, image)| known.get(name) != Some(image))
+}
+
+fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value) -> Result<(), Refusal> {
+    let policy = Policy::of(&namespace["metadata"]["labels"]);
+    let before = attributes.old.as_ref().map(|old| Policy::of(&old["metadata"]["labels"]));
+    let was_wrong = before.as_ref().is_some_and(|before| before.errors == policy.errors);
+    if !policy.errors.is_empty() && !was_wrong {
+        return Err(Refusal::invalid("", "Namespace", &attributes.name, &policy.errors));
+    }
+    let Some(before) = before.filter(|_| attributes.operation == Operation::Update) else { return Ok(()) };
+    let (was, is) = (before.enforce, policy.enforce);
+    let is_stricter = was != is && is.level != Level::Privileged && (is.minor != was.minor || is.level > was.level);
+    if is_stricter {
+        attributes.call.session.warn_all(warnings_of_pods(state, &attributes.name, is));
+    }
+    Ok(())
+}
+
+/// What is told of pods that are there already: those with the same violations together.
+fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<String> {
+    let pods = by_priority(state.objects(&GroupResource::new("", "pods"), Some(namespace)).collect());
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for pod in pods.iter().take(PODS_LEN_MAX) {
+        let violations = violations(standard, pod);
+        if !violations.is_empty() {
+            found.entry(in_short(&violations)).or_default().push(text(&pod["metadata"]["name"]).to_owned());
+        }
+    }
+    let mut warnings = Vec::new();
+    if pods.len() > PODS_LEN_MAX {
+        let n_all = pods.len();
+        warnings.push(format!(
+            "new PodSecurity enforce level only checked against the first {PODS_LEN_MAX} of {n_all} existing pods"
+        ));
+    }
+    if !found.is_empty() {
+        let told = "violate the new PodSecurity enforce level";
+        warnings.push(format!("existing pods in namespace {namespace:?} {told} \"{standard}\""));
+    }
+    let mut of_pods: Vec<String> = found.iter().map(|(why, names)| of_pods(names, why)).collect();
+    of_pods.sort();
+    warnings.extend(of_pods);
+    warnings
+}
+
+fn of_pods(names: &[String], why: &str) -> String {
+    let first = names.iter().min().map_or("", String::as_str);
+    match names.len() - 1 {
+        0 => format!("{first}: {why}"),
+        1 => format!("{first} (and 1 other pod): {why}"),
+        others => format!("{first} (and {others} other pods): {why}"),
+    }
+}
+
+/// Of each controller one pod, and then the others.
+fn by_priority(pods: Vec<Arc<Value>>) -> Vec<Arc<Value>> {
+    let mut controllers = BTreeSet::new();
+    let (mut first, more): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| {
+        let owners = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        let controller = owners.into_iter().find(|owner| owner["controller"] == true);
+        controller.is_none_or(|owner| controllers.insert(text(&owner["uid"]).to_owned()))
+    });
+    first.extend(more);
+    first
+}

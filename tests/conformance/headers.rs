@@ -1,0 +1,75 @@
+//! Which headers of an answer are compared: all but those that are named here.
+
+use http::HeaderMap;
+use serde_json::{Map, Value};
+
+/// What is not compared, and why.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("audit-id", "each request has its own, on the server that gives them"),
+    ("connection", "it is about the connection; in one process there is none"),
+    (
+        "content-length",
+        "it follows from the body, whose uids, times and versions differ, and streamed answers have none",
+    ),
+    ("date", "it is the time of the answer"),
+    ("transfer-encoding", "it is about the connection; HTTP/2 has none"),
+];
+/// What is always there is not recorded; where it is missing, that is.
+const USUAL: &[(&str, &str)] = &[("cache-control", "no-cache, private"), ("content-type", "application/json")];
+/// Values that belong to one server or to one moment: only that they are there is compared.
+const OWN: &[(&str, &str)] = &[("etag", "ETAG"), ("last-modified", "TIME")];
+
+/// The headers of an answer, by name.
+pub(crate) fn compared(headers: &HeaderMap) -> Map<String, Value> {
+    let mut found = Map::new();
+    for name in headers.keys().map(http::HeaderName::as_str) {
+        if LEFT_OUT.iter().any(|(left_out, _)| *left_out == name) {
+            continue;
+        }
+        let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+        let own = OWN.iter().find(|(own, _)| *own == name).map(|(_, shown)| (*shown).to_owned());
+        found.insert(name.into(), own.unwrap_or_else(|| values.join("; ")).into());
+    }
+    for (name, usual) in USUAL {
+        if found.get(*name).is_some_and(|value| value == usual) {
+            found.remove(*name);
+        } else if !found.contains_key(*name) {
+            found.insert((*name).into(), Value::Null);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn of(headers: &[(&'static str, &'static str)]) -> Value {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        Value::Object(compared(&map))
+    }
+
+    #[test]
+    fn a_header_that_nobody_has_named_is_compared() {
+        let usual = [("cache-control", "no-cache, private"), ("content-type", "application/json"), ("date", "today")];
+        assert_eq!(of(&usual), serde_json::json!({}));
+        assert_eq!(
+            of(&[&usual[..], &[("x-new", "a"), ("x-new", "b")]].concat()),
+            serde_json::json!({ "x-new": "a; b" })
+        );
+        assert_eq!(of(&usual[1..]), serde_json::json!({ "cache-control": null }));
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_reason() {
+        for (name, why) in LEFT_OUT {
+            assert!(!why.is_empty(), "{name}");
+            assert_eq!(of(&[(*name, "x")]), of(&[]), "{name}");
+        }
+    }
+}
