@@ -50,7 +50,7 @@ pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         Ok(())
     })?;
     warnings.extend(forgiven);
-    warnings.extend(crate::admit::warnings(&call.resource, Some(&old), &written));
+    warnings.extend(update::warnings(call, &old, &written));
     Ok(Answer::ok(written).with_warnings(warnings))
 }
 
@@ -147,10 +147,12 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
             object["metadata"]["managedFields"] = managed_fields.clone();
             Ok(())
         })?;
+        warnings.extend(crate::admit::warnings(&call.resource, None, &created));
         return Ok(Answer::created(created).with_warnings(warnings));
     };
     let (written, forgiven) = update::write(state, call, &old, new, |_, _, _| Ok(()))?;
     warnings.extend(forgiven);
+    warnings.extend(update::warnings(call, &old, &written));
     Ok(Answer::ok(written).with_warnings(warnings))
 }
 
@@ -186,27 +188,13 @@ fn applied(call: &Call) -> Result<Value, Refusal> {
         let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
         return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
-    if call.resource.custom.is_none() {
-        drop_nulls(&mut applied);
-    }
+    go::whole_numbers(&mut applied);
     Ok(applied)
 }
 
 /// What most clients send as YAML is JSON, which is read many times faster; what YAML reads otherwise is left to it.
 fn plain_json(text: &str) -> Option<Value> {
     decode::unrepeated(text).filter(Value::is_object)
-}
-
-/// Nulls in the fields of built-in kinds are nothing.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
 }
 
 pub(super) fn refused(call: &Call, error: apply::ApplyError) -> Refusal {

@@ -62,8 +62,17 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         Ok(())
     })?;
     warnings.extend(forgiven);
-    warnings.extend(crate::admit::warnings(&call.resource, Some(&old), &written));
+    warnings.extend(self::warnings(call, &old, &written));
     Ok(Answer::ok(written).with_warnings(warnings))
+}
+
+/// What the real server warns of in a changed object: a status has no warnings of its own, and nor has a changed pod.
+pub(super) fn warnings(call: &Call, old: &Value, written: &Value) -> Vec<String> {
+    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
+    if call.subresource == "status" || of == ("", "pods") {
+        return Vec::new();
+    }
+    crate::admit::warnings(&call.resource, Some(old), written)
 }
 
 /// Name and namespace of a sent object are those of the path.
@@ -126,9 +135,19 @@ pub(super) fn write(
         own(&Writing::of(call, state).request(), old, &mut sent)?;
         managed = Some(sent["metadata"]["managedFields"].take());
     }
+    let is_service = (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services");
+    if managed.is_none() && is_service {
+        // What is given to a service belongs to nobody.
+        let mut sent = new.clone();
+        super::create::default(call, &mut sent, Some(old));
+        super::ownership::leave_filled_in(resource, &new, &mut sent);
+        strategy::reset(resource, &call.subresource, old, &mut sent);
+        own(&Writing::of(call, state).request(), old, &mut sent)?;
+        managed = Some(sent["metadata"]["managedFields"].take());
+    }
     let causes = judge::changes_of_metadata(call, old, &new);
     prepare(state, call, old, &mut new);
-    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
+    if is_service {
         // One that was a name in another place until now has no address yet.
         strategy::allocate_address(state, &mut new);
     }
@@ -169,7 +188,7 @@ fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
     }
 }
 
-fn set_managed(object: &mut Value, managed: Value) {
+pub(super) fn set_managed(object: &mut Value, managed: Value) {
     let Some(meta) = object["metadata"].as_object_mut() else { return };
     match managed {
         Value::Null => drop(meta.remove("managedFields")),
