@@ -133,6 +133,27 @@ pub(crate) fn typed_metadata(metadata: &mut Value) -> Result<(), String> {
     decoder.fields(schema, META, &mut metadata.clone(), None, &Path::Root)
 }
 
+/// Writes the metadata of a custom object as its type does: without nulls, and without what is empty.
+///
+/// Only `managedFields` stay: an empty list says that fields are no longer tracked.
+pub(crate) fn settle_metadata(metadata: &mut Value) {
+    let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
+    let mut decoder = Decoder { unknown: Vec::new() };
+    // What is of a wrong type was refused before.
+    let _fits = decoder.fields(schema, "ObjectMeta", metadata, None, &Path::Root);
+    if let Value::Object(fields) = metadata {
+        fields.retain(|name, value| name == "managedFields" || !is_zero(value));
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        other => other.is_null() || *other == "" || *other == 0,
+    }
+}
+
 struct Decoder {
     unknown: Vec<String>,
 }
@@ -194,8 +215,10 @@ impl Decoder {
                 }
                 let Some(values) = schema.additional_properties() else { return Ok(()) };
                 for (key, value) in map.iter_mut() {
-                    // A null in a map of texts is an empty text.
-                    if value.is_null() && values.type_name() == Some("string") {
+                    // A null in a map is the zero of the type: an empty text, no amount.
+                    if value.is_null() && values.reference() == Some("Quantity") {
+                        *value = Value::String("0".into());
+                    } else if value.is_null() && values.type_name() == Some("string") {
                         *value = Value::String(String::new());
                     }
                     let decoded = self.value(values, owner, value, None, &Path::Field(path, key));

@@ -2,6 +2,22 @@
 
 use serde_json::{Map, Value};
 
+/// Writes numbers without a fraction as Go writes them in JSON: `1.0` is `1`.
+pub(crate) fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15);
+            #[expect(clippy::cast_possible_truncation, reason = "the bound is checked")]
+            if let Some(whole) = whole.filter(|whole| *whole != 0.0 || whole.is_sign_positive()) {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
+}
+
 /// Shows a value as `%v` does: `map[a:1 b:[x y]]`.
 pub(crate) fn shown(value: &Value) -> String {
     match value {

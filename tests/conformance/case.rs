@@ -42,6 +42,11 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
+    /// A topic whose cases are not in a file.
+    pub(crate) fn of_setup(name: &str, setup: Vec<Step>) -> Self {
+        Self { name: name.into(), setup, bases: BTreeMap::new(), cases: Vec::new() }
+    }
+
     pub(crate) fn read(name: &str, picked: &str) -> Self {
         let file = crate::folder().join(format!("cases/{name}.yaml"));
         let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

@@ -12,6 +12,7 @@ mod hook;
 mod normal;
 mod recorded;
 mod run;
+mod sequences;
 mod server;
 mod webhooks;
 

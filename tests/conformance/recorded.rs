@@ -22,11 +22,16 @@ pub(crate) fn write(topic: &Topic, answers: &BTreeMap<String, Vec<Value>>) {
     all.extend(answers.clone());
     let known: Vec<String> = Topic::read(&topic.name, "").cases.into_iter().map(|case| case.name).collect();
     all.retain(|case, _| known.contains(case));
+    write_all(&topic.name, &all);
+}
+
+/// Replaces all answers of a topic.
+pub(crate) fn write_all(topic: &str, all: &BTreeMap<String, Vec<Value>>) {
     let cases = all.iter().map(|(case, answers)| {
         let answers: Vec<String> = answers.iter().map(|answer| format!("    {answer}")).collect();
         format!("  {}: [\n{}\n  ]", Value::from(case.as_str()), answers.join(",\n"))
     });
     let text = format!("{{\n{}\n}}\n", cases.collect::<Vec<_>>().join(",\n"));
-    let file = crate::folder().join(format!("recorded/{}.json", topic.name));
+    let file = crate::folder().join(format!("recorded/{topic}.json"));
     std::fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }

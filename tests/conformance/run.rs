@@ -120,6 +120,29 @@ pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) 
     answers
 }
 
+/// Steps that are asked one after another and know of each other.
+pub(crate) struct Session<'a> {
+    server: &'a Server,
+    variables: Variables,
+    normal: Normal,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(server: &'a Server, variables: Variables) -> Self {
+        let normal = Normal::new(variables.get("NS"), variables.get("RUN"));
+        Self { server, variables, normal }
+    }
+
+    pub(crate) async fn ask(&mut self, step: &Step) -> Value {
+        answer(self.server, step, &mut self.variables, &mut self.normal).await
+    }
+
+    /// What a step has saved.
+    pub(crate) fn variable(&self, name: &str) -> &str {
+        self.variables.get(name)
+    }
+}
+
 /// The answer to a watch, and the answers to what is asked while it is open.
 async fn watched(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Vec<Value> {
     let begun = tokio::time::Instant::now();

@@ -1,24 +1,69 @@
 //! Objects that do not fit their type: reported, and the last good state stays. Where that is not so yet, the test says it.
 
+use std::borrow::Cow;
+
 use kctl::{
-    kube::api::{DeleteParams, Patch, PatchParams, PostParams},
-    object::{Kind, Stored},
+    kube::{
+        Resource,
+        api::{DeleteParams, Patch, PatchParams, PostParams},
+    },
+    object::Kind,
     prelude::*,
-    source::{Identity, Source},
+    source::{Check, Identity, Source},
 };
+use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use crate::world::{World, pod, seconds};
+
+/// A pod without the label `broken`.
+#[derive(Deserialize)]
+#[serde(try_from = "Pod")]
+struct Sound(Pod);
+
+impl TryFrom<Pod> for Sound {
+    type Error = &'static str;
+
+    fn try_from(pod: Pod) -> Result<Self, Self::Error> {
+        if pod.labels().contains_key("broken") { Err("it is broken") } else { Ok(Self(pod)) }
+    }
+}
+
+impl Resource for Sound {
+    type DynamicType = ();
+    type Scope = <Pod as Resource>::Scope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        Pod::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        Pod::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        Pod::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        Pod::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.0.meta_mut()
+    }
+}
 
 /// A source to which pods with the label `broken` are undecodable, and a pod that is cached and then breaks.
 async fn start() -> (World, Arc<Source>, JoinSet<()>) {
     let world = World::new();
     let client = world.faults.client(&world.server);
     let source = Arc::new(Source::new(client, Identity::all(Kind::of::<Pod>()), Arc::default()));
-    source.add_check(Arc::new(|object: &Stored| {
-        let is_broken = object.meta().labels.get("broken").is_some();
-        if is_broken { Stored::accept(&Kind::of::<Pod>(), "{").map(drop) } else { Ok(()) }
-    }));
+    source.add_check(Check::fits::<Sound>());
     let mut tasks = JoinSet::new();
     tasks.spawn(source.store().clone().write());
     let running = source.clone();

@@ -145,7 +145,8 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
             let left_out = LEFT_OUT.get(&schema).map_or(&[] as &[&str], Vec::as_slice);
             fields.retain(|name, value| {
                 let stored = stored.and_then(|stored| stored.get(name));
-                if stored == Some(value) && !value.is_null() {
+                // An empty list of managers says that fields are no longer tracked.
+                if name == "managedFields" || (stored == Some(value) && !value.is_null()) {
                     return true;
                 }
                 let is_zero = *value == false || *value == 0 || *value == "";

@@ -125,27 +125,19 @@ fn merge_items(place: Place<'_>, list: ListType<'_>, live: Option<&Value>, appli
     }
 }
 
-/// What becomes of an object or list of which nothing is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Emptied {
-    /// It is null, as in stored custom resources.
-    Null,
-    /// It is removed, as built-in kinds do not say null for an empty map or list.
-    Removed,
-}
-
-/// The value without the fields of the set; null when nothing is left.
-pub fn remove_items(place: Place<'_>, value: &Value, set: &FieldSet, emptied: Emptied) -> Value {
+/// The value without the fields of the set; null when nothing is left. Custom resources are stored so, and others say
+/// nothing in the place of a null.
+pub fn remove_items(place: Place<'_>, value: &Value, set: &FieldSet) -> Value {
     match (place.shape(value), value) {
         (Shape::Scalar(_), _) => value.clone(),
         (Shape::List(list), Value::Array(_)) if list != ListType::Atomic => {
             let left = in_order(place, list, Some(value)).into_iter();
-            let left = left.filter_map(|(element, item)| rest_of(place.items(), item, &element, set, emptied));
+            let left = left.filter_map(|(element, item)| rest_of(place.items(), item, &element, set));
             Some(left.collect::<Vec<_>>()).filter(|left| !left.is_empty()).map_or(Value::Null, Value::Array)
         }
         (Shape::Map { is_atomic: false }, Value::Object(fields)) => {
             let left = fields.iter().filter_map(|(name, value)| {
-                let rest = rest_of(place.field_place(name), value, &PathElement::field(name), set, emptied)?;
+                let rest = rest_of(place.field_place(name), value, &PathElement::field(name), set)?;
                 Some((name.clone(), rest))
             });
             Some(left.collect::<Map<_, _>>()).filter(|left| !left.is_empty()).map_or(Value::Null, Value::Object)
@@ -154,14 +146,12 @@ pub fn remove_items(place: Place<'_>, value: &Value, set: &FieldSet, emptied: Em
     }
 }
 
-fn rest_of(place: Place<'_>, value: &Value, element: &PathElement, set: &FieldSet, emptied: Emptied) -> Option<Value> {
+fn rest_of(place: Place<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
     if set.contains(std::slice::from_ref(element)) {
         return None;
     }
     let Some(below) = set.below(element) else { return Some(value.clone()) };
-    let rest = remove_items(place, value, below, emptied);
-    let is_emptied = rest.is_null() && !value.is_null();
-    (!is_emptied || emptied == Emptied::Null).then_some(rest)
+    Some(remove_items(place, value, below))
 }
 
 /// The set with every field that the schema names and below which the set has paths.

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use self::{
     field_set::{FieldSet, path_text},
     managed::{Managed, Manager, Operation, Owned, never_owned},
-    merge::{Emptied, merge_into, remove_items, with_named_fields},
+    merge::{merge_into, remove_items, with_named_fields},
     shape::Place,
     typed::{field_set, is_equal},
     validate::{Duplicates, validate},
@@ -44,6 +44,8 @@ pub struct Request<'a> {
     pub api_version: &'a str,
     /// RFC 3339, whole seconds.
     pub now: &'a str,
+    /// Whether the status is written through a subresource alone.
+    pub has_status: bool,
     /// Whether fields of other managers are taken over when they are applied with other values.
     pub force: bool,
 }
@@ -135,7 +137,8 @@ pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Re
     let live = live.unwrap_or(&nothing);
     if managed.is_empty() && live.as_object().is_some_and(|live| !live.is_empty()) {
         let before = Request { manager: BEFORE_FIRST_APPLY, ..*request };
-        managed = own_changes(&before, &zero(request.schema, live), live, managed);
+        let written = written_through(request, live);
+        managed = own_changes(&before, &zero(request.schema, &written), &written, managed);
     }
     typed(request, "patch", applied, None, Duplicates::Refused)?;
     typed(request, "live", live, Some(applied), Duplicates::Allowed)?;
@@ -153,6 +156,20 @@ pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Re
     last_applied::refresh(request, &mut object, applied);
     managed.write(&mut object);
     Ok(object)
+}
+
+/// What of an object is written where the request writes: the status of its own, or all but that.
+fn written_through(request: &Request<'_>, live: &Value) -> Value {
+    let Value::Object(fields) = live else { return live.clone() };
+    let is_status = request.subresource == "status";
+    let is_written = |name: &str| match name {
+        "status" => is_status || !request.has_status,
+        "metadata" => !is_status || is_built_in(request.schema, live),
+        "apiVersion" | "kind" => true,
+        _ => !is_status,
+    };
+    let written = fields.iter().filter(|(name, _)| is_written(name));
+    Value::Object(written.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// Checks the types of an object; what is as in another one that was checked is passed over.
@@ -202,10 +219,8 @@ fn apply_typed(
     let set = field_set(place, applied);
     let mut owned = Owned { set, api_version: request.api_version.to_owned(), time: last.time.clone() };
     managed.insert(manager.clone(), owned.clone());
-    let emptied = if is_built_in(request.schema, applied) { Emptied::Removed } else { Emptied::Null };
     // Whoever applies all that it applied before removes nothing.
-    let object =
-        if last.set.is_subset(&owned.set) { merged } else { prune(place, merged, &managed, &last.set, emptied) };
+    let object = if last.set.is_subset(&owned.set) { merged } else { prune(place, merged, &managed, &last.set) };
 
     let changes = Changes::between(request, live, &object, &managed);
     if !request.force {
@@ -252,12 +267,12 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
 }
 
 /// Removes what the manager applied last time, unless it or another manager owns it now.
-fn prune(place: Place<'_>, merged: Value, managed: &Managed, last: &FieldSet, emptied: Emptied) -> Value {
+fn prune(place: Place<'_>, merged: Value, managed: &Managed, last: &FieldSet) -> Value {
     if last.is_empty() {
         return merged;
     }
     let last = with_named_fields(place, last);
-    let without = |set: &FieldSet| remove_items(place, &merged, set, Emptied::Null);
+    let without = |set: &FieldSet| remove_items(place, &merged, set);
     let fields = |value: &Value| with_named_fields(place, &field_set(place, value));
 
     let merged_set = fields(&merged);
@@ -266,7 +281,7 @@ fn prune(place: Place<'_>, merged: Value, managed: &Managed, last: &FieldSet, em
     let pruned = without(&merged_set.difference(&kept));
     // What was below a removed field without being applied stays.
     let gone = merged_set.difference(&fields(&pruned)).intersection(&last);
-    remove_items(place, &merged, &gone, emptied)
+    remove_items(place, &merged, &gone)
 }
 
 /// Keeps `metadata.managedFields` after a create, update or patch: the manager takes over the fields that changed, and

@@ -119,7 +119,7 @@ impl<'a> Place<'a> {
     /// The shape of a value at this place.
     pub fn shape(&self, value: &Value) -> Shape<'a> {
         self.declared().unwrap_or(match value {
-            Value::Null | Value::Object(_) => Shape::Map { is_atomic: false },
+            Value::Object(_) => Shape::Map { is_atomic: false },
             Value::Array(_) => Shape::List(ListType::Atomic),
             _ => Shape::Scalar(Scalar::Any),
         })

@@ -12,7 +12,15 @@ const LATER: &str = "2026-11-21T08:00:00Z";
 fn request<'a>(object: &'a Value, manager: &'a str) -> Request<'a> {
     let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let schema = Schema::built_in(text("apiVersion"), text("kind"));
-    Request { schema, manager, subresource: "", api_version: text("apiVersion"), now: NOW, force: false }
+    Request {
+        schema,
+        manager,
+        subresource: "",
+        api_version: text("apiVersion"),
+        now: NOW,
+        has_status: true,
+        force: false,
+    }
 }
 
 fn config_map(rest: &Value) -> Value {

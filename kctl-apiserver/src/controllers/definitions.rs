@@ -85,6 +85,7 @@ fn write(state: &mut State, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mu
         subresource: "status",
         api_version: &api_version,
         now: &now,
+        has_status: true,
         force: false,
     };
     apply::update(&request, Some(old), &mut new);

@@ -53,6 +53,7 @@ pub(super) fn aggregate(state: &mut State) {
             subresource: "",
             api_version: &api_version,
             now: &now,
+            has_status: false,
             force: true,
         };
         let name = &role["metadata"]["name"];

@@ -10,6 +10,22 @@ use crate::schema::Schema;
 ///
 /// Upstream: `structural-schema/defaulting/algorithm.go` and `prune.go` of apiextensions-apiserver.
 pub fn default(schema: Schema, object: &mut Value) {
+    fill(schema, object, Nulls::Removed);
+}
+
+/// The same, but nulls stay: what is applied is judged with them.
+pub fn default_with_nulls(schema: Schema, object: &mut Value) {
+    fill(schema, object, Nulls::Kept);
+}
+
+/// What becomes of nulls where null is not allowed and there is no default.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Removed,
+    Kept,
+}
+
+fn fill(schema: Schema, object: &mut Value, nulls: Nulls) {
     match object {
         Value::Object(fields) => {
             for (name, field) in schema.properties() {
@@ -23,14 +39,14 @@ pub fn default(schema: Schema, object: &mut Value) {
             }
             fields.retain(|name, value| {
                 let Some(field) = schema.field(name) else { return true };
-                entry(field, value);
-                !value.is_null() || field.flag("nullable")
+                entry(field, value, nulls);
+                nulls == Nulls::Kept || !value.is_null() || field.flag("nullable")
             });
         }
         Value::Array(items) => {
             if let Some(schema) = schema.items() {
                 for item in items {
-                    entry(schema, item);
+                    entry(schema, item, nulls);
                 }
             }
         }
@@ -39,14 +55,14 @@ pub fn default(schema: Schema, object: &mut Value) {
 }
 
 /// Fills in a value of a map or an item of a list: it is there, so only a null can get the default itself.
-fn entry(schema: Schema, value: &mut Value) {
+fn entry(schema: Schema, value: &mut Value, nulls: Nulls) {
     if value.is_null()
         && !schema.flag("nullable")
         && let Some(replacement) = default_of(schema)
     {
         *value = replacement.clone();
     }
-    default(schema, value);
+    fill(schema, value, nulls);
 }
 
 fn default_of(schema: Schema<'_>) -> Option<&Value> {

@@ -23,7 +23,7 @@ mod types;
 mod validate;
 
 pub use accepted::{Taken, accept_names, begin_end, go_on_ending, has_its_names, is_established};
-pub use default::default;
+pub use default::{default, default_with_nulls};
 pub use definition::{Definition, default_definition};
 pub use definition_rules::{forbidden_changes, validate_definition};
 pub use prune::prune;

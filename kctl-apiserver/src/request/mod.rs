@@ -256,6 +256,11 @@ impl Call {
         self.header("accept").split(',').next().is_some_and(|first| first.trim().starts_with("application/yaml"))
     }
 
+    /// Whether it is a server-side apply.
+    pub(crate) fn applies(&self) -> bool {
+        self.header("content-type").trim_start().starts_with("application/apply-patch+")
+    }
+
     pub(crate) fn dry_run(&self) -> bool {
         !self.params.text("dryRun").is_empty()
     }

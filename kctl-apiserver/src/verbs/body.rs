@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Refusal;
 use crate::{
-    crd, decode,
+    crd, decode, go,
     kinds::Resource,
     proto,
     request::{Call, Verb},
@@ -103,7 +103,12 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
             if let Some(metadata) = object.get_mut("metadata") {
                 decode::typed_metadata(metadata).map_err(Misfit::Content)?;
             }
-            crd::prune(schema, &mut object)
+            go::whole_numbers(&mut object);
+            let unknown = crd::prune(schema, &mut object);
+            if let Some(metadata) = object.get_mut("metadata") {
+                decode::settle_metadata(metadata);
+            }
+            unknown
         }
         (None, Some(schema)) => decode::typed(schema, resource.kind(), &mut object, stored).map_err(Misfit::Content)?,
         (_, None) => Vec::new(),

@@ -58,6 +58,7 @@ impl<'a> Writing<'a> {
             subresource: &self.call.subresource,
             api_version: &self.api_version,
             now: &self.now,
+            has_status: self.call.resource.has_status(),
             force: self.call.params.flag("force"),
         }
     }
@@ -75,6 +76,7 @@ fn prepared(state: &mut State, call: &Call, sent: &Value) -> Value {
 pub(super) fn default(call: &Call, object: &mut Value, stored: Option<&Value>) {
     let resource = &call.resource;
     match resource.schema() {
+        Some(schema) if resource.custom.is_some() && call.applies() => crd::default_with_nulls(schema, object),
         Some(schema) if resource.custom.is_some() => crd::default(schema, object),
         _ => admit::default_object(&resource.api_version(), resource.kind(), object, stored),
     }

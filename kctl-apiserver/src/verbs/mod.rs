@@ -18,6 +18,7 @@ mod pod_parts;
 mod read;
 mod reviews;
 mod scale;
+mod scale_owners;
 mod shown;
 mod strategy;
 mod subresources;

@@ -27,6 +27,11 @@ pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Va
     if resource.has_status() {
         remove(object, "/status");
     }
+    leave_filled_in(resource, sent, object);
+}
+
+/// Drops from an object what the server has filled in beside what the client sent.
+pub(super) fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     let fields = FILLED_IN.iter().filter(|(group, name, _)| (*group, *name) == of).flat_map(|(_, _, fields)| *fields);
     for field in fields {
@@ -37,6 +42,8 @@ pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Va
                     *found = given;
                 }
             }
+            // No toleration is none that was sent.
+            Some(Value::Array(items)) if items.is_empty() && *field == "/spec/tolerations" => remove(object, field),
             Some(_) => {}
             None => remove(object, field),
         }

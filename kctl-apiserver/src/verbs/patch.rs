@@ -182,27 +182,13 @@ fn applied(call: &Call) -> Result<Value, Refusal> {
         let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
         return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
-    if call.resource.custom.is_none() {
-        drop_nulls(&mut applied);
-    }
+    go::whole_numbers(&mut applied);
     Ok(applied)
 }
 
 /// What most clients send as YAML is JSON, which is read many times faster; what YAML reads otherwise is left to it.
 fn plain_json(text: &str) -> Option<Value> {
     decode::unrepeated(text).filter(Value::is_object)
-}
-
-/// Nulls in the fields of built-in kinds are nothing.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
 }
 
 pub(super) fn refused(call: &Call, error: apply::ApplyError) -> Refusal {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, body, update, versions};
+use super::{Answer, body, scale_owners, update, versions};
 use crate::{
     admission::{self, Attributes, Operation},
     apply, decode,
     request::{Call, Verb},
+    schema::Schema,
     status::{Cause, GroupResource, Refusal},
     store::State,
 };
@@ -94,7 +95,7 @@ pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
 pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
     let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
-    let applies = call.header("content-type").contains("apply-patch");
+    let applies = call.applies();
     if applies && !call.params.given("fieldManager") {
         return Err(super::patch::needs_manager());
     }
@@ -116,29 +117,47 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         return Err(Refusal::conflict(&part, &call.name, &why));
     }
     let replicas = admitted(state, call, &old, replicas)?;
-    if applies {
-        let applied = part_of(call, replicas);
-        let new = apply::apply(&super::create::Writing::of(call, state).request(), Some(&old), &applied)
-            .map_err(|error| super::patch::refused(call, error))?;
-        let written = update::write(state, call, &old, new, |_, _, new| {
-            forget_times(call, new);
-            Ok(())
-        })?;
-        return Ok(Answer::ok(scale_of(call, &written)));
-    }
+    let managed = owners(state, call, &old, replicas)?;
     let mut new = Value::clone(&old);
     let mut place = &mut new;
     for part in paths(call).spec {
         place = &mut place[part];
     }
     *place = replicas.into();
-    new["metadata"]["resourceVersion"] = scale["metadata"]["resourceVersion"].clone();
-    let written = update::write(state, call, &old, new, |request, old, new| {
-        apply::update(request, Some(old), new);
-        forget_times(call, new);
+    if !applies {
+        new["metadata"]["resourceVersion"] = scale["metadata"]["resourceVersion"].clone();
+    }
+    let written = update::write(state, call, &old, new, |_, _, new| {
+        update::set_managed(new, if managed.is_empty() { Value::Null } else { managed.clone().into() });
         Ok(())
     })?;
     Ok(Answer::ok(scale_of(call, &written)))
+}
+
+/// The managers of the object after its replicas were written or applied.
+fn owners(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<Vec<Value>, Refusal> {
+    let path = paths(call).spec;
+    let mut live = scale_of(call, old);
+    live["metadata"]["managedFields"] = scale_owners::of_scale(old, &path).into();
+    let writing = super::create::Writing::of(call, state);
+    let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
+    let request = apply::Request { schema, api_version: scale_owners::API_VERSION, ..writing.request() };
+    let scale = if call.applies() {
+        let applied = json!({
+            "apiVersion": scale_owners::API_VERSION,
+            "kind": "Scale",
+            "metadata": { "name": call.name, "namespace": call.namespace },
+            "spec": { "replicas": replicas },
+        });
+        apply::apply(&request, Some(&live), &applied).map_err(|error| super::patch::refused(call, error))?
+    } else {
+        let mut scale = scale_of(call, old);
+        // Scales leave out a zero, which then belongs to nobody.
+        super::strategy::set(&mut scale["spec"], "replicas", (replicas != 0).then(|| replicas.into()));
+        apply::update(&request, Some(&live), &mut scale);
+        scale
+    };
+    Ok(scale_owners::of_object(old, &path, &scale))
 }
 
 /// The replicas that admission leaves.
@@ -151,32 +170,6 @@ fn admitted(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<i6
     admission::validate(state, &attributes)?;
     let left = attributes.object.as_ref().and_then(|scale| scale["spec"]["replicas"].as_i64());
     Ok(left.unwrap_or(0))
-}
-
-/// For built-in kinds the real server does not write when a scale has changed; what has no time comes first.
-fn forget_times(call: &Call, object: &mut Value) {
-    if call.resource.custom.is_some() {
-        return;
-    }
-    let Some(entries) = object["metadata"]["managedFields"].as_array_mut() else { return };
-    for entry in entries.iter_mut().filter(|entry| entry["subresource"] == "scale") {
-        if let Some(entry) = entry.as_object_mut() {
-            entry.remove("time");
-        }
-    }
-    entries.sort_by_key(|entry| (entry["operation"] != "Apply", entry["time"].as_str().unwrap_or_default().to_owned()));
-}
-
-/// The part of an object that its scale is.
-fn part_of(call: &Call, replicas: i64) -> Value {
-    let mut applied = json!({
-        "apiVersion": call.resource.api_version(),
-        "kind": call.resource.kind(),
-        "metadata": { "name": call.name, "namespace": call.namespace },
-    });
-    let place = paths(call).spec.into_iter().fold(&mut applied, |place, part| &mut place[part]);
-    *place = replicas.into();
-    applied
 }
 
 fn negative(call: &Call, replicas: i64) -> Refusal {

@@ -274,39 +274,8 @@ pub(super) fn allocate_address(state: &mut State, object: &mut Value) {
 
 /// Carries over what a write of the object or of its status may not touch, and counts the generation.
 pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+    reset(resource, subresource, old, new);
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
-    let custom = resource.custom.is_some();
-    match subresource {
-        "status" | "approval" => {
-            let status = new.get("status").cloned();
-            if custom {
-                let managed = new["metadata"].get("managedFields").cloned();
-                *new = old.clone();
-                set(&mut new["metadata"], "managedFields", managed);
-            } else {
-                let meta = new["metadata"].clone();
-                *new = old.clone();
-                new["metadata"] = meta;
-                // A status write may annotate and label, but for a few kinds; owners are not its business.
-                let kept: &[&str] = match of {
-                    ("apps", "deployments") | ("certificates.k8s.io", _) => &["ownerReferences", "labels"],
-                    ("storage.k8s.io", "volumeattachments") => {
-                        &["ownerReferences", "labels", "annotations", "finalizers"]
-                    }
-                    _ => &["ownerReferences"],
-                };
-                for field in kept {
-                    set(&mut new["metadata"], field, old["metadata"].get(*field).cloned());
-                }
-            }
-            set(new, "status", status);
-        }
-        "resize" | "ephemeralcontainers" if is_part_of_pod(resource, subresource) => {
-            *new = pod_parts::with_part(subresource, old, new);
-        }
-        "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
-        _ => {}
-    }
     match of {
         ("coordination.k8s.io", "leases") => drop_disabled(new),
         ("certificates.k8s.io", "certificatesigningrequests") => keep_request(subresource, old, new),
@@ -339,6 +308,51 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
         && old["metadata"]["annotations"] != new["metadata"]["annotations"];
     if counts_generations(resource) && (annotated || changes_generation(resource, old, new)) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
+    }
+}
+
+/// Takes what is not written through a subresource from the live object.
+pub(super) fn reset(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    let custom = resource.custom.is_some();
+    match subresource {
+        "status" | "approval" => {
+            let status = new.get("status").cloned();
+            if custom {
+                let managed = new["metadata"].get("managedFields").cloned();
+                *new = old.clone();
+                set(&mut new["metadata"], "managedFields", managed);
+            } else {
+                let meta = new["metadata"].clone();
+                *new = old.clone();
+                new["metadata"] = meta;
+                for field in kept_of_status(of) {
+                    set(&mut new["metadata"], field, old["metadata"].get(*field).cloned());
+                }
+            }
+            set(new, "status", status);
+            if of == ("", "pods") {
+                // It is the kubelet's promise from the start.
+                set(&mut new["status"], "qosClass", old["status"].get("qosClass").cloned());
+            }
+        }
+        "resize" | "ephemeralcontainers" if is_part_of_pod(resource, subresource) => {
+            *new = pod_parts::with_part(subresource, old, new);
+        }
+        "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
+        _ => {}
+    }
+}
+
+/// The metadata that a write of a status leaves alone, as the strategies of the kinds say (`statusStrategy.PrepareForUpdate`).
+fn kept_of_status(of: (&str, &str)) -> &'static [&'static str] {
+    match of {
+        ("", "pods") => &["ownerReferences"],
+        ("apps", "deployments") => &["labels"],
+        ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _)
+        | ("networking.k8s.io", "servicecidrs")
+        | ("storage.k8s.io", "volumeattachments") => &["ownerReferences", "labels", "annotations", "finalizers"],
+        _ => &[],
     }
 }
 
@@ -395,23 +409,32 @@ fn forget_other_type(old: &Value, new: &mut Value) {
     let (was, is) = (&old["spec"], &mut new["spec"]);
     let kind = |spec: &Value| spec["type"].as_str().unwrap_or("ClusterIP").to_owned();
     let (before, after) = (kind(was), kind(is));
-    if before == after {
-        return;
-    }
     let on_nodes = |kind: &str| ["NodePort", "LoadBalancer"].contains(&kind);
     if on_nodes(&before) && !on_nodes(&after) {
-        for (index, port) in is["ports"].as_array_mut().into_iter().flatten().enumerate() {
-            if port["nodePort"] == was["ports"][index]["nodePort"] {
+        // Ports may come in another order, but none that was given by hand.
+        let ports = |spec: &Value| -> Vec<i64> {
+            let list = spec["ports"].as_array().into_iter().flatten();
+            list.filter_map(|port| port["nodePort"].as_i64()).filter(|port| *port != 0).collect()
+        };
+        let known = ports(was);
+        if ports(is).iter().all(|port| known.contains(port)) {
+            for port in is["ports"].as_array_mut().into_iter().flatten() {
                 set(port, "nodePort", None);
             }
         }
     }
-    let has_outside = is["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
+    // Also of a service that has lost its addresses outside.
+    if before == "LoadBalancer" && after != "LoadBalancer" {
+        new["status"]["loadBalancer"] = json!({});
+    }
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    let is_outside =
+        |spec: &Value, kind: &str| on_nodes(kind) || spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
     let mut of_type = Vec::new();
-    if before == "LoadBalancer" {
+    if before == "LoadBalancer" && after != "LoadBalancer" {
         of_type.extend(["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]);
     }
-    if !on_nodes(&after) && !has_outside {
+    if is_outside(was, &before) && !is_outside(is, &after) {
         of_type.push("externalTrafficPolicy");
     }
     for field in of_type.into_iter().filter(|field| was[*field] == is[*field]).collect::<Vec<_>>() {

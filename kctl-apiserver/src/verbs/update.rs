@@ -68,6 +68,15 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     Ok(Answer::ok(written))
 }
 
+/// What the real server warns of in a changed object: a status has no warnings of its own, and nor has a changed pod.
+fn warnings(call: &Call, old: &Value, new: &Value) -> Vec<String> {
+    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
+    if call.subresource == "status" || of == ("", "pods") {
+        return Vec::new();
+    }
+    crate::admit::warnings_about(&call.resource, Some(old), new)
+}
+
 /// Name and namespace of a sent object are those of the path.
 pub(super) fn match_names(call: &Call, object: &mut Value) -> Result<(), Refusal> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -128,18 +137,26 @@ pub(super) fn write(
         own(&Writing::of(call, state).request(), old, &mut sent)?;
         managed = Some(sent["metadata"]["managedFields"].take());
     }
+    let is_service = (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services");
+    if managed.is_none() && is_service {
+        // What is given to a service belongs to nobody.
+        let mut sent = new.clone();
+        super::create::default(call, &mut sent, Some(old));
+        super::ownership::leave_filled_in(resource, &new, &mut sent);
+        strategy::reset(resource, &call.subresource, old, &mut sent);
+        own(&Writing::of(call, state).request(), old, &mut sent)?;
+        managed = Some(sent["metadata"]["managedFields"].take());
+    }
     let causes = judge::changes_of_metadata(call, old, &new);
     plugins::fill_change(state, call, old, &mut new);
     prepare(state, call, old, &mut new);
-    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
+    if is_service {
         // One that was a name in another place until now has no address yet.
         strategy::allocate_address(state, &mut new);
     }
     plugins::admit_change(state, call, old, &mut new)?;
     judge::validate(call, Some(old), &new, causes)?;
-    if !is_scale {
-        call.session.warn_all(crate::admit::warnings_about(resource, Some(old), &new));
-    }
+    call.session.warn_all(warnings(call, old, &new));
     match managed {
         Some(managed) => set_managed(&mut new, managed),
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
@@ -176,7 +193,7 @@ fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
     }
 }
 
-fn set_managed(object: &mut Value, managed: Value) {
+pub(super) fn set_managed(object: &mut Value, managed: Value) {
     let Some(meta) = object["metadata"].as_object_mut() else { return };
     match managed {
         Value::Null => drop(meta.remove("managedFields")),

@@ -27,16 +27,29 @@ pub(super) fn pod(object: &mut Value) {
     admit(spec);
     let class = quality_of_service(spec);
     let status = part(object, "status");
-    fill(status, "phase", "Pending");
     fill(status, "qosClass", class);
-    if let Some(address) = status.get("podIP").filter(|address| **address != "").cloned() {
-        add(status, "podIPs", json!([{ "ip": address }]));
-    }
+    same_addresses(status);
     for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
         for container in items(status, list) {
+            for text in ["name", "image", "imageID"] {
+                add(container, text, "");
+            }
+            add(container, "ready", false);
+            add(container, "restartCount", 0);
             part(container, "state");
             part(container, "lastState");
         }
+    }
+}
+
+/// The first of the addresses is the address; where they differ, that one counts.
+fn same_addresses(status: &mut Value) {
+    let address = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
+    let first = status["podIPs"][0]["ip"].clone();
+    match address {
+        Some(address) if first != address.as_str() => status["podIPs"] = json!([{ "ip": address }]),
+        None if first.is_string() => status["podIP"] = first,
+        _ => {}
     }
 }
 

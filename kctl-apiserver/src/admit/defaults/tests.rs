@@ -12,6 +12,10 @@ fn check(name: &str) {
     let answer = &ANSWERS[name];
     let text = |key: &str| answer[key].as_str().unwrap();
     let (mut object, stored) = (answer["sent"].clone(), &answer["stored"]);
+    if text("kind") == "Pod" {
+        // Of new pods alone: who writes a status without a phase takes it away.
+        object["status"]["phase"] = "Pending".into();
+    }
     default_object(text("apiVersion"), text("kind"), &mut object, None);
     assert_eq!(&object, stored);
     default_object(text("apiVersion"), text("kind"), &mut object, None);

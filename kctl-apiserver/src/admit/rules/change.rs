@@ -249,11 +249,9 @@ fn pod(old: &Value, new: &Value, errors: &mut Errors) {
             Some(_) => {}
         }
     }
-    let before = errors.len();
     tolerations_stay(was, is, errors);
     gates_go(was, is, errors);
-    // What was told of a field is not told of the whole, too.
-    if errors.len() == before && was != is && settled(was, was, is) != settled(is, was, is) {
+    if was != is && settled(was, was, is) != settled(is, was, is) {
         let detail = "pod updates may not change fields other than `spec.containers[*].image`,\
                       `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions \
                       to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it \
@@ -295,13 +293,10 @@ fn settled(spec: &Value, old: &Value, new: &Value) -> Value {
             container["image"] = Value::Null;
         }
     }
-    let mut free = vec!["activeDeadlineSeconds"];
-    let known = |toleration: &Value| entries(&new["tolerations"]).any(|(_, new)| new == toleration);
-    if entries(&old["tolerations"]).all(|(_, toleration)| known(toleration)) {
-        free.push("tolerations");
-    }
+    // What is told of tolerations and gates is told of them alone.
+    let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
     if entries(&old["schedulingGates"]).next().is_some() {
-        free.extend(["schedulingGates", "nodeSelector", "affinity"]);
+        free.extend(["nodeSelector", "affinity"]);
     }
     let period = "terminationGracePeriodSeconds";
     if old[period].as_i64().is_some_and(|seconds| seconds < 0) && new[period] == 1 {

@@ -160,6 +160,9 @@ pub(crate) fn status_causes(resource: &Resource, old: &Value, new: &Value) -> Ve
     if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("batch", "jobs") {
         job_status::status(old, new, &mut errors);
     }
+    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
+        service::status(new, &mut errors);
+    }
     status::status((resource.of.group.as_str(), resource.of.resource.as_str()), old, new, &mut errors);
     errors.into_causes()
 }

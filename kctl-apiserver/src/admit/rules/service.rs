@@ -237,6 +237,38 @@ pub(crate) fn is_checked(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
+/// The status that a balancer writes (`ValidateLoadBalancerStatus`).
+pub(super) fn status(object: &Value, errors: &mut Errors) {
+    const AT: &str = "status.loadBalancer.ingress";
+    let list = &object["status"]["loadBalancer"]["ingress"];
+    if object["spec"]["type"] != "LoadBalancer" {
+        if entries(list).next().is_some() {
+            errors.forbidden(AT, "may only be used when `spec.type` is 'LoadBalancer'");
+        }
+        return;
+    }
+    for (index, ingress) in entries(list) {
+        let at = |field: &str| format!("{AT}[{index}].{field}");
+        let (address, host, mode) = (text(&ingress["ip"]), text(&ingress["hostname"]), &ingress["ipMode"]);
+        if !address.is_empty() {
+            address::legacy(&ingress["ip"], &at("ip"), errors);
+        }
+        if !address.is_empty() && mode.is_null() {
+            errors.required(&at("ipMode"), "must be specified when `ip` is set");
+        } else if address.is_empty() && !mode.is_null() {
+            errors.forbidden(&at("ipMode"), "may not be specified when `ip` is not set");
+        } else if !mode.is_null() {
+            errors.one_of(&at("ipMode"), mode, &["Proxy", "VIP"]);
+        }
+        if !host.is_empty() {
+            errors.name(&at("hostname"), &ingress["hostname"], NameRule::Subdomain);
+            if host.parse::<IpAddr>().is_ok() {
+                errors.invalid(&at("hostname"), &ingress["hostname"], "must be a DNS name, not an IP address");
+            }
+        }
+    }
+}
+
 /// What a changed service keeps; the causes come before those of its state.
 pub(super) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);

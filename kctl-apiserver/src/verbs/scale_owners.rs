@@ -1,0 +1,98 @@
+//! Who owns the replicas that a scale writes: reads the managers of an object as those of its scale, and hands on the
+//! managers of the object after a scale was written.
+//!
+//! Behaviour: `ScaleHandler` in `k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go`, which knows managers apart by
+//! the version of scales from then on: an entry that a scale has read is another one afterwards, without a time.
+
+use serde_json::Value;
+
+use crate::apply::{
+    field_set::{FieldSet, PathElement},
+    managed::{Managed, Manager, Operation, Owned},
+};
+
+/// The version of scales.
+pub(super) const API_VERSION: &str = "autoscaling/v1";
+
+fn path_of(names: &[String]) -> Vec<PathElement> {
+    names.iter().map(|name| PathElement::field(name)).collect()
+}
+
+fn set_of(path: &[PathElement]) -> FieldSet {
+    let mut set = FieldSet::default();
+    set.insert(path);
+    set
+}
+
+/// The managers of the scale of an object, whose replicas are at this path.
+pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
+    let (path, in_scale) = (path_of(replicas), set_of(&["spec", "replicas"].map(PathElement::field)));
+    let mut managed = Managed::default();
+    for (manager, owned) in Managed::of(object).iter().filter(|(_, owned)| owned.set.contains(&path)) {
+        let owned = Owned { set: in_scale.clone(), api_version: API_VERSION.to_owned(), time: owned.time.clone() };
+        managed.insert(read_by_scale(manager), owned);
+    }
+    managed.encode()
+}
+
+fn read_by_scale(manager: &Manager) -> Manager {
+    match manager.operation {
+        Operation::Apply => manager.clone(),
+        Operation::Update => Manager::updater(&manager.name, API_VERSION, &manager.subresource),
+    }
+}
+
+/// The managers of an object after its scale was written: whoever no longer owns the replicas of the scale loses them.
+pub(super) fn of_object(object: &Value, replicas: &[String], scale: &Value) -> Vec<Value> {
+    let path = path_of(replicas);
+    let own = set_of(&path);
+    let (before, of_scale) = (Managed::of(object), Managed::of(scale));
+    let mut managed = Managed::default();
+    for (manager, owned) in before.iter() {
+        let mut owned = owned.clone();
+        if of_scale.get(manager).is_none() {
+            owned.set = owned.set.difference(&own);
+        }
+        managed.insert(manager.clone(), owned);
+    }
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    for (manager, _) in of_scale.iter() {
+        if before.get(manager).is_none_or(|owned| !owned.set.contains(&path)) {
+            let owned = Owned { set: own.clone(), api_version: api_version.to_owned(), time: None };
+            managed.insert(manager.clone(), owned);
+        }
+    }
+    managed.encode()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(manager: &str, fields: &Value, time: Option<&str>) -> Value {
+        let mut entry = json!({ "manager": manager, "operation": "Update", "apiVersion": "apps/v1",
+            "fieldsType": "FieldsV1", "fieldsV1": fields });
+        if let Some(time) = time {
+            entry["time"] = time.into();
+        }
+        entry
+    }
+
+    #[test]
+    fn replicas_that_a_scale_leaves_are_owned_by_an_entry_of_their_own() {
+        const TIME: &str = "2026-01-02T03:04:05Z";
+        let fields = json!({ "f:spec": { "f:paused": {}, "f:replicas": {} } });
+        let object = json!({ "apiVersion": "apps/v1",
+            "metadata": { "managedFields": [entry("one", &fields, Some(TIME))] } });
+        let path = ["spec".to_owned(), "replicas".to_owned()];
+        let scale = json!({ "metadata": { "managedFields": of_scale(&object, &path) } });
+        let only_replicas = json!({ "f:spec": { "f:replicas": {} } });
+        let expected =
+            [entry("one", &only_replicas, None), entry("one", &json!({ "f:spec": { "f:paused": {} } }), Some(TIME))];
+        assert_eq!(of_object(&object, &path, &scale), expected);
+        // Nobody owns the replicas of a scale any more.
+        assert_eq!(of_object(&object, &path, &json!({ "metadata": {} })), expected[1..]);
+    }
+}

@@ -1,0 +1,167 @@
+//! Random values: reads a grammar of `grammar.yaml`, hands on objects and parts of objects.
+
+use serde_json::{Map, Value, json};
+
+/// splitmix64: one seed gives one sequence.
+pub(super) struct Chance(u64);
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0xd129_0ff1_4d05_3b5b))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.next() % n.max(1) as u64).expect("it is below a usize")
+    }
+
+    /// Once in so many times.
+    pub(super) fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(super) fn pick<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
+        all[self.below(all.len())]
+    }
+}
+
+/// What a value is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// An object that is stored as it is.
+    Whole,
+    /// A part that is applied.
+    Applied,
+    /// A merge patch.
+    Merged,
+    /// A strategic merge patch, which has directives.
+    Strategic,
+}
+
+impl Use {
+    /// A field is null once in so many times.
+    fn nulls(self) -> usize {
+        match self {
+            Self::Whole | Self::Applied => 40,
+            Self::Merged | Self::Strategic => 8,
+        }
+    }
+}
+
+/// A random value of a grammar.
+pub(super) fn make(chance: &mut Chance, grammar: &Value, used: Use) -> Value {
+    match grammar {
+        Value::Object(fields) if fields.contains_key("$items") => make_items(chance, fields, used),
+        Value::Object(fields) => make_object(chance, fields, used),
+        Value::Array(items) => items.iter().map(|item| make(chance, item, used)).collect(),
+        scalar => scalar.clone(),
+    }
+}
+
+fn make_object(chance: &mut Chance, fields: &Map<String, Value>, used: Use) -> Value {
+    let mut made = Map::new();
+    if let Some(Value::Array(choices)) = fields.get("$any") {
+        let index = chance.below(choices.len());
+        match make(chance, &choices[index], used) {
+            Value::Object(chosen) => made = chosen,
+            chosen => return chosen,
+        }
+    }
+    for (key, grammar) in fields.iter().filter(|(key, _)| !key.starts_with('$')) {
+        let name = key.trim_end_matches(['!', '?']);
+        let is_left_out = match (key.ends_with('!'), key.ends_with('?'), used) {
+            (true, ..) | (_, false, Use::Whole) => false,
+            (_, true, Use::Whole) | (_, false, _) => chance.one_in(2),
+            _ => !chance.one_in(3),
+        };
+        if is_left_out {
+            continue;
+        }
+        let value = match grammar {
+            _ if is_null(key, used) && chance.one_in(used.nulls()) => Value::Null,
+            Value::Object(of) if key.ends_with('?') && of.contains_key("$items") && chance.one_in(12) => json!([]),
+            Value::Object(of)
+                if key.ends_with('?')
+                    && !of.contains_key("$any")
+                    && !of.contains_key("$items")
+                    && chance.one_in(15) =>
+            {
+                json!({})
+            }
+            grammar => make(chance, grammar, used),
+        };
+        if used == Use::Strategic {
+            add_directives(chance, &mut made, name, grammar, &value);
+        }
+        made.insert(name.into(), value);
+    }
+    let has_directives = made.iter().any(|(name, value)| {
+        name.starts_with('$') || value.to_string().contains("\"$") || value.to_string().contains("null")
+    });
+    if used == Use::Strategic && !made.is_empty() && !has_directives && chance.one_in(40) {
+        made.insert("$patch".into(), "replace".into());
+    }
+    Value::Object(made)
+}
+
+/// Whether a field may be null: what is stored as it is, and is not optional, is there.
+fn is_null(key: &str, used: Use) -> bool {
+    match used {
+        Use::Whole | Use::Applied => key.ends_with('?'),
+        Use::Merged | Use::Strategic => !key.ends_with('!'),
+    }
+}
+
+/// Some of the items, in any order.
+fn make_items(chance: &mut Chance, list: &Map<String, Value>, used: Use) -> Value {
+    let mut left: Vec<&Value> = list["$items"].as_array().into_iter().flatten().collect();
+    let mut made = Vec::new();
+    while !left.is_empty() && (made.is_empty() || !chance.one_in(3)) {
+        let index = chance.below(left.len());
+        // Items without keys are what they are: directives in them are not understood.
+        let is_whole = used == Use::Strategic && !list.contains_key("$keys");
+        let mut item = make(chance, left.remove(index), if is_whole { Use::Merged } else { used });
+        if used == Use::Strategic && list.contains_key("$keys") && chance.one_in(6) {
+            item = keys_of(list, &item);
+            item["$patch"] = "delete".into();
+        }
+        made.push(item);
+    }
+    Value::Array(made)
+}
+
+/// An item with nothing but its keys.
+fn keys_of(list: &Map<String, Value>, item: &Value) -> Value {
+    let keys = list["$keys"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect::<Map<_, _>>().into()
+}
+
+/// What a strategic patch says beside a list: the order of its items, and which of them go.
+fn add_directives(chance: &mut Chance, made: &mut Map<String, Value>, name: &str, grammar: &Value, value: &Value) {
+    let (Some(list), Some(items)) = (grammar.as_object(), value.as_array()) else { return };
+    let Some(all) = list.get("$items") else { return };
+    let has_keys = list.contains_key("$keys");
+    // The real server drops the connection when it is told the order of objects without keys.
+    if !has_keys && !all[0].is_string() {
+        return;
+    }
+    if !items.is_empty() && chance.one_in(6) {
+        let order = items.iter().filter(|item| item.get("$patch").is_none());
+        let order = order.map(|item| if has_keys { keys_of(list, item) } else { item.clone() }).rev();
+        made.insert(format!("$setElementOrder/{name}"), order.collect());
+    }
+    if !has_keys && chance.one_in(4) {
+        let index = chance.below(all.as_array().map_or(0, Vec::len));
+        // Of an item that comes and goes it depends on a map of Go what becomes of it.
+        if !items.contains(&all[index]) {
+            made.insert(format!("$deleteFromPrimitiveList/{name}"), json!([all[index]]));
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Random sequences of writes by several managers: asks both servers, compares whole objects with their `managedFields`.
+//!
+//! The answers to the first seeds are recorded. With `KUBECONFIG` the sequences of `SEEDS` (`0..200` without it) go to
+//! both servers.
+
+mod grammar;
+mod writes;
+
+use std::{collections::BTreeMap, env};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::writes::{Kind, Write, path_of, writes_of};
+use crate::{
+    case::{Step, Topic},
+    different, recorded,
+    run::{self, Variables},
+    server::Server,
+};
+
+/// Sequences whose answers are recorded.
+const RECORDED: u64 = 25;
+/// Sequences that both servers are asked for.
+const SEEDS: u64 = 200;
+const NAME: &str = "sequences";
+
+#[derive(Deserialize)]
+struct Grammar {
+    setup: Vec<Step>,
+    kinds: Vec<Kind>,
+}
+
+impl Grammar {
+    fn read() -> Self {
+        let text = include_str!("grammar.yaml");
+        let options = serde_saphyr::options! { strict_booleans: true };
+        // Fields beside these hold what is repeated.
+        serde_saphyr::from_str_with_options(text, options).expect("the grammar is well formed")
+    }
+
+    fn kind_of(&self, seed: u64) -> &Kind {
+        &self.kinds[usize::try_from(seed).expect("seeds are small") % self.kinds.len()]
+    }
+}
+
+#[test]
+fn sequences_of_writes_are_answered_as_by_the_real_server() {
+    let grammar = &Grammar::read();
+    let topic = &Topic::of_setup(NAME, grammar.setup.clone());
+    let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
+    let recorded = recorded::read(NAME);
+    let (seeds, real) = if kubeconfig.is_empty() {
+        (0..RECORDED, recorded.clone())
+    } else {
+        let seeds = seeds();
+        let real = on_real_time(async {
+            let server = &Server::real(&kubeconfig).await;
+            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+            answers(server, topic, grammar, seeds.clone(), &format!("seq{:x}", since % 0x1000_0000)).await
+        });
+        (seeds, real)
+    };
+    if env::var("RECORD").is_ok_and(|value| value == "1") {
+        let names: Vec<String> = (0..RECORDED).map(|seed| name_of(grammar, seed)).collect();
+        let kept = real.iter().filter(|(name, _)| names.contains(name));
+        recorded::write_all(NAME, &kept.map(|(name, answers)| (name.clone(), answers.clone())).collect());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let ours =
+        runtime.block_on(async { answers(&Server::embedded(), topic, grammar, seeds.clone(), "embedded0").await });
+    let mut failures = Vec::new();
+    for seed in seeds {
+        let name = name_of(grammar, seed);
+        let writes = writes_of(grammar.kind_of(seed), seed);
+        let known = recorded.get(&name).filter(|_| seed < RECORDED);
+        for (expected, found) in
+            [known.map(|known| (known, &real[&name])), Some((&real[&name], &ours[&name]))].into_iter().flatten()
+        {
+            failures.extend(first_difference(expected, found, &writes).map(|told| format!("{name}: {told}")));
+        }
+    }
+    let n_failures = failures.len();
+    assert!(failures.is_empty(), "{n_failures} sequences are answered otherwise:\n{}", failures.join("\n"));
+}
+
+fn on_real_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// `SEEDS`: `0..200`.
+fn seeds() -> std::ops::Range<u64> {
+    let Ok(text) = env::var("SEEDS") else { return 0..SEEDS };
+    let bounds = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    bounds.unwrap_or_else(|| panic!("SEEDS is {text:?}, and not like 0..200"))
+}
+
+fn name_of(grammar: &Grammar, seed: u64) -> String {
+    format!("{} {seed}", grammar.kind_of(seed).kind)
+}
+
+async fn answers(
+    server: &Server,
+    topic: &Topic,
+    grammar: &Grammar,
+    seeds: std::ops::Range<u64>,
+    run: &str,
+) -> BTreeMap<String, Vec<Value>> {
+    let variables = run::prepare(server, topic, run).await;
+    let mut all = BTreeMap::new();
+    for seed in seeds {
+        let variables = variables.clone().in_namespace(server, &format!("seq-{seed}")).await;
+        all.insert(name_of(grammar, seed), play(server, grammar.kind_of(seed), seed, &variables).await);
+        variables.clean_up(server).await;
+    }
+    run::clean_up(server, topic, &variables).await;
+    all
+}
+
+/// The answers to the writes of a seed, and to those that read before they write.
+async fn play(server: &Server, kind: &Kind, seed: u64, variables: &Variables) -> Vec<Value> {
+    let mut session = run::Session::new(server, variables.clone());
+    let mut answers = Vec::new();
+    for (name, namespace) in [("OWNER", "$NS"), ("OTHER", "kube-system")] {
+        let read = json!({ "do": format!("GET /api/v1/namespaces/{namespace}"), "save": { name: "/metadata/uid" } });
+        session.ask(&serde_json::from_value(read).expect("a step has these fields")).await;
+    }
+    for write in writes_of(kind, seed) {
+        let step = match write {
+            Write::Request(step) => step,
+            Write::Edit(mut step) => {
+                let read = json!({ "do": format!("GET {}", path_of(kind)), "save": { "LIVE": "" } });
+                session.ask(&serde_json::from_value(read).expect("a step has these fields")).await;
+                let mut live: Value = serde_json::from_str(session.variable("LIVE")).expect("an answer is JSON");
+                merge_patch(&mut live, &step.body);
+                step.body = live;
+                step
+            }
+        };
+        let mut answer = session.ask(&step).await;
+        forget_ports(&mut answer);
+        sort_causes(&mut answer);
+        let is_refused = answers.is_empty() && answer["code"] != 201;
+        answers.push(answer);
+        if is_refused {
+            // Nothing is there to be written.
+            return answers;
+        }
+    }
+    let free = json!({ "do": format!("MERGE {}", path_of(kind)), "body": { "metadata": { "finalizers": null } } });
+    session.ask(&serde_json::from_value(free).expect("a step has these fields")).await;
+    answers
+}
+
+/// Ports of nodes are given out at random.
+fn forget_ports(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(port) = fields.get_mut("nodePort").filter(|port| port.is_u64()) {
+                *port = "PORT".into();
+            }
+            fields.values_mut().for_each(forget_ports);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget_ports),
+        _ => {}
+    }
+}
+
+/// Conflicts and what is wrong with fields come in the order of maps of Go.
+fn sort_causes(answer: &mut Value) {
+    let Some(causes) = answer.pointer_mut("/body/details/causes").and_then(Value::as_array_mut) else { return };
+    causes.sort_by_key(Value::to_string);
+    if let Some(message) = answer.pointer_mut("/body/message") {
+        let mut told: Vec<&str> =
+            message.as_str().unwrap_or_default().split(['[', ']', ',', '\n']).map(str::trim).collect();
+        told.sort_unstable();
+        *message = told.join(" ").trim().into();
+    }
+}
+
+/// RFC 7396.
+fn merge_patch(value: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else { return patch.clone_into(value) };
+    if !value.is_object() {
+        *value = json!({});
+    }
+    for (name, patch) in patch {
+        if patch.is_null() {
+            value.as_object_mut().map(|fields| fields.remove(name));
+        } else {
+            merge_patch(&mut value[name], patch);
+        }
+    }
+}
+
+/// The first write that is answered otherwise; what follows from it is not worth telling.
+fn first_difference(expected: &[Value], found: &[Value], writes: &[Write]) -> Option<String> {
+    let pairs = expected.iter().zip(found).zip(writes).enumerate();
+    for (index, ((expected, found), write)) in pairs {
+        let told = different(std::slice::from_ref(expected), std::slice::from_ref(found));
+        if !told.is_empty() {
+            let before: Vec<String> = writes[..index].iter().map(|write| format!("    {}", write.text())).collect();
+            return Some(format!(
+                "after\n{}\n  {}\n  is answered otherwise:\n    {}",
+                before.join("\n"),
+                write.text(),
+                told.join("\n    ")
+            ));
+        }
+    }
+    (expected.len() != found.len()).then(|| format!("{} answers, not {}", found.len(), expected.len()))
+}

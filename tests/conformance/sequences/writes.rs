@@ -1,0 +1,266 @@
+//! Random sequences of writes: reads the grammars of kinds, hands on the requests of a seed.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::grammar::{Chance, Use, make};
+use crate::case::Step;
+
+/// Writes of a sequence after its create.
+const WRITES: usize = 10;
+const MANAGERS: &[&str] = &["one", "two", "three"];
+
+/// What is written of a kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Kind {
+    pub(crate) kind: String,
+    api_version: String,
+    path: String,
+    /// What an object has at least.
+    base: Value,
+    /// The grammar of an object.
+    parts: Value,
+    /// The grammar of changes, where not all may be changed.
+    #[serde(default)]
+    changes: Option<Value>,
+    #[serde(default)]
+    status: Option<Value>,
+    #[serde(default)]
+    scales: bool,
+}
+
+/// One write of a sequence.
+pub(crate) enum Write {
+    Request(Step),
+    /// The object is read, changed by a merge patch and written with its version, as clients do.
+    Edit(Step),
+}
+
+impl Write {
+    /// The request, and its body or what changes in it.
+    pub(crate) fn text(&self) -> String {
+        let (Self::Request(step) | Self::Edit(step)) = self;
+        let edit = if matches!(self, Self::Edit(_)) { "edit " } else { "" };
+        format!("{edit}{} {}", step.request, step.body)
+    }
+}
+
+/// Writes of a seed to one object.
+pub(crate) fn writes_of(kind: &Kind, seed: u64) -> Vec<Write> {
+    let mut writer = Writer { kind, chance: Chance::new(seed) };
+    let mut writes = vec![writer.create()];
+    writes.extend((0..WRITES).map(|_| writer.write()));
+    writes
+}
+
+/// The path of the object that is written.
+pub(crate) fn path_of(kind: &Kind) -> String {
+    format!("{}/a", kind.path)
+}
+
+struct Writer<'a> {
+    kind: &'a Kind,
+    chance: Chance,
+}
+
+impl Writer<'_> {
+    fn create(&mut self) -> Write {
+        let (body, query) = (self.whole(), self.managed().replace("&dryRun=All", ""));
+        if self.chance.one_in(3) {
+            return self.request("APPLY", "", body, query);
+        }
+        step("POST", format!("{}?{query}", self.kind.path), &body)
+    }
+
+    fn write(&mut self) -> Write {
+        let changes = self.kind.changes.as_ref().unwrap_or(&self.kind.parts);
+        let query = self.managed();
+        match self.chance.below(20) {
+            0..4 => self.request_with("MERGE", "", changes, Use::Merged, query),
+            4..7 if !self.kind.path.starts_with("custom/") => {
+                self.request_with("STRATEGIC", "", changes, Use::Strategic, query)
+            }
+            4..9 => {
+                let body = self.json_patch(changes);
+                self.request("JSON", "", body, query)
+            }
+            9..11 => {
+                let mut body = self.whole();
+                if self.chance.one_in(8) {
+                    body["metadata"]["managedFields"] = self.chance.pick(&[&json!([]), &json!([{}])]).clone();
+                }
+                self.request("PUT", "", body, query)
+            }
+            11..16 => self.apply(query),
+            16 => {
+                let changed = make(&mut self.chance, changes, Use::Merged);
+                Write::Edit(of(&format!("PUT {}/a?{query}", self.kind.path), &changed))
+            }
+            17 if self.kind.scales => self.scale(query),
+            _ => self.status(query),
+        }
+    }
+
+    /// Who writes; once in a while the user agent says it, or nothing is stored.
+    fn managed(&mut self) -> String {
+        let mut query =
+            if self.chance.one_in(8) { String::new() } else { format!("fieldManager={}", self.chance.pick(MANAGERS)) };
+        if self.chance.one_in(16) {
+            query += "&dryRun=All";
+        }
+        query
+    }
+
+    fn apply(&mut self, mut query: String) -> Write {
+        if !query.contains("fieldManager") {
+            query += "&fieldManager=one";
+        }
+        if self.chance.one_in(2) {
+            query += "&force=true";
+        }
+        let mut body = if self.chance.one_in(3) {
+            self.whole()
+        } else {
+            let grammar = self.kind.changes.as_ref().unwrap_or(&self.kind.parts);
+            make(&mut self.chance, grammar, Use::Applied)
+        };
+        self.name(&mut body);
+        self.request("APPLY", "", body, query)
+    }
+
+    fn status(&mut self, query: String) -> Write {
+        let Some(grammar) = &self.kind.status else { return self.apply(query) };
+        let (verb, used) = match self.chance.below(4) {
+            0 => ("MERGE", Use::Merged),
+            1 => ("APPLY", Use::Applied),
+            2 if self.kind.path.starts_with("custom/") => ("MERGE", Use::Merged),
+            2 => ("STRATEGIC", Use::Strategic),
+            _ => ("PUT", Use::Whole),
+        };
+        let mut body = json!({ "status": make(&mut self.chance, grammar, used) });
+        match verb {
+            "APPLY" => self.name(&mut body),
+            "PUT" => {
+                let status = body["status"].take();
+                body = self.whole();
+                body["status"] = status;
+            }
+            _ => {}
+        }
+        let force = if verb == "APPLY" { "&fieldManager=two&force=true" } else { "" };
+        let query = if force.is_empty() { query } else { query.replace("fieldManager=", "x=") + force };
+        self.request(verb, "/status", body, query)
+    }
+
+    fn scale(&mut self, query: String) -> Write {
+        let replicas = self.chance.below(4);
+        let scale = json!({ "apiVersion": "autoscaling/v1", "kind": "Scale",
+            "metadata": { "name": "a", "namespace": "$NS" }, "spec": { "replicas": replicas } });
+        match self.chance.below(3) {
+            0 => self.request("MERGE", "/scale", json!({ "spec": { "replicas": replicas } }), query),
+            // Of custom resources the real server fails to apply one.
+            1 if !self.kind.path.starts_with("custom/") => self.request(
+                "APPLY",
+                "/scale",
+                scale,
+                query.replace("fieldManager=", "x=") + "&fieldManager=two&force=true",
+            ),
+            _ => self.request("PUT", "/scale", scale, query),
+        }
+    }
+
+    /// Operations at places that the grammar has.
+    fn json_patch(&mut self, grammar: &Value) -> Value {
+        let mut operations = Vec::new();
+        for _ in 0..=self.chance.below(3) {
+            let mut value = make(&mut self.chance, grammar, Use::Whole);
+            let mut path = String::new();
+            // Owners that come twice are told in other words.
+            while !path_ends(&value, &path, &mut self.chance) && !path.contains("/ownerReferences") {
+                value = match value {
+                    Value::Object(fields) => {
+                        let index = self.chance.below(fields.len());
+                        let (name, value) = fields.into_iter().nth(index).expect("it has a field");
+                        path += &format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+                        value
+                    }
+                    Value::Array(items) => {
+                        let index = self.chance.below(items.len());
+                        path += if self.chance.one_in(2) { "/-" } else { "/0" };
+                        items.into_iter().nth(index).expect("it has an item")
+                    }
+                    scalar => scalar,
+                };
+            }
+            operations.push(match self.chance.below(5) {
+                0 => json!({ "op": "remove", "path": path.replace("/-", "/0") }),
+                1 | 2 => json!({ "op": "replace", "path": path.replace("/-", "/0"), "value": value }),
+                _ => json!({ "op": "add", "path": path, "value": value }),
+            });
+        }
+        operations.into()
+    }
+
+    /// An object that can be created.
+    fn whole(&mut self) -> Value {
+        let mut whole = self.kind.base.clone();
+        let made = make(&mut self.chance, &self.kind.parts, Use::Whole);
+        merge(&mut whole, &made);
+        self.name(&mut whole);
+        whole
+    }
+
+    fn name(&self, object: &mut Value) {
+        object["apiVersion"] = self.kind.api_version.as_str().into();
+        object["kind"] = self.kind.kind.as_str().into();
+        object["metadata"]["name"] = "a".into();
+    }
+
+    fn request_with(&mut self, verb: &str, part: &str, grammar: &Value, used: Use, query: String) -> Write {
+        let body = make(&mut self.chance, grammar, used);
+        self.request(verb, part, body, query)
+    }
+
+    fn request(&mut self, verb: &str, part: &str, body: Value, mut query: String) -> Write {
+        if verb == "APPLY" && !query.contains("fieldManager") {
+            query += "&fieldManager=one";
+        }
+        step(verb, format!("{}/a{part}?{query}", self.kind.path), &body)
+    }
+}
+
+/// Whether a patch is made at this place: always where there is nothing below.
+fn path_ends(value: &Value, path: &str, chance: &mut Chance) -> bool {
+    let is_leaf = match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => true,
+    };
+    !path.is_empty() && (is_leaf || (path.matches('/').count() > 1 && chance.one_in(3)))
+}
+
+/// What is there, with what is not empty of another value.
+pub(super) fn merge(object: &mut Value, other: &Value) {
+    match (object, other) {
+        (Value::Object(object), Value::Object(other)) => {
+            for (name, value) in other {
+                match object.get_mut(name) {
+                    Some(known) if !value.is_null() => merge(known, value),
+                    Some(_) => {}
+                    None => drop(object.insert(name.clone(), value.clone())),
+                }
+            }
+        }
+        (Value::Array(_), Value::Array(items)) if items.is_empty() => {}
+        (object, other) => other.clone_into(object),
+    }
+}
+
+fn step(verb: &str, path: String, body: &Value) -> Write {
+    Write::Request(of(&format!("{verb} {path}"), body))
+}
+
+fn of(request: &str, body: &Value) -> Step {
+    serde_json::from_value(json!({ "do": request, "body": body })).expect("a step has these fields")
+}
