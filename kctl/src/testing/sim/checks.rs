@@ -66,8 +66,8 @@ pub(super) struct Checks {
     requests: u32,
     window: Duration,
     at_once: (Duration, u32),
-    /// Of the last change of the app's own cluster.
-    pub(super) revision: u64,
+    /// That of the last change, by cluster.
+    pub(super) revisions: BTreeMap<String, u64>,
     /// Changes by the app in the whole run.
     pub(super) changes_max: u64,
     pub(super) n_requests: u64,
@@ -103,7 +103,7 @@ impl Checks {
             requests: 0,
             window: Duration::ZERO,
             at_once: (Duration::ZERO, 0),
-            revision: 0,
+            revisions: BTreeMap::new(),
             changes_max: REQUESTS_MAX,
             n_requests: 0,
             n_changes: 0,
@@ -125,8 +125,8 @@ impl Checks {
         }
         self.ownership.learn(&id, change);
         self.snapshot.take(id.clone(), change, by_app, now);
+        self.revisions.insert(cluster.to_owned(), change.revision);
         if cluster.is_empty() {
-            self.revision = change.revision;
             self.learn_leader(change);
         }
         if by_app {
