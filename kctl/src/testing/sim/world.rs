@@ -41,13 +41,8 @@ const ADMIN: &str = "kubernetes-admin";
 
 /// A request or an event, as a timeline shows it.
 fn place(verb: &str, resource: &str, namespace: &str, name: &str, cluster: &str) -> String {
-    let on = if cluster.is_empty() { "" } else { " on " };
-    match (namespace, name) {
-        ("", "") => format!("{verb} {resource}{on}{cluster}"),
-        ("", name) => format!("{verb} {resource} {name}{on}{cluster}"),
-        (namespace, "") => format!("{verb} {resource} in {namespace}{on}{cluster}"),
-        _ => format!("{verb} {resource} {namespace}/{name}{on}{cluster}"),
-    }
+    let [cluster, resource, namespace, name] = [cluster, resource, namespace, name].map(str::to_owned);
+    format!("{verb} {}", Id { cluster, group: String::new(), resource, namespace, name })
 }
 
 /// Who has changed something.
@@ -303,7 +298,7 @@ impl Shared {
 
     pub(super) fn ended(&self, index: usize, name: &str) {
         self.processes.lock()[index] = Running::default();
-        self.check(|checks, _| checks.process_ended(name));
+        self.check(|checks, _| checks.authors.process_ended(name));
     }
 
     /// Tasks of a process that has ended may be polled once more before they go: nobody would see that in another process.
@@ -333,7 +328,7 @@ impl Shared {
             Outcome::TimedOut => "took longer than its timeout".into(),
         };
         self.log(process, format!("{controller} {key}: {how}"));
-        self.check(|checks, _| checks.end(controller, key));
+        self.check(|checks, _| checks.authors.end(controller, key));
     }
 
     fn observe(self: &Arc<Self>) {
