@@ -1,8 +1,13 @@
 //! Invariant 6 for every write: one whose answer is lost, or that is cut, is not made twice, however late the watches are.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use kctl::{
-    k8s::api::apps::v1::DeploymentStatus,
-    kube::{Api, api::PostParams},
+    k8s::api::apps::v1::{DeploymentStatus, StatefulSet},
+    kube::{
+        Api,
+        api::{DeleteParams, PostParams},
+    },
     prelude::*,
 };
 use kctl_tests::{Asked, Fault};
@@ -16,7 +21,8 @@ use crate::{
 #[controller(
     owns = Secret,
     watches = ConfigMap(map = every),
-    reads = Pod(create, update, patch, delete, deletecollection, eviction),
+    reads = Pod(create, update, patch, status, delete, deletecollection, eviction, binding),
+    reads = StatefulSet(scale),
     primary(status, patch, scale, delete),
     timeout = "1s"
 )]
@@ -33,6 +39,23 @@ fn every(_config: &ConfigMap, all: &Store<Deployment>) -> Vec<Key<Deployment>> {
 
 fn secret(name: &str) -> Secret {
     Secret { metadata: named(name), ..Secret::default() }
+}
+
+fn stateful_set() -> StatefulSet {
+    let labels = kctl::json!({ "app": "s" });
+    let set = kctl::json!({
+        "metadata": { "name": "s" },
+        "spec": {
+            "serviceName": "s",
+            "replicas": 1,
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": "main", "image": "nginx" }] },
+            },
+        },
+    });
+    serde_json::from_value(set).unwrap()
 }
 
 fn generated() -> ObjectMeta {
@@ -65,6 +88,13 @@ async fn act(what: &str, deployment: &Deployment, cx: &Context<doer>) -> Result<
         ("delete", _, Some(p)) => pods.delete(&p).await?,
         ("delete_collection", _, Some(_)) => pods.delete_collection(Some("default"), "").await?,
         ("evict", _, Some(p)) => pods.evict(&p).await?,
+        ("patch_status", _, Some(p)) if p.status.as_ref().is_none_or(|status| status.message.is_none()) => {
+            drop(pods.patch_status(&p, kctl::json!({ "message": "done" })).await?);
+        }
+        ("bind", _, Some(p)) if p.spec.as_ref().is_none_or(|spec| spec.node_name.is_none()) => {
+            pods.bind(&p, "n1").await?;
+        }
+        ("scale", ..) => scale(cx).await?,
         ("primary.patch", ..) if is_undone(&deployment.metadata) => drop(cx.patch(&done).await?),
         ("primary.status", ..) => {
             cx.patch_status(DeploymentStatus { replicas: Some(1), ..DeploymentStatus::default() }).await?;
@@ -78,8 +108,15 @@ async fn act(what: &str, deployment: &Deployment, cx: &Context<doer>) -> Result<
     Ok(())
 }
 
+async fn scale(cx: &Context<doer>) -> Result<()> {
+    for set in cx.store::<StatefulSet>().iter().filter(|set| set.spec.replicas != Some(7)) {
+        cx.objects::<StatefulSet>().scale(&set, 7).await?;
+    }
+    Ok(())
+}
+
 /// Each write, with what is there before it.
-const WRITES: [(&str, &str); 18] = [
+const WRITES: [(&str, &str); 21] = [
     ("owned.create", ""),
     ("owned.apply", ""),
     ("owned.patch", "owned secret"),
@@ -93,6 +130,9 @@ const WRITES: [(&str, &str); 18] = [
     ("delete", "pod"),
     ("delete_collection", "pod"),
     ("evict", "pod"),
+    ("patch_status", "pod"),
+    ("bind", "pod"),
+    ("scale", "stateful set"),
     ("primary.patch", ""),
     ("primary.status", ""),
     ("primary.scale", ""),
@@ -108,6 +148,9 @@ async fn world(before: &str) -> World {
     let create = PostParams::default();
     if before == "pod" {
         world.pods().create(&create, &pod("p")).await.unwrap();
+    } else if before == "stateful set" {
+        let sets = Api::<StatefulSet>::default_namespaced(world.client.clone());
+        sets.create(&create, &stateful_set()).await.unwrap();
     } else if !before.is_empty() {
         let mut secret = secret("s");
         secret.metadata.owner_references = before.starts_with("owned").then(|| vec![controlled_by(&web)]);
@@ -125,9 +168,12 @@ fn n_writes(world: &World) -> usize {
     requests.iter().filter(|asked| is_write(asked.verb) && of_controller(&asked.resource)).count()
 }
 
+/// What the controller writes.
+const CACHED: [&str; 4] = ["secrets", "pods", "statefulsets", "deployments"];
+
 /// Nothing is heard of what is written, until the faults are cleared and for a while after that.
 fn deafen(world: &World) {
-    for plural in ["secrets", "pods", "deployments"] {
+    for plural in CACHED {
         world.deafen(plural);
     }
 }
@@ -172,7 +218,7 @@ async fn next_reconcile_sees_every_write_that_was_answered_although_the_watches_
     for (what, before) in WRITES {
         let world = world(before).await;
         let n_before = n_writes(&world);
-        for plural in ["secrets", "pods", "deployments"] {
+        for plural in CACHED {
             world.faults.add(Fault::Break, move |asked: &Asked| asked.reads(plural) && asked.is_watch);
         }
         world.faults.cut_watches();
@@ -184,4 +230,72 @@ async fn next_reconcile_sees_every_write_that_was_answered_although_the_watches_
         n_made.push((what, n_writes(&world) - n_before));
     }
     assert_eq!(n_made, WRITES.map(|(what, _)| (what, usize::from(what != "nothing"))));
+}
+
+/// Has a finalizer, and counts how often it cleans up.
+#[controller(of = Deployment, finalizer = "loop.example.com/kept", timeout = "1s")]
+struct Kept {
+    n_cleaned: Arc<AtomicUsize>,
+}
+
+impl Reconcile for Kept {
+    async fn reconcile(&self, _: Arc<Deployment>, _: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Kept {
+    async fn finalize(&self, _: Arc<Deployment>, _: Context<Self>) -> Result<()> {
+        self.n_cleaned.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// This happens to each write from now on; from the first one on nothing is heard of deployments.
+fn fault_that_deafens(world: &World, fault: Fault) {
+    let (faults, deaf) = (world.faults.clone(), Arc::<AtomicBool>::default());
+    let is_deaf = deaf.clone();
+    world.faults.add(Fault::Break, move |asked| is_deaf.load(Ordering::Relaxed) && asked.reads("deployments"));
+    world.faults.add(fault, move |asked| {
+        let is_write = is_write(asked);
+        if is_write && !deaf.swap(true, Ordering::Relaxed) {
+            faults.cut_watches();
+        }
+        is_write
+    });
+}
+
+/// The requests that patch deployments while a fault lasts, and after it.
+async fn patches_under(world: &World, fault: Fault, lasts: Duration, cause: impl AsyncFnOnce()) -> [usize; 2] {
+    let n = || world.n_requests("patch", "deployments");
+    let n_before = n();
+    fault_that_deafens(world, fault);
+    cause().await;
+    tokio::time::sleep(lasts).await;
+    let n_meanwhile = n();
+    world.faults.clear();
+    seconds(60).await;
+    [n_meanwhile - n_before, n() - n_meanwhile]
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizer_whose_answer_is_lost_or_late_is_set_once_and_its_work_done_once() {
+    let lost = (Fault::LoseAnswer, Duration::from_millis(1));
+    let late = (Fault::DelayAnswer(Duration::from_secs(5)), Duration::from_millis(1_100));
+    for (fault, lasts) in [lost, late] {
+        let n_cleaned = Arc::<AtomicUsize>::default();
+        let (counted, mut world) = (n_cleaned.clone(), World::new());
+        let kept = move |_env| std::future::ready(Ok(Kept { n_cleaned: counted.clone() }));
+        world.run(app().controller_with(kept)).await;
+        seconds(1).await;
+        let added = patches_under(&world, fault, lasts, async || drop(world.create_deployment("web").await)).await;
+        assert_eq!(added, [1, 0], "the finalizer is set under {fault:?}");
+        let held = world.deployments().get("web").await.unwrap();
+        assert_eq!(held.finalizers(), ["loop.example.com/kept"]);
+        let delete = async || drop(world.deployments().delete("web", &DeleteParams::default()).await.unwrap());
+        let removed = patches_under(&world, fault, lasts, delete).await;
+        assert_eq!(removed, [1, 0], "the finalizer is taken away under {fault:?}");
+        assert!(world.deployments().get_opt("web").await.unwrap().is_none(), "it is gone");
+        assert_eq!(n_cleaned.load(Ordering::Relaxed), 1, "clean-ups under {fault:?}");
+    }
 }

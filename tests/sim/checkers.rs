@@ -1,6 +1,8 @@
 //! Each checker of a whole run finds what it is for: controllers that are nothing but their fault.
 
 use kctl::{
+    k8s::api::rbac::v1::PolicyRule,
+    kube::{Api, api::PostParams},
     prelude::*,
     testing::{Scenario, Sim, Snapshot},
 };
@@ -37,6 +39,35 @@ async fn leaves(config: Arc<ConfigMap>, cx: Context<leaves>) -> Result<Action> {
     let metadata = ObjectMeta { name, namespace: config.namespace(), ..ObjectMeta::default() };
     if cx.store::<Secret>().is_empty() {
         cx.objects::<Secret>().create(&Secret { metadata, ..Secret::default() }).await?;
+    }
+    Ok(Action::await_change())
+}
+
+/// Makes a secret, as those that it owns are, without an owner.
+#[controller(owns = Secret, rbac(making()))]
+async fn disowns(config: Arc<ConfigMap>, cx: Context<disowns>) -> Result<Action> {
+    let secrets = Api::<Secret>::namespaced(cx.client(), &config.namespace().unwrap_or_default());
+    let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+    secrets.create(&PostParams::default(), &Secret { metadata, ..Secret::default() }).await?;
+    Ok(Action::await_change())
+}
+
+fn making() -> PolicyRule {
+    let [groups, resources, verbs] = ["", "secrets", "create"].map(|one| vec![one.to_owned()]);
+    PolicyRule { api_groups: Some(groups), resources: Some(resources), verbs, ..PolicyRule::default() }
+}
+
+/// Is back at once, although there is nothing to do.
+#[controller]
+async fn spins(_config: Arc<ConfigMap>, _cx: Context<spins>) -> Result<Action> {
+    Ok(Action::requeue(Duration::from_millis(100)))
+}
+
+/// Changes its object without an end.
+#[controller(primary(patch))]
+async fn floods(_config: Arc<ConfigMap>, cx: Context<floods>) -> Result<Action> {
+    for n in 0_u64.. {
+        cx.patch(kctl::json!({ "metadata": { "annotations": { "n": n.to_string() } } })).await?;
     }
     Ok(Action::await_change())
 }
@@ -97,43 +128,75 @@ fn no_secret_there(snapshot: &Snapshot) -> Result<(), String> {
     there.first().map_or(Ok(()), |secret| Err(secret.name_any()))
 }
 
-#[test]
-fn report_of_a_needless_write_names_who_wrote_what() {
-    let scenario = Scenario::new(|| App::new("repeater").controller::<repeats>());
-    let report = Sim::seeds(0..0).run(&scenario.objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"));
-    let message = report.unwrap().failure().unwrap().message().to_owned();
-    let names = "first app-0.1, configmap default/a: patch configmaps default/a, which changes nothing";
-    assert!(message.contains(names), "{message}");
-}
+/// The controller of a `ConfigMap` is called `configmap`, and `a` is the only one: what a report says of who does what.
+const BY: &str = "app-0.1, configmap default/a";
 
 #[test]
-fn report_of_a_leak_names_the_cluster() {
-    let scenario = Scenario::new(with_edge).objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
-    let report = Sim::seeds(0..0).run(&scenario).unwrap();
-    let message = report.failure().unwrap().message();
-    assert_eq!(message, "still there after the end of all primaries: secrets default/a on edge");
-}
-
-#[test]
-fn each_checker_of_a_run_finds_what_it_is_for() {
+fn each_checker_of_a_run_finds_what_it_is_for_and_names_who_did_what() {
     let idler = || Scenario::new(|| App::new("idler").controller::<idles>());
+    let leaver = || Scenario::new(|| App::new("leaver").controller::<leaves>());
+    let (still, at_once) =
+        ("still there after the end of all primaries:", "2000 changes at one moment, the last one of");
+    let (every, more) =
+        ("600 requests within 10s although nothing changed, the last one:", "although nothing was left to do");
+    let needless = format!("{more}, first {BY}: patch configmaps default/a, which changes nothing");
     let cases = [
-        ("the state settles", Scenario::new(|| ticks(Duration::from_secs(10)))),
-        ("no more writes", Scenario::new(|| ticks(Duration::from_secs(100)))),
-        ("no leaked objects", Scenario::new(|| App::new("leaver").controller::<leaves>())),
-        ("no more writes", Scenario::new(|| App::new("repeater").controller::<repeats>())),
-        ("no leaked objects", Scenario::new(with_edge)),
-        ("no secret there", Scenario::new(with_edge).invariant("no secret there", no_secret_there)),
-        ("bounded requests per change", Scenario::new(|| App::new("asker").controller::<asks>())),
-        ("no hot loop", Scenario::new(|| App::new("rager").controller::<rages>())),
-        ("no panic", idler().invariant("a rule", |_: &Snapshot| panic!("a rule that is wrong itself"))),
-        ("a rule", idler().invariant("a rule", |_: &Snapshot| Err("always".into()))),
-        ("the steps of the scenario", idler().step("try", |_| async { Err("it does not work".into()) })),
+        (
+            "the state settles",
+            format!(", last configmaps default/a by {BY}"),
+            Scenario::new(|| ticks(Duration::from_secs(10))),
+        ),
+        (
+            "no more writes",
+            format!("{more}, first {BY}: patch configmaps default/a"),
+            Scenario::new(|| ticks(Duration::from_secs(100))),
+        ),
+        ("no more writes", needless, Scenario::new(|| App::new("repeater").controller::<repeats>())),
+        ("no leaked objects", format!("{still} secrets default/a (made by {BY})"), leaver()),
+        ("no leaked objects", format!("{still} secrets default/a on edge (made by {BY})"), Scenario::new(with_edge)),
+        ("no secret there", "a".into(), Scenario::new(with_edge).invariant("no secret there", no_secret_there)),
+        (
+            "no write on objects that are not owned",
+            format!("{BY}: creates secrets default/a, but it has no owner references"),
+            Scenario::new(|| App::new("disowner").controller::<disowns>()),
+        ),
+        (
+            "bounded requests per change",
+            "more than 30 for each; 400 of them get configmaps, by configmap".into(),
+            Scenario::new(|| App::new("asker").controller::<asks>()),
+        ),
+        (
+            "no hot loop",
+            format!("{every} {BY}: get configmaps default/a"),
+            Scenario::new(|| App::new("rager").controller::<rages>()),
+        ),
+        (
+            "no hot loop",
+            "configmap reconciles default/a 60 times within 10s although nothing changed".into(),
+            Scenario::new(|| App::new("spinner").controller::<spins>()),
+        ),
+        (
+            "no hot loop",
+            format!("{at_once} configmaps default/a by {BY}"),
+            Scenario::new(|| App::new("flooder").controller::<floods>()),
+        ),
+        (
+            "no panic",
+            "a rule that is wrong itself".into(),
+            idler().invariant("a rule", |_: &Snapshot| panic!("a rule that is wrong itself")),
+        ),
+        ("a rule", "always".into(), idler().invariant("a rule", |_: &Snapshot| Err("always".into()))),
+        (
+            "the steps of the scenario",
+            "try: it does not work".into(),
+            idler().step("try", |_| async { Err("it does not work".into()) }),
+        ),
     ];
-    for (checker, scenario) in cases {
+    for (checker, message, scenario) in cases {
         let scenario = scenario.objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
         let report = Sim::single_faults().run(&scenario).unwrap();
         let failure = report.failure().unwrap_or_else(|| panic!("{checker}: nothing is found"));
         assert_eq!((failure.checker(), failure.seed()), (checker, "none"), "{failure}");
+        assert!(failure.message().ends_with(&message), "{:?} is not the end of {:?}", message, failure.message());
     }
 }

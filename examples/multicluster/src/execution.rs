@@ -11,7 +11,7 @@ use kctl::{
     kube::api::{DeleteParams, PostParams, Preconditions},
     object::Stored,
     prelude::*,
-    reconcile::{CachesOn, HasRulesOn, MayCreate, OnCluster, WritesOn},
+    reconcile::{CachesOn, Controller, HasRulesOn, MayCreate, MayGetPrimary, OnCluster, WritesOn},
 };
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ macro_rules! execution {
                                                             rbac(placing(), on = $member),
                                                             reads = Namespace(create, on = $member),
                                                             watches = MemberCluster(map = works_of),
-                                                            primary(selector = format!("{CLUSTER}={}", $member::NAME)),
+                                                            primary(get, selector = format!("{CLUSTER}={}", $member::NAME)),
                                                             finalizer = "fleet.example.com/execution",
                                                             backoff("1s", max = "30s"),
                                                             name = $member::NAME
@@ -72,7 +72,7 @@ macro_rules! execution {
                     // Its return is a change.
                     return Ok(Action::await_change());
                 }
-                let placed = place(&cx.cluster($member), &self.kinds, &self.rules, &work).await;
+                let placed = place(&cx, &cx.cluster($member), &self.kinds, &self.rules, &work).await;
                 let status = match &placed {
                     Ok(observed) => look(&self.rules, observed).await,
                     Err(error) => WorkStatus {
@@ -124,9 +124,15 @@ impl<C, M> Executes<M> for C where
 }
 
 /// Has the object of a work be on the member as the work says; returns what is there.
-async fn place<C, M>(there: &OnCluster<C, M>, kinds: &FoundKinds, rules: &Rules, work: &Work) -> Result<Value>
+async fn place<C, M>(
+    cx: &Context<C>,
+    there: &OnCluster<C, M>,
+    kinds: &FoundKinds,
+    rules: &Rules,
+    work: &Work,
+) -> Result<Value>
 where
-    C: Executes<M>,
+    C: Executes<M> + Controller<Primary = Work, Grant: MayGetPrimary<C, Work>>,
     M: Cluster,
 {
     let namespace = work.namespace().unwrap_or_default();
@@ -152,6 +158,7 @@ where
         return Ok(observed);
     }
     let Some(observed) = api.get_opt(name).await? else {
+        must_stay(work, &*cx.get().await?)?;
         let created = api.create(&written_by_us(), &kctl::from_json(desired)?).await?;
         return Ok(serde_json::to_value(created)?);
     };
@@ -167,6 +174,14 @@ where
     }
     let updated = api.replace(name, &written_by_us(), &kctl::from_json(desired)?).await?;
     Ok(serde_json::to_value(updated)?)
+}
+
+/// A cache may begin with an old state. What is brought to a member for a work that is gone nobody takes off again.
+fn must_stay(work: &Work, newest: &Work) -> Result<()> {
+    if newest.metadata.uid == work.metadata.uid && newest.metadata.deletion_timestamp.is_none() {
+        return Ok(());
+    }
+    Err(format!("work {} is about to leave, or is another one by now", work.name_any()).into())
 }
 
 /// What is wanted, with what is the member's to say.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     request::Call,
     status::GroupResource,
-    store::{Event, State},
+    store::{Acting, Event, State},
     verbs::{self, Answer, Payload},
 };
 
@@ -55,6 +55,8 @@ pub struct Change {
     /// The client of a request ([`Connection::client`](crate::faults::Connection::client)) or else the user; empty for what
     /// the server does by itself.
     pub by: String,
+    /// The id of the trace that the request names in `traceparent`; empty without one.
+    pub trace: String,
     /// The revision of the change.
     pub revision: u64,
     /// The group; empty for the core.
@@ -72,10 +74,11 @@ pub struct Change {
 }
 
 impl Change {
-    pub(crate) fn new(by: &str, of: &GroupResource, event: &Event) -> Self {
+    pub(crate) fn new(acting: &Acting, of: &GroupResource, event: &Event) -> Self {
         let (namespace, name) = event.key.clone();
         Self {
-            by: by.into(),
+            by: acting.by.clone(),
+            trace: acting.trace.clone(),
             revision: event.revision,
             group: of.group.clone(),
             resource: of.resource.clone(),
@@ -85,6 +88,11 @@ impl Change {
             after: (!event.deleted).then(|| event.object.value()),
         }
     }
+}
+
+/// The id of the trace that a request names.
+pub(super) fn trace(call: &Call) -> &str {
+    call.header("traceparent").split('-').nth(1).unwrap_or_default()
 }
 
 /// Remembers a request that is answered, and tells of it.
@@ -120,7 +128,7 @@ pub(super) fn record(
         name: if call.name.is_empty() { generated.into() } else { call.name.clone() },
         code: code.as_u16(),
         dry_run: verbs::is_dry_run(call),
-        trace: call.header("traceparent").split('-').nth(1).unwrap_or_default().into(),
+        trace: trace(call).into(),
     };
     if let Some(observer) = &state.observer {
         observer(&record);

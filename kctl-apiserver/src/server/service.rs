@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::{
     audit::{Received, audit, audit_other},
     compress::compressed,
-    record::record,
+    record::{record, trace},
     respond::{Body, full, refuse, rendered, respond, warn, yaml},
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
     request::{Call, Caller},
     session::{Question, Session},
     status::Refusal,
-    store::State,
+    store::{Acting, State},
     transport::Transport,
     verbs::{self, Answer, Payload, impersonation},
 };
@@ -153,9 +153,10 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
     };
     let before = locked.revision;
     let connection: Option<&Connection> = parts.extensions.get();
-    locked.acting = connection.map_or(caller.user.name.as_str(), Connection::client).into();
+    let by = connection.map_or(caller.user.name.as_str(), Connection::client).into();
+    locked.acting = Acting { by, trace: trace(&call).into() };
     let performed = locked.repeatably(session, |state| verbs::perform(state, &call));
-    locked.acting.clear();
+    locked.acting = Acting::default();
     let open = session.take_open();
     if open.is_empty() {
         return Run::Done(finish(state, locked, parts, &call, performed));

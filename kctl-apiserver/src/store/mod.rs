@@ -184,6 +184,13 @@ fn home(of: &GroupResource) -> &GroupResource {
     if of.resource == "events" && of.group == "events.k8s.io" { &EVENTS } else { of }
 }
 
+/// Who changes something, as observers are told.
+#[derive(Default)]
+pub(crate) struct Acting {
+    pub(crate) by: String,
+    pub(crate) trace: String,
+}
+
 /// Everything that the server knows. One lock guards it: requests are handled one after the other.
 pub(crate) struct State {
     pub(crate) revision: u64,
@@ -205,7 +212,7 @@ pub(crate) struct State {
     pub(crate) observer: Option<Observer>,
     pub(crate) change_observer: Option<ChangeObserver>,
     /// Whose request is being handled; nobody's while the server's own controllers work.
-    pub(crate) acting: String,
+    pub(crate) acting: Acting,
     pub(crate) transport: Transport,
     /// What roles aggregate may be something else now.
     pub(crate) roles_changed: bool,
@@ -234,7 +241,7 @@ impl State {
             audit: None,
             observer: None,
             change_observer: None,
-            acting: String::new(),
+            acting: Acting::default(),
             transport: Transport::default(),
             roles_changed: false,
             names_freed: BTreeSet::new(),

@@ -20,6 +20,7 @@ mod generated_name;
 mod missed_delete;
 mod missing_finalizer;
 mod outdated_list;
+mod outdated_member;
 mod owner_by_name;
 mod random_order;
 mod random_restart;
@@ -89,11 +90,15 @@ fn state_of_which_a_partition_holds_the_news_back_is_not_settled() {
 /// What finds it is nothing but a cache that begins with an old state.
 #[test]
 fn trust_in_the_first_list_is_found_by_a_restart_on_an_older_cache_alone() {
-    let report = Sim::single_faults().run(&outdated_list::bug()).unwrap();
-    let failure = report.failure().expect("the simulator does not find the bug");
-    assert!(matches!(failure.faults(), [only] if only.contains("for the newest state")), "{failure}");
-    let report = Sim::single_faults().run(&outdated_list::bug().without_outdated_lists()).unwrap();
-    assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    let cases =
+        [(outdated_list::bug(), "on a server that takes"), (outdated_member::bug(), "on a server of edge that takes")];
+    for (bug, server) in cases {
+        let report = Sim::single_faults().run(&bug).unwrap();
+        let failure = report.failure().expect("the simulator does not find the bug");
+        assert!(matches!(failure.faults(), [only] if only.contains(server)), "{failure}");
+        let report = Sim::single_faults().run(&bug.without_outdated_lists()).unwrap();
+        assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    }
 }
 
 mod bug {
@@ -111,6 +116,7 @@ mod bug {
         missed_delete: WithFaults, "each record leads to a site";
         missing_finalizer: WithFaults, "one record for each site";
         outdated_list: WithFaults, "no database of a site is dropped";
+        outdated_member: WithFaults, "the secret opens the site";
         owner_by_name: WithFaults, "each site has a key of its own";
         random_order: WithoutFaults, "one seed, one trace";
         random_restart: WithFaults, "one seed, one trace";

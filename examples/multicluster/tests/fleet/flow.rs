@@ -154,3 +154,14 @@ async fn namespace_that_a_member_does_not_have_is_made_there() {
         fleet.until("it is there", async || space(member).get_opt("prices").await.unwrap().is_some()).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn program_that_begins_with_an_old_state_brings_nothing_back_that_nobody_would_take_off_again() {
+    let mut fleet = Fleet::with_web().await;
+    let revision = fleet.servers[0].revision();
+    fleet.delete::<Deployment>("web").await;
+    fleet.until("it is gone", async || fleet.have::<Deployment>("web").await == [false, false]).await;
+    fleet.rest().await;
+    fleet.restart_on(revision).await;
+    assert_eq!(fleet.have::<Deployment>("web").await, [false, false]);
+}

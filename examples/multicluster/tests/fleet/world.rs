@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use kctl::{
-    apiserver::ApiServer,
+    apiserver::{
+        ApiServer, User,
+        faults::{Faults, RequestFault, Rule},
+    },
     k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     kube::{
         Api, Client,
@@ -15,7 +18,10 @@ use kctl::{
     prelude::*,
 };
 use multicluster::{MemberCluster, ResourceBinding, Work};
-use tokio::task::JoinSet;
+use tokio::{
+    task::{AbortHandle, JoinSet},
+    time::Instant,
+};
 
 use crate::link::Link;
 
@@ -35,7 +41,8 @@ pub(crate) struct Fleet {
     pub(crate) links: Vec<Link>,
     /// The embedded servers, the control plane first.
     pub(crate) servers: Vec<ApiServer>,
-    _tasks: JoinSet<()>,
+    program: AbortHandle,
+    tasks: JoinSet<()>,
 }
 
 impl Fleet {
@@ -60,8 +67,8 @@ impl Fleet {
             tasks.spawn(member.kubelet().run());
             tasks.spawn(member.workloads().run());
         }
-        let ways = [links[0].client(members[0].service()), links[1].client(members[1].service())];
-        let servers = std::iter::once(&home).chain(&members).cloned().collect();
+        let servers: Vec<_> = std::iter::once(&home).chain(&members).cloned().collect();
+        let ways = ways(&links, &servers);
         let members = members.map(|server| Client::new(server.service(), "default"));
         let fleet = Self::on(Client::new(home.service(), "default"), members, ways, tasks).await;
         Self { links, servers, ..fleet }
@@ -70,16 +77,24 @@ impl Fleet {
     /// The program on servers that are there. The ways are its own clients of the members.
     pub(crate) async fn on(home: Client, members: [Client; 2], ways: [Client; 2], mut tasks: JoinSet<()>) -> Self {
         install(&home).await;
-        let mut app = multicluster::controllers();
-        for (name, way) in ["member1", "member2"].into_iter().zip(ways) {
-            app = app.cluster(name, move || {
-                let way = way.clone();
-                async move { Ok(way) }
-            });
-        }
-        let manager = app.manager(home.clone()).await.unwrap();
-        tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
-        Self { home, members, links: Vec::new(), servers: Vec::new(), _tasks: tasks }
+        let program = begin(home.clone(), ways, &mut tasks).await;
+        Self { home, members, links: Vec::new(), servers: Vec::new(), program, tasks }
+    }
+
+    /// Ends the program and starts it again, on a control plane that takes this revision for its newest state for a while.
+    pub(crate) async fn restart_on(&mut self, revision: u64) {
+        self.program.abort();
+        let (faults, lag) = (Faults::seeded(0), Duration::from_secs(3));
+        let until = Instant::now() + lag;
+        let outdated = RequestFault::Outdated { revision, lag };
+        faults.add(Rule::request(outdated, move |asked| {
+            ["list", "watch"].contains(&asked.verb) && Instant::now() < until
+        }));
+        let home = self.servers[0].faulty(User::admin(), &faults.connection("again"));
+        let ways = ways(&self.links, &self.servers);
+        self.program = begin(Client::new(home, "default"), ways, &mut self.tasks).await;
+        self.rest().await;
+        assert!(faults.counts().contains_key("outdated list"), "it has seen no old state");
     }
 
     /// Waits for a state.
@@ -170,6 +185,24 @@ impl Fleet {
     pub(crate) async fn apply(&self, yaml: &str) {
         apply(&self.home, yaml).await;
     }
+}
+
+/// The program's own clients of the members.
+fn ways(links: &[Link], servers: &[ApiServer]) -> [Client; 2] {
+    [links[0].client(servers[1].service()), links[1].client(servers[2].service())]
+}
+
+/// Starts the program.
+async fn begin(home: Client, ways: [Client; 2], tasks: &mut JoinSet<()>) -> AbortHandle {
+    let mut app = multicluster::controllers();
+    for (name, way) in ["member1", "member2"].into_iter().zip(ways) {
+        app = app.cluster(name, move || {
+            let way = way.clone();
+            async move { Ok(way) }
+        });
+    }
+    let manager = app.manager(home).await.unwrap();
+    tasks.spawn(async move { manager.run(std::future::pending()).await.unwrap() })
 }
 
 /// Creates objects in YAML.

@@ -10,6 +10,7 @@ use kctl_apiserver::{Change, RequestRecord};
 use kctl_runtime::key::ObjectKey;
 
 use super::{
+    authors::Authors,
     ownership::{Ownership, Plural},
     scenario::Invariant,
     snapshot::{Id, Snapshot},
@@ -53,10 +54,13 @@ pub(super) struct Checks {
     invariants: Vec<Invariant>,
     ownership: Ownership,
     pub(super) found: Option<Found>,
-    /// Reconciles that run: the process and the trace by controller and key.
-    running: BTreeMap<(String, String), (String, String)>,
+    pub(super) authors: Authors,
     /// Processes whose last request has changed something, as far as is known.
     changed: BTreeSet<String>,
+    /// Who made what the app has created, by uid.
+    made_by: BTreeMap<String, String>,
+    /// The last change of the state, in words.
+    pub(super) last_change: String,
     /// Writes since nothing is left to do.
     pub(super) needless: Option<Needless>,
     /// Where several processes contend for a lease, the number of the one that the server says holds it.
@@ -66,8 +70,8 @@ pub(super) struct Checks {
     requests: u32,
     window: Duration,
     at_once: (Duration, u32),
-    /// Of the last change of the app's own cluster.
-    pub(super) revision: u64,
+    /// That of the last change, by cluster.
+    pub(super) revisions: BTreeMap<String, u64>,
     /// Changes by the app in the whole run.
     pub(super) changes_max: u64,
     pub(super) n_requests: u64,
@@ -95,15 +99,17 @@ impl Checks {
             invariants,
             ownership,
             found: None,
-            running: BTreeMap::new(),
+            authors: Authors::default(),
             changed: BTreeSet::new(),
+            made_by: BTreeMap::new(),
+            last_change: String::new(),
             needless: None,
             leader: None,
             reconciles: BTreeMap::new(),
             requests: 0,
             window: Duration::ZERO,
             at_once: (Duration::ZERO, 0),
-            revision: 0,
+            revisions: BTreeMap::new(),
             changes_max: REQUESTS_MAX,
             n_requests: 0,
             n_changes: 0,
@@ -121,17 +127,17 @@ impl Checks {
         let by_app = is_app(&change.by);
         let id = Id::of(cluster, change);
         if by_app && let Err(message) = self.ownership.check(&id, change) {
-            self.find(Found::new("no write on objects that are not owned", message));
+            let what = format!("{}: {message}", self.authors.author(&change.by, &change.trace));
+            self.find(Found::new("no write on objects that are not owned", what));
         }
         self.ownership.learn(&id, change);
         self.snapshot.take(id.clone(), change, by_app, now);
+        self.revisions.insert(cluster.to_owned(), change.revision);
         if cluster.is_empty() {
-            self.revision = change.revision;
             self.learn_leader(change);
         }
         if by_app {
             self.changed.insert(change.by.clone());
-            self.only_the_leader_writes(&change.by, &id);
         }
         if is_aside(&change.resource) {
             return;
@@ -141,15 +147,20 @@ impl Checks {
         self.collected += u64::from(self.is_collected(change));
         self.reconciles.clear();
         self.requests = 0;
+        let author = self.author(change);
+        self.last_change = format!("{id} by {author}");
         if by_app {
+            if let (None, Some(object)) = (&change.before, &change.after) {
+                self.made_by.insert(super::snapshot::uid(object).into(), author);
+            }
             self.at_once = if self.at_once.0 == now { (now, self.at_once.1 + 1) } else { (now, 1) };
             if self.at_once.1 > CHANGES_AT_ONCE_MAX {
-                let what = format!("{CHANGES_AT_ONCE_MAX} changes at one moment, the last one of {id}");
+                let what = format!("{CHANGES_AT_ONCE_MAX} changes at one moment, the last one of {}", self.last_change);
                 self.find(Found::new("no hot loop", what));
             }
             if self.changes_by_app > self.changes_max + self.collected {
-                let n = self.changes_by_app;
-                let what = format!("{n} changes by the app, and no end: the last one of {id}");
+                let (n, last) = (self.changes_by_app, &self.last_change);
+                let what = format!("{n} changes by the app, and no end: the last one of {last}");
                 self.find(Found::new("no hot loop", what));
             }
         }
@@ -168,13 +179,22 @@ impl Checks {
         }
     }
 
-    fn only_the_leader_writes(&mut self, by: &str, id: &Id) {
+    fn only_the_leader_writes(&mut self, request: &RequestRecord, by: &str, id: &Id) {
         if let Some(leader) = &self.leader
-            && !is_aside(&id.resource)
             && *leader != number(by)
         {
-            let what = format!("{by} writes {id} although the lease is held by {leader:?}");
+            let (verb, author) = (request.verb, self.authors.author(by, &request.trace));
+            let what = format!("{author}: {verb} {id} although the lease is held by {leader:?}");
             self.find(Found::new("only the leader writes", what));
+        }
+    }
+
+    /// Who changes something.
+    fn author(&self, change: &Change) -> String {
+        match change.by.as_str() {
+            "" => "the server".into(),
+            process if is_app(process) => self.authors.author(process, &change.trace),
+            other => other.into(),
         }
     }
 
@@ -190,19 +210,7 @@ impl Checks {
         self.n_requests += 1;
         self.requests += 1;
         self.turn_window(now);
-        if self.requests > HOT_REQUESTS_MAX {
-            let what = format!(
-                "{HOT_REQUESTS_MAX} requests within {HOT_WITHIN:?} although nothing changed, the last one: {verb} {resource}"
-            );
-            self.find(Found::new("no hot loop", what));
-        }
-        if self.n_requests > REQUESTS_MAX {
-            let what = format!("{REQUESTS_MAX} requests, the last one: {verb} {resource}");
-            self.find(Found::new("no hot loop", what));
-        }
-        if !request.is_accepted_write() {
-            return None;
-        }
+        self.authors.asks(by, &request.trace, verb, resource);
         let id = Id {
             cluster: cluster.into(),
             group: request.group.clone(),
@@ -210,13 +218,24 @@ impl Checks {
             namespace: namespace.clone(),
             name: name.clone(),
         };
-        self.only_the_leader_writes(by, &id);
+        let hot = if self.requests > HOT_REQUESTS_MAX {
+            Some(format!("{HOT_REQUESTS_MAX} requests within {HOT_WITHIN:?} although nothing changed"))
+        } else {
+            (self.n_requests > REQUESTS_MAX).then(|| format!("{REQUESTS_MAX} requests"))
+        };
+        if let Some(hot) = hot {
+            let what = format!("{hot}, the last one: {}: {verb} {id}", self.authors.author(by, &request.trace));
+            self.find(Found::new("no hot loop", what));
+        }
+        if !request.is_accepted_write() {
+            return None;
+        }
+        self.only_the_leader_writes(request, by, &id);
         let what = format!("{verb} {id}{}", if changes { "" } else { ", which changes nothing" });
         if let Some(needless) = &mut self.needless {
             needless.n_writes += 1;
             if needless.first.len() < NEEDLESS_NAMED_MAX {
-                let writer = writer(&self.running, by, &request.trace);
-                needless.first.push(format!("{by}, {writer}: {what}"));
+                needless.first.push(format!("{}: {what}", self.authors.author(by, &request.trace)));
             }
         }
         (!changes).then_some(what)
@@ -237,7 +256,7 @@ impl Checks {
 
     pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, trace: &str, now: Duration) {
         let place = (controller.to_owned(), key.to_string());
-        if let Some((other, _trace)) = self.running.insert(place.clone(), (process.into(), trace.into())) {
+        if let Some(other) = self.authors.begin(process, controller, key, trace) {
             let what = format!("{controller} reconciles {key} in {process} while it still does so in {other}");
             self.find(Found::new("a key never runs twice at once", what));
         }
@@ -250,15 +269,6 @@ impl Checks {
             );
             self.find(Found::new("no hot loop", what));
         }
-    }
-
-    pub(super) fn end(&mut self, controller: &str, key: &ObjectKey) {
-        self.running.remove(&(controller.to_owned(), key.to_string()));
-    }
-
-    /// A process runs no reconcile any more.
-    pub(super) fn process_ended(&mut self, process: &str) {
-        self.running.retain(|_, (running, _trace)| running != process);
     }
 
     /// What the app has left behind although everything that it belongs to is gone.
@@ -276,7 +286,9 @@ impl Checks {
                 } else {
                     String::new()
                 };
-                format!("{id}{ends}")
+                let maker = self.made_by.get(super::snapshot::uid(object));
+                let made = maker.map_or_else(String::new, |maker| format!(" (made by {maker})"));
+                format!("{id}{made}{ends}")
             })
             .collect()
     }
@@ -285,25 +297,6 @@ impl Checks {
 /// Identities in the lease and names of clients end alike: `web-0.1` is `app-0.1`.
 fn number(name: &str) -> String {
     name.rsplit('-').next().unwrap_or_default().to_owned()
-}
-
-/// The controller and the key that a write is from: by the trace that it names; one that names none, as those past the
-/// context do, is from one of the reconciles that run in its process.
-fn writer(running: &BTreeMap<(String, String), (String, String)>, process: &str, trace: &str) -> String {
-    let of_process = running.iter().filter(|(_, (running, _))| running == process);
-    let of_process: Vec<_> =
-        of_process.map(|((controller, key), (_, own))| (format!("{controller} {key}"), own)).collect();
-    if let Some((named, _)) = of_process.iter().find(|(_, own)| !trace.is_empty() && *own == trace) {
-        return named.clone();
-    }
-    match of_process.as_slice() {
-        [] => "outside of a reconcile".into(),
-        [(one, _)] => one.clone(),
-        several => {
-            let names: Vec<_> = several.iter().map(|(name, _)| name.as_str()).collect();
-            format!("one of {}", names.join(", "))
-        }
-    }
 }
 
 pub(super) type SharedChecks = Arc<parking_lot::Mutex<Checks>>;
@@ -329,7 +322,7 @@ mod tests {
         let name = "web".to_owned();
         let (resource, group, namespace) = (resource.to_owned(), group.to_owned(), "default".to_owned());
         let [before, after] = [before, after].map(|state| state.map(Arc::new));
-        Change { by: by.into(), revision: 7, group, resource, namespace, name, before, after }
+        Change { by: by.into(), trace: String::new(), revision: 7, group, resource, namespace, name, before, after }
     }
 
     fn pod(owner: Option<&str>) -> Value {
@@ -342,9 +335,9 @@ mod tests {
         let key = ObjectKey::new(Some("default"), "web");
         let cases: [(&str, End, bool); 4] = [
             ("nothing", |_, _| {}, true),
-            ("another one ended", |checks, _| checks.end("podset", &ObjectKey::new(None, "web")), true),
-            ("it ended", |checks, key| checks.end("podset", key), false),
-            ("its process ended", |checks, _| checks.process_ended("app-0.1"), false),
+            ("another one ended", |checks, _| checks.authors.end("podset", &ObjectKey::new(None, "web")), true),
+            ("it ended", |checks, key| checks.authors.end("podset", key), false),
+            ("its process ended", |checks, _| checks.authors.process_ended("app-0.1"), false),
         ];
         for (meanwhile, end, is_found) in cases {
             let mut checks = checks();
@@ -397,6 +390,7 @@ mod tests {
     fn written(by: &str, resource: &str, after: Value) -> Change {
         Change {
             by: by.into(),
+            trace: String::new(),
             revision: 1,
             group: String::new(),
             resource: resource.into(),
@@ -414,12 +408,18 @@ mod tests {
     fn found(steps: Steps<'_>) -> Option<String> {
         let mut checks = Checks::new(Vec::new(), Ownership::of(&[]));
         for (what, number) in steps {
-            let (resource, after) = match *what {
-                "leads" => ("leases", json!({ "spec": { "holderIdentity": format!("web-site-{number}") } })),
-                "hands back" => ("leases", json!({ "spec": { "holderIdentity": "" } })),
-                resource => (resource, json!({ "metadata": { "uid": "1" } })),
-            };
-            checks.change("", &written(&format!("app-{number}"), resource, after), Duration::ZERO);
+            let (by, holder) = (format!("app-{number}"), format!("web-site-{number}"));
+            let lease = |holder: &str| written(&by, "leases", json!({ "spec": { "holderIdentity": holder } }));
+            match *what {
+                "leads" => checks.change("", &lease(&holder), NOW),
+                "hands back" => checks.change("", &lease(""), NOW),
+                resource => {
+                    checks.authors.begin(&by, "labels", &ObjectKey::new(None, "a"), "t1");
+                    let written =
+                        RequestRecord { resource: resource.into(), ..request(&by, "patch", 200, false, "t1") };
+                    checks.request("", &written, NOW);
+                }
+            }
         }
         checks.found.map(|found| found.message)
     }
@@ -428,7 +428,7 @@ mod tests {
     fn only_the_replica_that_holds_the_lease_writes() {
         let (a, again, b) = ("0.1", "0.2", "1.1");
         let late = |by: &str, leader: &str| {
-            Some(format!("app-{by} writes configmaps default/web although the lease is held by {leader:?}"))
+            Some(format!("app-{by}, labels a: patch configmaps default/a although the lease is held by {leader:?}"))
         };
         let cases: [(Steps<'_>, Option<String>); 7] = [
             (&[("configmaps", a)], None),

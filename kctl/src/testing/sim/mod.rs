@@ -1,5 +1,6 @@
 //! The simulator: runs an app, unchanged, under simulated time and with faults on purpose, and checks it all the while.
 
+mod authors;
 mod checks;
 mod normal;
 mod ownership;

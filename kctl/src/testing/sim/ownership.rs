@@ -75,7 +75,7 @@ impl Ownership {
             (_, None) => "deletes",
             _ => "changes",
         };
-        Err(format!("the app {verb} {id}, but {shown}"))
+        Err(format!("{verb} {id}, but {shown}"))
     }
 
     fn owns(&self, cluster: &str, reference: &Value) -> bool {

@@ -1,6 +1,6 @@
 //! What goes wrong in a run: a list of faults, each at a place that the run without faults has shown.
 
-use std::{fmt, time::Duration};
+use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault, Told};
 use kctl_runtime::manager::lease::ElectionConfig;
@@ -32,7 +32,7 @@ pub(super) enum Fault {
 }
 
 /// What happens to a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OnWrite {
     /// It fails, or is slow.
     Fails(RequestFault),
@@ -41,9 +41,11 @@ pub(super) enum OnWrite {
 }
 
 /// How far behind a server is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Behind {
-    /// The revision of the app's own cluster that it is still at.
+    /// The cluster whose server it is; the name of the app's own is empty.
+    pub(super) cluster: Arc<str>,
+    /// The revision that it is still at.
     pub(super) revision: u64,
     /// It does not know that it is behind: caches begin with its old state.
     pub(super) misleads: bool,
@@ -66,15 +68,7 @@ impl fmt::Display for Fault {
             Self::Write { nth, what: OnWrite::Fails(fault) } => write!(formatter, "write {nth}: {}", request(*fault)),
             Self::Write { nth, what: OnWrite::Crash { moment, behind } } => {
                 write!(formatter, "crash {} write {nth} took effect", moment_text(*moment))?;
-                match behind {
-                    Some(Behind { revision, misleads: false }) => {
-                        write!(formatter, ", restart on a server that is behind (revision {revision})")
-                    }
-                    Some(Behind { revision, misleads: true }) => {
-                        write!(formatter, ", restart on a server that takes revision {revision} for the newest state")
-                    }
-                    None => Ok(()),
-                }
+                behind.as_ref().map_or(Ok(()), |behind| write!(formatter, ", restart on {behind}"))
             }
             Self::Read { nth, what } => write!(formatter, "read {nth}: {}", request(*what)),
             Self::Event { nth, what } => write!(formatter, "watch event {nth}: {}", event(*what)),
@@ -90,6 +84,18 @@ impl fmt::Display for Fault {
                     }
                 }
             }
+        }
+    }
+}
+
+impl fmt::Display for Behind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cluster, revision, misleads } = self;
+        let of = if cluster.is_empty() { "" } else { " of " };
+        if *misleads {
+            write!(formatter, "a server{of}{cluster} that takes revision {revision} for the newest state")
+        } else {
+            write!(formatter, "a server{of}{cluster} that is behind (revision {revision})")
         }
     }
 }
@@ -133,22 +139,54 @@ pub(super) fn event(fault: EventFault) -> String {
 /// Where faults can be: what happened in the run without any.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Points {
-    /// For each write of the app, the revision before it.
-    pub(super) writes: Vec<u64>,
+    /// How many writes there were by the app.
+    pub(super) n_writes: usize,
     /// The verb of each read of the app: `get`, `list` or `watch`.
     pub(super) reads: Vec<&'static str>,
-    /// Whether anything asks for states that may be old. The caches do not: they begin with the newest state, and are behind
-    /// only in that their events are late.
-    pub(super) reads_at_hand: bool,
     /// The events of the app's watches.
     pub(super) events: Vec<Told>,
-    /// The revision at which the app was started.
-    pub(super) first_revision: u64,
+    /// What was when on each cluster, the app's own first.
+    pub(super) histories: Vec<History>,
     /// How long it took.
     pub(super) length: Duration,
     pub(super) instances: usize,
     /// Whether a server may take an old state for the newest one.
     pub(super) outdated_lists: bool,
+}
+
+/// The states of one cluster that a program can begin with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    /// The name of the cluster; that of the app's own is empty.
+    pub(super) cluster: Arc<str>,
+    /// The revision at which the app was started.
+    pub(super) first: u64,
+    /// The one before each write of the app, to whichever cluster.
+    pub(super) before: Vec<u64>,
+    /// Whether anything asks for states that may be old. The caches do not: they begin with the newest state, and are behind
+    /// only in that their events are late.
+    pub(super) reads_at_hand: bool,
+}
+
+impl History {
+    /// The newest state that the nth write leaves to those who begin after it; writes beyond the last one leave that one's.
+    fn newest(&self, nth: u64) -> u64 {
+        let index = usize::try_from(nth.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.before.get(index).or(self.before.last()).copied().unwrap_or(self.first)
+    }
+
+    /// The oldest state that makes a difference to a program that begins where the newest one is this.
+    fn oldest(&self, newest: u64) -> u64 {
+        if self.reads_at_hand { self.first.min(newest) } else { newest }
+    }
+
+    fn late(&self, revision: u64) -> Behind {
+        Behind { cluster: self.cluster.clone(), revision, misleads: false }
+    }
+
+    fn misled(&self, revision: u64) -> Behind {
+        Behind { cluster: self.cluster.clone(), revision, misleads: true }
+    }
 }
 
 /// Ways in which a single write fails.
@@ -186,17 +224,17 @@ impl Points {
     /// Each fault alone: a crash before and after each write, each state that a watch delivered not seen, each restart on
     /// each older server, and whatever else a single request or event can meet.
     pub(super) fn singles(&self) -> Vec<Fault> {
-        let writes = || (1..).zip(&self.writes);
+        let writes = || (1..).zip(0..self.n_writes).map(|(nth, _)| nth);
         let events = || (1..).zip(&self.events).map(|(nth, _)| nth);
         let on_write = |nth, what| Fault::Write { nth, what };
         let mut singles = Vec::new();
         for moment in [Moment::After, Moment::Before] {
-            singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Crash { moment, behind: None })));
+            singles.extend(writes().map(|nth| on_write(nth, OnWrite::Crash { moment, behind: None })));
         }
         singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_FOR) }));
         singles.extend(self.restarts_behind());
         for fault in FAILURES.into_iter().chain(self.late()) {
-            singles.extend(writes().map(|(nth, _)| on_write(nth, OnWrite::Fails(fault))));
+            singles.extend(writes().map(|nth| on_write(nth, OnWrite::Fails(fault))));
         }
         for what in READ_FAILURES {
             let reads = (1..).zip(&self.reads).filter(|(_, verb)| fits(verb, what));
@@ -211,14 +249,19 @@ impl Points {
     /// Each restart on each older server, after each write.
     fn restarts_behind(&self) -> Vec<Fault> {
         let restart = |nth, behind| Fault::Write { nth, what: OnWrite::Crash { moment: Moment::After, behind } };
-        let restarts = (1..).zip(&self.writes).flat_map(|(nth, before)| {
-            let late = (self.oldest(*before)..=*before).map(|revision| Behind { revision, misleads: false });
-            // The newest one there is no way to be misled by.
-            let misled = if self.outdated_lists { self.first_revision..*before } else { 0..0 };
-            let old = misled.map(|revision| Behind { revision, misleads: true });
-            late.chain(old).map(move |behind| restart(nth, Some(behind))).collect::<Vec<_>>()
+        let restarts = self.histories.iter().flat_map(|history| {
+            (1..).zip(&history.before).flat_map(move |(nth, before)| {
+                let late = (history.oldest(*before)..=*before).map(|revision| history.late(revision));
+                let misled = self.misleading(history, *before).map(|revision| history.misled(revision));
+                late.chain(misled).map(move |behind| restart(nth, Some(behind)))
+            })
         });
         evenly(restarts.collect(), BEHIND_MAX)
+    }
+
+    /// The states by which a program can be misled; the newest one there is no way to be misled by.
+    fn misleading(&self, history: &History, newest: u64) -> Range<u64> {
+        if self.outdated_lists { history.first..newest } else { 0..0 }
     }
 
     /// A write that comes when nobody waits for it any more harms who is alone: the next process may have looked already. Where
@@ -226,11 +269,6 @@ impl Points {
     fn late(&self) -> Option<RequestFault> {
         let margin = ElectionConfig::new("", "", "").write_margin();
         (self.instances > 1).then_some(RequestFault::Late(margin))
-    }
-
-    /// The oldest state that makes a difference to a program that begins where the newest one is this.
-    fn oldest(&self, newest: u64) -> u64 {
-        if self.reads_at_hand { self.first_revision.min(newest) } else { newest }
     }
 
     /// A combination that the seed chooses.
@@ -243,21 +281,12 @@ impl Points {
     fn any(&self, dice: &mut Dice) -> Fault {
         // A little beyond what happened without faults: they make more of it.
         let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
-        let nth_write = 1 + dice.below(reach(self.writes.len()));
+        let nth_write = 1 + dice.below(reach(self.n_writes));
         let nth_event = 1 + dice.below(reach(self.events.len()));
         match dice.below(13) {
             0..=3 => {
                 let moment = if dice.below(2) == 0 { Moment::Before } else { Moment::After };
-                let index = usize::try_from(nth_write - 1).unwrap_or(usize::MAX);
-                let newest = self.writes.get(index).or(self.writes.last()).copied().unwrap_or(self.first_revision);
-                let oldest = self.oldest(newest);
-                let behind = match dice.below(6) {
-                    0 => Some(Behind { revision: dice.within(oldest, newest), misleads: false }),
-                    1 if self.outdated_lists => {
-                        Some(Behind { revision: dice.within(self.first_revision, newest), misleads: true })
-                    }
-                    _ => None,
-                };
+                let behind = self.any_behind(dice, nth_write);
                 Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, behind } }
             }
             4..=6 => {
@@ -281,6 +310,20 @@ impl Points {
                 Fault::Read { nth: 1 + n, what: dice.one_of(&failures) }
             }
             _ => self.any_timed(dice),
+        }
+    }
+
+    /// Which server is how old where a program is started again after a write; most are not.
+    fn any_behind(&self, dice: &mut Dice, nth_write: u64) -> Option<Behind> {
+        let kind = dice.below(6);
+        // Of one cluster nothing is chosen: its plans are those that they were.
+        let n = if self.histories.len() > 1 && kind < 2 { dice.below(self.histories.len() as u64) } else { 0 };
+        let history = self.histories.get(usize::try_from(n).unwrap_or_default())?;
+        let newest = history.newest(nth_write);
+        match kind {
+            0 => Some(history.late(dice.within(history.oldest(newest), newest))),
+            1 if self.outdated_lists => Some(history.misled(dice.within(history.first, newest))),
+            _ => None,
         }
     }
 
@@ -353,8 +396,8 @@ mod tests {
             (false, false, vec![5, 6], vec![]),
         ];
         for (reads_at_hand, outdated_lists, late, old) in cases {
-            let writes = vec![5, 6];
-            let points = Points { writes, first_revision: 3, reads_at_hand, outdated_lists, ..Points::default() };
+            let own = History { first: 3, before: vec![5, 6], reads_at_hand, ..History::default() };
+            let points = Points { n_writes: 2, histories: vec![own], outdated_lists, ..Points::default() };
             let behind = |misleads: bool| -> Vec<u64> {
                 let restarts = points.singles().into_iter().filter_map(|fault| match fault {
                     Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
@@ -364,6 +407,48 @@ mod tests {
             };
             assert_eq!((behind(false), behind(true)), (late, old));
         }
+    }
+
+    fn with_edge() -> Points {
+        let history = |cluster: &str, first, before: &[u64]| History {
+            cluster: cluster.into(),
+            first,
+            before: before.to_vec(),
+            reads_at_hand: false,
+        };
+        let histories = vec![history("", 3, &[5, 6]), history("edge", 20, &[20, 22])];
+        Points { n_writes: 2, histories, outdated_lists: true, ..Points::default() }
+    }
+
+    #[test]
+    fn each_older_state_of_each_cluster_is_tried_after_each_write() {
+        let texts: Vec<_> = with_edge().restarts_behind().iter().map(ToString::to_string).collect();
+        let of_edge: Vec<_> = texts.iter().filter(|text| text.contains("edge")).map(String::as_str).collect();
+        let expected = [
+            "crash after write 1 took effect, restart on a server of edge that is behind (revision 20)",
+            "crash after write 2 took effect, restart on a server of edge that is behind (revision 22)",
+            "crash after write 2 took effect, restart on a server of edge that takes revision 20 for the newest state",
+            "crash after write 2 took effect, restart on a server of edge that takes revision 21 for the newest state",
+        ];
+        assert_eq!(of_edge, expected);
+        assert_eq!(texts.len() - of_edge.len(), 7, "those of the app's own cluster");
+    }
+
+    #[test]
+    fn seeds_choose_servers_of_all_clusters_and_states_that_these_had() {
+        let points = with_edge();
+        let chosen = (0..2_000).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
+            Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
+            _ => None,
+        });
+        let mut seen = std::collections::BTreeSet::new();
+        for Behind { cluster, revision, misleads } in chosen {
+            let (all, newest) = if cluster.is_empty() { (3..=6, 5..=6) } else { (20..=22, 20..=22) };
+            assert!(if misleads { all } else { newest }.contains(&revision), "{cluster:?} at {revision}, {misleads}");
+            seen.insert((cluster.to_string(), misleads));
+        }
+        let each = ["", "edge"].map(|cluster| [false, true].map(|misleads| (cluster.to_owned(), misleads)));
+        assert_eq!(seen, each.into_iter().flatten().collect());
     }
 
     #[test]
@@ -390,7 +475,7 @@ mod tests {
     #[test]
     fn writes_come_late_only_where_a_lease_forbids_others() {
         for (instances, expected) in [(1, 0), (3, 2)] {
-            let points = Points { writes: vec![5, 6], instances, ..Points::default() };
+            let points = Points { n_writes: 2, instances, ..Points::default() };
             let singles = points.singles();
             let late =
                 |fault: &&Fault| matches!(fault, Fault::Write { what: OnWrite::Fails(RequestFault::Late(_)), .. });
@@ -400,8 +485,7 @@ mod tests {
 
     #[test]
     fn one_seed_gives_one_combination() {
-        let points =
-            Points { writes: vec![5, 6, 7], instances: 2, length: Duration::from_secs(9), ..Points::default() };
+        let points = Points { n_writes: 3, instances: 2, length: Duration::from_secs(9), ..Points::default() };
         assert_eq!(points.seeded(7), points.seeded(7));
         assert!((0..20).any(|seed| points.seeded(seed) != points.seeded(7)));
     }

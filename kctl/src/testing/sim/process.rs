@@ -81,11 +81,11 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     Ok(manager.run(std::future::pending()).await?)
 }
 
-/// What a process meets that was started on a server that is behind. The revision is one of the app's own cluster.
-fn outdated(Behind { revision, misleads }: Behind, process: &str) -> Rule {
+/// What a process meets on a cluster whose server is behind when it is started.
+fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Rule {
     let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
     let reads = move |asked: &Asked| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
-    let here = move |asked: &Asked| asked.client == own && asked.server.is_empty() && !is_aside(&asked.resource);
+    let here = move |asked: &Asked| asked.client == own && *asked.server == *cluster && !is_aside(&asked.resource);
     let fault = if misleads {
         RequestFault::Outdated { revision, lag: BEHIND_FOR }
     } else {

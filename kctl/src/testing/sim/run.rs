@@ -188,7 +188,8 @@ async fn settle(world: &World) -> Result<(), Found> {
             return Ok(());
         }
         if now - begun >= SETTLE_WITHIN {
-            let what = format!("the state still changes after {SETTLE_WITHIN:?}{}", world.failing());
+            let last = world.shared.checks.lock().last_change.clone();
+            let what = format!("the state still changes after {SETTLE_WITHIN:?}, last {last}{}", world.failing());
             return Err(Found::new("the state settles", what));
         }
     }
@@ -269,8 +270,10 @@ fn check_requests(world: &World) -> Result<(), Found> {
         return Ok(());
     }
     let what = format!(
-        "{} requests for {} changes of the state: more than {per_change} for each",
-        checks.n_requests, checks.n_changes
+        "{} requests for {} changes of the state: more than {per_change} for each; {}",
+        checks.n_requests,
+        checks.n_changes,
+        checks.authors.most_asked()
     );
     Err(Found::new("bounded requests per change", what))
 }

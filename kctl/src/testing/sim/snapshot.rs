@@ -13,7 +13,7 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Names an object: cluster, group, resource, namespace, name.
+/// Names an object: cluster, group, resource, namespace, name. Without a name it is all of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id {
     /// The name of another cluster of the app; empty for its own.
@@ -39,8 +39,12 @@ impl Id {
 impl fmt::Display for Id {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cluster, resource, namespace, name, .. } = self;
-        let slash = if namespace.is_empty() { "" } else { "/" };
-        write!(formatter, "{resource} {namespace}{slash}{name}")?;
+        match (namespace.as_str(), name.as_str()) {
+            ("", "") => write!(formatter, "{resource}")?,
+            ("", name) => write!(formatter, "{resource} {name}")?,
+            (namespace, "") => write!(formatter, "{resource} in {namespace}")?,
+            _ => write!(formatter, "{resource} {namespace}/{name}")?,
+        }
         if cluster.is_empty() { Ok(()) } else { write!(formatter, " on {cluster}") }
     }
 }

@@ -24,7 +24,7 @@ use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use super::{
     checks::{Checks, Found, SharedChecks, is_app, is_aside},
     ownership::Ownership,
-    plan::{self, Behind, Fault, OnWrite, Points, Timed},
+    plan::{self, Behind, Fault, History, OnWrite, Points, Timed},
     process::{self, supervise},
     scenario::Scenario,
     snapshot::Id,
@@ -41,13 +41,8 @@ const ADMIN: &str = "kubernetes-admin";
 
 /// A request or an event, as a timeline shows it.
 fn place(verb: &str, resource: &str, namespace: &str, name: &str, cluster: &str) -> String {
-    let on = if cluster.is_empty() { "" } else { " on " };
-    match (namespace, name) {
-        ("", "") => format!("{verb} {resource}{on}{cluster}"),
-        ("", name) => format!("{verb} {resource} {name}{on}{cluster}"),
-        (namespace, "") => format!("{verb} {resource} in {namespace}{on}{cluster}"),
-        _ => format!("{verb} {resource} {namespace}/{name}{on}{cluster}"),
-    }
+    let [cluster, resource, namespace, name] = [cluster, resource, namespace, name].map(str::to_owned);
+    format!("{verb} {}", Id { cluster, group: String::new(), resource, namespace, name })
 }
 
 /// Who has changed something.
@@ -140,8 +135,11 @@ impl World {
         // The node is there before the app is: no part of what happens.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
+        let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
+        let own = std::iter::once(history("", server.revision()));
+        let of_others = others.iter().map(|(cluster, other)| history(cluster, other.revision()));
         let points = Points {
-            first_revision: server.revision(),
+            histories: own.chain(of_others).collect(),
             instances: scenario.instances,
             outdated_lists: scenario.outdated_lists,
             ..Points::default()
@@ -300,7 +298,7 @@ impl Shared {
 
     pub(super) fn ended(&self, index: usize, name: &str) {
         self.processes.lock()[index] = Running::default();
-        self.check(|checks, _| checks.process_ended(name));
+        self.check(|checks, _| checks.authors.process_ended(name));
     }
 
     /// Tasks of a process that has ended may be polled once more before they go: nobody would see that in another process.
@@ -330,7 +328,7 @@ impl Shared {
             Outcome::TimedOut => "took longer than its timeout".into(),
         };
         self.log(process, format!("{controller} {key}: {how}"));
-        self.check(|checks, _| checks.end(controller, key));
+        self.check(|checks, _| checks.authors.end(controller, key));
     }
 
     fn observe(self: &Arc<Self>) {
@@ -373,15 +371,20 @@ impl Shared {
 
     fn seen(&self, seen: Seen<'_>) {
         if let Seen::Request(asked) = seen {
-            self.points.lock().reads_at_hand |= asked.is_at_hand;
+            let mut points = self.points.lock();
+            let here = points.histories.iter_mut().filter(|history| *history.cluster == *asked.server);
+            here.for_each(|history| history.reads_at_hand |= asked.is_at_hand);
         }
         match seen {
             Seen::Request(asked) if is_aside(&asked.resource) => {}
             Seen::Request(asked) if asked.is_write() => {
-                let revision = self.checks.lock().revision;
+                let revisions = self.checks.lock().revisions.clone();
                 let mut points = self.points.lock();
-                let before = revision.max(points.first_revision);
-                points.writes.push(before);
+                points.n_writes += 1;
+                for history in &mut points.histories {
+                    let newest = revisions.get(&*history.cluster).copied().unwrap_or_default();
+                    history.before.push(newest.max(history.first));
+                }
             }
             Seen::Request(asked) => self.points.lock().reads.push(asked.verb),
             Seen::Event(told) if !is_aside(&told.resource) => self.points.lock().events.push(told.clone()),
@@ -434,16 +437,16 @@ impl Shared {
     }
 
     fn on_write(self: &Arc<Self>, what: OnWrite) -> Rule {
-        let fault = match what {
-            OnWrite::Fails(fault) => fault,
-            OnWrite::Crash { moment, .. } => RequestFault::Crash(moment),
+        let fault = match &what {
+            OnWrite::Fails(fault) => *fault,
+            OnWrite::Crash { moment, .. } => RequestFault::Crash(*moment),
         };
         let rule =
             Rule::request(fault, |asked| is_app(&asked.client) && asked.is_write() && !is_aside(&asked.resource));
         match what {
             OnWrite::Crash { behind: Some(behind), .. } => {
                 let shared = self.clone();
-                rule.then(move || *shared.next_behind.lock() = Some(behind))
+                rule.then(move || *shared.next_behind.lock() = Some(behind.clone()))
             }
             _ => rule,
         }

@@ -1,0 +1,116 @@
+//! Who does what: the process, the controller and the key behind each request, by the trace that it names.
+
+use std::collections::BTreeMap;
+
+use kctl_runtime::key::ObjectKey;
+
+/// A reconcile that runs: its process, and the trace that it is.
+struct Running {
+    process: String,
+    trace: String,
+}
+
+/// The reconciles that run, and what was asked for by which controller.
+#[derive(Default)]
+pub(super) struct Authors {
+    /// By controller and key.
+    running: BTreeMap<(String, String), Running>,
+    /// By controller, verb and resource.
+    n_asked: BTreeMap<(String, &'static str, String), u64>,
+}
+
+/// Who sends what none of the reconciles that run has sent.
+const OUTSIDE: &str = "outside of a reconcile";
+
+impl Authors {
+    /// A reconcile begins; the process that still reconciles the same key, if one does.
+    pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, trace: &str) -> Option<String> {
+        let running = Running { process: process.into(), trace: trace.into() };
+        self.running.insert((controller.to_owned(), key.to_string()), running).map(|other| other.process)
+    }
+
+    pub(super) fn end(&mut self, controller: &str, key: &ObjectKey) {
+        self.running.remove(&(controller.to_owned(), key.to_string()));
+    }
+
+    /// A process runs no reconcile any more.
+    pub(super) fn process_ended(&mut self, process: &str) {
+        self.running.retain(|_, running| running.process != process);
+    }
+
+    /// The process, with the controller and the key. What names no trace, as requests past the context do, is from one of the
+    /// reconciles that run in its process.
+    pub(super) fn author(&self, process: &str, trace: &str) -> String {
+        if let Some((controller, key)) = self.named(process, trace) {
+            return format!("{process}, {controller} {key}");
+        }
+        let names: Vec<_> = self.of(process).map(|((controller, key), _)| format!("{controller} {key}")).collect();
+        match names.as_slice() {
+            [] => format!("{process}, {OUTSIDE}"),
+            [one] => format!("{process}, {one}"),
+            several => format!("{process}, one of {}", several.join(", ")),
+        }
+    }
+
+    /// Counts a request.
+    pub(super) fn asks(&mut self, process: &str, trace: &str, verb: &'static str, resource: &str) {
+        let controller = self.named(process, trace).map_or(OUTSIDE, |(controller, _)| controller).to_owned();
+        *self.n_asked.entry((controller, verb, resource.to_owned())).or_default() += 1;
+    }
+
+    /// What was asked for most often, in words.
+    pub(super) fn most_asked(&self) -> String {
+        let most = self.n_asked.iter().max_by_key(|(_, n)| **n);
+        let text = |((controller, verb, resource), n): (&(String, &str, String), &u64)| {
+            format!("{n} of them {verb} {resource}, by {controller}")
+        };
+        most.map(text).unwrap_or_default()
+    }
+
+    fn of(&self, process: &str) -> impl Iterator<Item = (&(String, String), &Running)> {
+        self.running.iter().filter(move |(_, running)| running.process == process)
+    }
+
+    fn named(&self, process: &str, trace: &str) -> Option<&(String, String)> {
+        let mut named = self.of(process).filter(|(_, running)| !trace.is_empty() && running.trace == trace);
+        named.next().map(|(place, _)| place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn author_is_named_by_the_trace_or_else_by_the_process() {
+        let key = |name: &str| ObjectKey::new(Some("default"), name);
+        let mut authors = Authors::default();
+        authors.begin("app-0.1", "labels", &key("a"), "t1");
+        authors.begin("app-0.1", "labels", &key("b"), "t2");
+        authors.begin("app-1.1", "labels", &key("c"), "t3");
+        let cases = [
+            ("app-0.1", "t2", "app-0.1, labels default/b"),
+            ("app-0.1", "", "app-0.1, one of labels default/a, labels default/b"),
+            ("app-1.1", "t1", "app-1.1, labels default/c"),
+            ("app-2.1", "t1", "app-2.1, outside of a reconcile"),
+        ];
+        for (process, trace, expected) in cases {
+            assert_eq!(authors.author(process, trace), expected);
+        }
+        authors.end("labels", &key("a"));
+        assert_eq!(authors.author("app-0.1", ""), "app-0.1, labels default/b");
+        authors.process_ended("app-0.1");
+        assert_eq!(authors.author("app-0.1", "t2"), "app-0.1, outside of a reconcile");
+    }
+
+    #[test]
+    fn most_asked_is_by_controller_verb_and_resource() {
+        let mut authors = Authors::default();
+        authors.begin("app-0.1", "labels", &ObjectKey::new(None, "a"), "t1");
+        assert_eq!(authors.most_asked(), "");
+        for (trace, verb) in [("t1", "get"), ("", "list"), ("t1", "get"), ("t1", "list")] {
+            authors.asks("app-0.1", trace, verb, "configmaps");
+        }
+        assert_eq!(authors.most_asked(), "2 of them get configmaps, by labels");
+    }
+}
