@@ -16,7 +16,7 @@ pub(crate) fn programs() -> &'static Path {
     FOLDER.get_or_init(|| {
         let mut cargo = cargo("build");
         // With a test among the targets, features are those of `cargo test`.
-        cargo.args(["--workspace", "--test", "deploy"]);
+        cargo.args(["--workspace", "--test", "deploy", "--example", "deploy-replica"]);
         cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
         run(cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")));
         target().join("debug")

@@ -10,3 +10,4 @@ mod place;
 mod program;
 mod proxy;
 mod roles;
+mod rolling;

@@ -145,6 +145,15 @@ impl Place {
         Api::namespaced_with(self.admin.clone(), namespace, &resource)
     }
 
+    /// The administrator's kubeconfig, in this namespace.
+    pub(crate) fn kubeconfig_at(&self, namespace: &str) -> String {
+        let mut kubeconfig = self.kubeconfig.clone();
+        for context in kubeconfig["contexts"].as_array_mut().unwrap() {
+            context["context"]["namespace"] = namespace.into();
+        }
+        kubeconfig.to_string()
+    }
+
     /// A kubeconfig with a new token of a service account, in its namespace.
     pub(crate) async fn kubeconfig_of(&self, namespace: &str, account: &str) -> String {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");

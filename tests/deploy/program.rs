@@ -224,7 +224,12 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// A page of the program.
-async fn page(scheme: &str, port: u16, path: &str, token: Option<&str>) -> Result<String, kctl::kube::Error> {
+pub(crate) async fn page(
+    scheme: &str,
+    port: u16,
+    path: &str,
+    token: Option<&str>,
+) -> Result<String, kctl::kube::Error> {
     connect(scheme, port, token)?.request_text(Request::get(path).body(Vec::new()).unwrap()).await
 }
 

@@ -1,10 +1,12 @@
 //! `/metrics`: the names and labels that dashboards of controller-runtime know, and what they count.
 
+use http_body_util::BodyExt;
 use kctl::{
     key::ObjectKey,
     kube::{
-        Api,
+        Api, Client,
         api::{DeleteParams, Patch, PatchParams, PostParams},
+        client::Body,
     },
     manager::metrics::{
         Format, Metrics, RequestCounter,
@@ -222,14 +224,15 @@ async fn requests_are_counted_by_code_method_and_host_and_timed_unless_they_watc
     let metrics = Metrics::default();
     let counter = RequestCounter::new("10.0.0.1:6443");
     counter.register(&metrics);
-    let answers = tower::service_fn(|request: http::Request<()>| async move {
+    let answers = tower::service_fn(|request: http::Request<Body>| async move {
+        let answer = |code| Ok(http::Response::builder().status(code).body(Body::from(b"yes".to_vec())).unwrap());
         match request.uri().path() {
             "/gone" => Err("the connection broke"),
             "/slow" => {
                 seconds(3).await;
-                Ok(http::Response::builder().status(200).body(()).unwrap())
+                answer(200)
             }
-            path => Ok(http::Response::builder().status(if path == "/no" { 403 } else { 200 }).body(()).unwrap()),
+            path => answer(if path == "/no" { 403 } else { 200 }),
         }
     });
     let client = counter.layer(answers);
@@ -243,13 +246,25 @@ async fn requests_are_counted_by_code_method_and_host_and_timed_unless_they_watc
         ("BREW", "/?watch=false"),
     ];
     for (method, path) in asked {
-        let request = http::Request::builder().method(method).uri(path).body(()).unwrap();
-        assert_eq!(client.clone().oneshot(request).await.is_err(), path == "/gone");
+        let body = if method == "POST" { b"a body".to_vec() } else { Vec::new() };
+        let request = http::Request::builder().method(method).uri(path).body(Body::from(body)).unwrap();
+        let answer = client.clone().oneshot(request).await;
+        assert_eq!(answer.is_err(), path == "/gone");
+        // One is read, the others are dropped as they are.
+        if method == "POST" {
+            assert_eq!(answer.unwrap().into_body().collect().await.unwrap().to_bytes(), "yes");
+        }
     }
     let text = metrics.text(Format::Prometheus);
     for (code, method, n) in [("200", "GET", 4), ("403", "POST", 1), ("<error>", "PUT", 1), ("200", "other", 1)] {
         let sample = format!(r#"rest_client_requests_total{{code="{code}",method="{method}",host="10.0.0.1:6443"}}"#);
         assert_eq!(value(&text, &sample), n);
+    }
+    let size = |of: &str, verb: &str| format!(r#"rest_client_{of}{{verb="{verb}",host="10.0.0.1:6443"}}"#);
+    for (verb, sent, n_received, received) in [("POST", 6, 1, 3), ("GET", 0, 2, 0)] {
+        assert_eq!(value(&text, &size("request_size_bytes_sum", verb)), sent, "{verb}");
+        assert_eq!(value(&text, &size("response_size_bytes_count", verb)), n_received, "{verb}: watches have no size");
+        assert_eq!(value(&text, &size("response_size_bytes_sum", verb)), received, "{verb}");
     }
     let timed = |verb: &str, of: &str| {
         format!(r#"rest_client_request_duration_seconds_{of}verb="{verb}",host="10.0.0.1:6443"}}"#)
@@ -305,6 +320,52 @@ async fn metrics_of_an_app_are_those_of_each_of_its_managers() {
     }
 }
 
+/// What controller-runtime registers of client-go's requests when all of it is asked for, but for one: nobody sees how long the
+/// client looks up a name (`rest_client_dns_resolution_duration_seconds`).
+const OF_REQUESTS: [(&str, &str); 6] = [
+    ("rest_client_rate_limiter_duration_seconds", "histogram"),
+    ("rest_client_request_duration_seconds", "histogram"),
+    ("rest_client_request_retries_total", "counter"),
+    ("rest_client_request_size_bytes", "histogram"),
+    ("rest_client_requests_total", "counter"),
+    ("rest_client_response_size_bytes", "histogram"),
+];
+
+#[tokio::test(start_paused = true)]
+async fn every_name_of_client_go_about_requests_is_there_and_repeated_requests_are_counted() {
+    let (contest, faults) = (Contest::new(), Faults::default());
+    faults.add(Fault::RefuseFor(429, 2), |asked| asked.method == "POST" && asked.path.ends_with("/secrets"));
+    let (counter, inner) = (RequestCounter::new("example"), faults.client(&contest.server));
+    let send = tower::service_fn(move |request| {
+        let inner = inner.clone();
+        async move { inner.send(request).await }
+    });
+    let client = Client::new(counter.layer(send), "default");
+    let manager = App::new("does").controller::<does>().manager(client).await.unwrap();
+    let metrics = manager.metrics().clone();
+    counter.register(&metrics);
+    tokio::spawn(manager.run(std::future::pending()));
+    create(&contest, "conflicts").await;
+    seconds(3).await;
+    faults.clear();
+    seconds(3).await;
+    let text = metrics.text(Format::Prometheus);
+    for (name, kind) in OF_REQUESTS {
+        assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name}: {text}");
+    }
+    let of = |name: &str, verb: &str| value(&text, &format!(r#"{name}{{verb="{verb}",host="example"}}"#));
+    let repeated = r#"rest_client_request_retries_total{code="429",verb="POST",host="example"}"#;
+    assert_eq!(value(&text, repeated), 2, "{text}");
+    let requests = text.lines().filter(|line| line.starts_with("rest_client_requests_total{"));
+    let posts = requests.filter(|line| line.contains(r#"method="POST""#)).map(|line| line.rsplit_once(' ').unwrap().1);
+    let posts: u64 = posts.map(|n| n.parse::<u64>().unwrap()).sum();
+    assert!(posts >= 3, "two refusals, and what was created: {text}");
+    assert_eq!(of("rest_client_request_size_bytes_count", "POST"), posts);
+    assert!(of("rest_client_request_size_bytes_sum", "POST") > 0);
+    assert!(of("rest_client_response_size_bytes_sum", "GET") > 0, "lists were read");
+    assert_eq!(of("rest_client_rate_limiter_duration_seconds_count", "POST"), posts);
+}
+
 #[tokio::test(start_paused = true)]
 async fn metrics_of_users_are_written_with_the_managers_own() {
     let metrics = Metrics::default();
@@ -328,8 +389,8 @@ async fn every_metric_that_alerts_and_dashboards_name_is_there_from_the_start() 
     let metrics = running(&contest, &Faults::default(), true).await;
     let requests = RequestCounter::new("example");
     requests.register(&metrics);
-    let yes = tower::service_fn(|_: http::Request<()>| async { Ok::<_, &str>(http::Response::new(())) });
-    requests.layer(yes).oneshot(http::Request::new(())).await.unwrap();
+    let yes = tower::service_fn(|_: http::Request<Body>| async { Ok::<_, &str>(http::Response::new(Body::empty())) });
+    requests.layer(yes).oneshot(http::Request::new(Body::empty())).await.unwrap();
     seconds(1).await;
     let text = metrics.text(Format::Prometheus);
     let options =

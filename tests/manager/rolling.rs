@@ -10,14 +10,17 @@ use kctl::{
     manager::ManagerError,
     prelude::*,
 };
-use kctl_tests::Faults;
+use kctl_tests::{Asked, Fault, Faults};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::contest::{Contest, config, seconds};
 
-const N_OBJECTS: u64 = 100;
+/// Those that change.
+const N_CHANGING: u64 = 100;
+/// Those that are only in the caches, where these are large.
+const N_QUIET: u64 = 3_000;
 /// 200 changes a second.
 const BETWEEN_CHANGES: Duration = Duration::from_millis(5);
 
@@ -44,6 +47,9 @@ struct Configs {
 
 impl Reconcile for Configs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        if config.data.is_none() {
+            return Ok(Action::await_change());
+        }
         let name = config.name_any();
         {
             let mut seen = self.seen.lock();
@@ -74,11 +80,11 @@ struct Replica {
     running: JoinHandle<Result<(), ManagerError>>,
 }
 
-async fn start(contest: &Contest, replica: &'static str, seen: &Arc<Mutex<Seen>>) -> Replica {
+async fn start(contest: &Contest, faults: &Faults, replica: &'static str, seen: &Arc<Mutex<Seen>>) -> Replica {
     let seen = seen.clone();
     let app = App::new("configs")
         .controller_with(move |_env| std::future::ready(Ok(Configs { replica, seen: seen.clone() })));
-    let manager = app.manager(Faults::default().client(&contest.server)).await.unwrap();
+    let manager = app.manager(faults.client(&contest.server)).await.unwrap();
     let manager = manager.elect(config(replica)).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     Replica { stop, running: tokio::spawn(manager.run(async move { drop(stopped.await) })) }
@@ -91,7 +97,7 @@ async fn change(api: Api<ConfigMap>, mut stopped: oneshot::Receiver<()>) -> BTre
         if stopped.try_recv().is_ok() {
             break;
         }
-        let name = format!("config-{}", number % N_OBJECTS);
+        let name = format!("config-{}", number % N_CHANGING);
         let patch = json!({ "data": { "state": number.to_string() } });
         api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
         written.insert(name, number);
@@ -100,19 +106,35 @@ async fn change(api: Api<ConfigMap>, mut stopped: oneshot::Receiver<()>) -> BTre
     written
 }
 
-#[tokio::test(start_paused = true)]
-async fn three_replicas_are_replaced_under_load_and_no_key_is_lost_or_worked_on_twice_at_once() {
+async fn create(api: &Api<ConfigMap>, name: String, data: Option<BTreeMap<String, String>>) {
+    let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
+    api.create(&PostParams::default(), &ConfigMap { metadata, data, ..ConfigMap::default() }).await.unwrap();
+}
+
+/// What lasts where a cluster is large: every request a while, and a list of what a cache holds a longer one.
+fn as_in_a_large_cluster() -> Faults {
+    let faults = Faults::default();
+    let lists = |asked: &Asked| asked.method == "GET" && !asked.is_watch && !asked.path.contains("/leases");
+    faults.add(Fault::DelayAnswer(Duration::from_millis(300)), lists);
+    faults.add(Fault::DelayAnswer(Duration::from_millis(20)), |asked| !asked.is_watch);
+    faults
+}
+
+/// Three replicas are replaced one by one; each asks the API server by a connection like this.
+async fn check(n_quiet: u64, faults: Faults) {
     let contest = Contest::new();
     let api: Api<ConfigMap> = Api::default_namespaced(contest.client.clone());
-    for number in 0..N_OBJECTS {
-        let metadata = ObjectMeta { name: Some(format!("config-{number}")), ..ObjectMeta::default() };
-        api.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
+    for number in 0..N_CHANGING {
+        create(&api, format!("config-{number}"), Some([("state".to_owned(), "0".to_owned())].into())).await;
+    }
+    for number in 0..n_quiet {
+        create(&api, format!("quiet-{number}"), None).await;
     }
     let seen: Arc<Mutex<Seen>> = Arc::default();
     let mut old = Vec::new();
     for replica in ["a-old", "b-old", "c-old"] {
-        old.push(start(&contest, replica, &seen).await);
-        seconds(1).await;
+        old.push(start(&contest, &faults, replica, &seen).await);
+        seconds(2).await;
     }
     let (quiet, stopped) = oneshot::channel();
     let changes = tokio::spawn(change(api, stopped));
@@ -123,8 +145,8 @@ async fn three_replicas_are_replaced_under_load_and_no_key_is_lost_or_worked_on_
     let mut new = Vec::new();
     for (replica, old) in ["a-new", "b-new", "c-new"].into_iter().zip(old) {
         // As a Deployment does it: the new one has to be ready before an old one goes.
-        new.push(start(&contest, replica, &seen).await);
-        seconds(1).await;
+        new.push(start(&contest, &faults, replica, &seen).await);
+        seconds(2).await;
         old.stop.send(()).unwrap();
         old.running.await.unwrap().unwrap();
         seconds(1).await;
@@ -140,4 +162,14 @@ async fn three_replicas_are_replaced_under_load_and_no_key_is_lost_or_worked_on_
     assert!(seen.workers.len() >= 2 && seen.workers[0] == "a-old", "{:?}", seen.workers);
     assert!(seen.workers.last().unwrap().ends_with("-new"), "{:?}", seen.workers);
     drop(new);
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_replicas_are_replaced_under_load_and_no_key_is_lost_or_worked_on_twice_at_once() {
+    check(0, Faults::default()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_replicas_with_large_caches_hand_over_within_a_second_though_requests_take_their_time() {
+    check(N_QUIET, as_in_a_large_cluster()).await;
 }

@@ -19,6 +19,10 @@ pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) const JSON: &str = "application/json";
 
+/// Says of a request that it is sent again, since its answer was this code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeats(pub(crate) u16);
+
 /// Escapes a value of a query.
 pub(crate) fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
@@ -38,7 +42,7 @@ pub(crate) async fn get(client: &Client, operation: &str, path: &str) -> Result<
 
 /// Opens a stream, in the first of these forms that the server has; the answer's status has been checked. It is not repeated.
 pub(crate) async fn open(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
-    let response = exchange(client, operation, Method::GET, path, None, accept).await?;
+    let response = exchange(client, operation, Method::GET, path, None, accept, None).await?;
     if response.status().is_success() {
         return Ok(response.into_body());
     }
@@ -88,10 +92,10 @@ async fn accepted(
     accept: &str,
     until: Instant,
 ) -> Result<Response<Body>, ApiError> {
-    let mut tries = 1;
+    let (mut tries, mut repeats) = (1, None);
     loop {
         let body = body.as_ref().map(|(content_type, bytes)| (*content_type, bytes.clone()));
-        let response = exchange(client, operation, method.clone(), path, body, accept).await?;
+        let response = exchange(client, operation, method.clone(), path, body, accept, repeats).await?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -104,6 +108,7 @@ async fn accepted(
             Some(wait) => tokio::time::sleep(wait).await,
             None => return Err(error),
         }
+        repeats = error.code().map(Repeats);
         tries += 1;
     }
 }
@@ -119,6 +124,7 @@ async fn exchange(
     path: &str,
     body: Option<(&str, Vec<u8>)>,
     accept: &str,
+    repeats: Option<Repeats>,
 ) -> Result<Response<Body>, ApiError> {
     let unanswered = |cause: String| ApiError::Unanswered { operation: operation.into(), cause };
     let mut request = Request::builder().method(method).uri(path).header("accept", accept);
@@ -132,7 +138,10 @@ async fn exchange(
         }
         None => Vec::new(),
     };
-    let request = request.body(Body::from(bytes)).map_err(|error| unanswered(error.to_string()))?;
+    let mut request = request.body(Body::from(bytes)).map_err(|error| unanswered(error.to_string()))?;
+    if let Some(repeats) = repeats {
+        request.extensions_mut().insert(repeats);
+    }
     client.send(request).await.map_err(|error| unanswered(root_cause(&error)))
 }
 

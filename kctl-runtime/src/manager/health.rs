@@ -40,8 +40,8 @@ impl Health {
         Self { view, metrics, suspects: Mutex::default() }
     }
 
-    /// Whether this process does, or could at once do, what it is there for: its caches are full and followed, and it leads
-    /// or waits for the lease. A standby is ready: otherwise a rolling update would wait for ever.
+    /// Whether this process does, or could at once do, what it is there for: its caches are full and followed, its webhooks have
+    /// a certificate, and it leads or waits for the lease. A standby is ready: otherwise a rolling update would wait for ever.
     pub fn ready(&self) -> Vec<Check> {
         let sources = self.view.sources();
         let caches = names(sources).into_iter().zip(sources);
@@ -53,6 +53,8 @@ impl Health {
         if let Some(leadership) = self.view.leadership() {
             checks.push(Check { name: "leader-election".into(), result: election(leadership) });
         }
+        let others = self.view.others_ready.iter();
+        checks.extend(others.map(|other| Check { name: other.name.into(), result: (other.is_ready)() }));
         checks.push(Check { name: "ping".into(), result: Ok(String::new()) });
         checks
     }

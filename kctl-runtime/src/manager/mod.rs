@@ -72,6 +72,7 @@ pub struct Manager {
     tell_failure: Arc<AtomicU32>,
     servers: Vec<(TcpListener, Page)>,
     bounds: Vec<Bound>,
+    others_ready: Vec<ReadyCheck>,
     namespaces: Vec<String>,
     stopping: watch::Sender<bool>,
     recorders: Vec<Task>,
@@ -106,12 +107,23 @@ pub(crate) struct Bound {
     pub(crate) limit: usize,
 }
 
+/// Says whether something beside the loop is ready: a note, or why it is not.
+type IsReady = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
+
+/// Something beside the loop that has to be ready, too.
+#[derive(Clone)]
+struct ReadyCheck {
+    name: &'static str,
+    is_ready: IsReady,
+}
+
 /// A running manager, as seen from outside.
 #[derive(Clone)]
 pub struct View {
     sources: Vec<Arc<Source>>,
     informers: Informers,
     bounds: Vec<Bound>,
+    others_ready: Vec<ReadyCheck>,
     queues: Vec<(ControllerSpec, WorkQueue<ObjectKey>)>,
     primaries: Vec<Arc<Source>>,
     /// Of each controller, all caches that it waits for.
@@ -137,6 +149,7 @@ impl Manager {
             tell_failure: Arc::new(TELL_FAILURE.into()),
             servers: Vec::new(),
             bounds: Vec::new(),
+            others_ready: Vec::new(),
             namespaces: Vec::new(),
             stopping: watch::Sender::new(false),
             recorders: Vec::new(),
@@ -370,6 +383,16 @@ impl Manager {
         self.background.push(Box::pin(task));
     }
 
+    /// Has `/readyz` ask whether something beside the controllers is ready, under a name that becomes a part of its path. The
+    /// function returns a note or what is missing, and is called at every probe: it must not wait.
+    pub fn ready_when(
+        &mut self,
+        name: &'static str,
+        is_ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+    ) {
+        self.others_ready.push(ReadyCheck { name, is_ready: Arc::new(is_ready) });
+    }
+
     /// Shows a bound of something beside the loop in the metrics: how much of it is used.
     pub fn show_bound(&mut self, name: &'static str, limit: usize, used: impl Fn() -> usize + Send + Sync + 'static) {
         self.bounds.push(Bound { name, used: Arc::new(used), limit });
@@ -386,6 +409,7 @@ impl Manager {
             sources: self.sources(),
             informers: self.informers.0.clone(),
             bounds: self.bounds.clone(),
+            others_ready: self.others_ready.clone(),
             queues: self.controllers.iter().map(|c| (c.env.spec.clone(), c.queue.clone())).collect(),
             primaries: self.controllers.iter().map(|c| c.env.primary.clone()).collect(),
             awaited: self.controllers.iter().map(|c| c.env.caches().cloned().collect()).collect(),

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use http::{Method, Request, StatusCode};
 use k8s_openapi::{ByteString, api::core::v1::Secret, jiff::Timestamp};
 use kctl_runtime::{
-    manager::lease::Leadership,
+    manager::{Clock, lease::Leadership},
     reconcile::{Error, Result, ResultExt},
 };
 use kctl_webhook::{
@@ -21,7 +21,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 /// How often the Secret and the configurations are read.
-const READ_EVERY: Duration = Duration::from_secs(10);
+pub(super) const READ_EVERY: Duration = Duration::from_secs(10);
 /// After somebody else was faster it is looked again soon: what they wrote is to be served.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -44,6 +44,10 @@ pub(super) struct Certificates {
     pub(super) trusting: Vec<String>,
     /// The field manager.
     pub(super) manager: String,
+    /// The time by which certificates are made.
+    pub(super) clock: Clock,
+    /// How often it is looked at what is due.
+    pub(super) read_every: Duration,
 }
 
 /// The paths of configurations and definitions that trust the Secret.
@@ -73,12 +77,12 @@ impl Certificates {
         };
         let mut told = String::new();
         loop {
-            let mut wait = READ_EVERY;
-            match keeper.pass(Timestamp::now()).await {
+            let mut wait = keeper.of.read_every;
+            match keeper.pass((keeper.of.clock)()).await {
                 Ok(()) => told.clear(),
                 Err(error) if error.is_conflict() => {
                     tracing::debug!("{error}");
-                    wait = READ_AGAIN_AFTER;
+                    wait = wait.min(READ_AGAIN_AFTER);
                 }
                 Err(error) => {
                     let text = error.to_string();
@@ -223,5 +227,7 @@ fn missing(object: &Value, stored: &Stored) -> Vec<(String, String)> {
     held.filter(|(_, held)| *held != stored.bundle()).collect()
 }
 
+#[cfg(all(test, feature = "dev"))]
+mod hand_over;
 #[cfg(all(test, feature = "dev"))]
 mod tests;

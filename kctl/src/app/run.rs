@@ -50,9 +50,10 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
             };
         }
         // It answers before there are caches: what they list may have to be converted first.
-        let count_reads = webhook.count_reads();
+        let (count_reads, ready_when_served) = (webhook.count_reads(), webhook.ready_when_served());
         let beside = move |manager: &mut Manager, client: Client, namespace: String| {
             count_reads(manager.metrics());
+            ready_when_served(manager);
             let leadership = manager.view().leadership().cloned();
             if let Some(certificates) = certificates {
                 manager.background(certificates.keep(client, namespace, leadership));

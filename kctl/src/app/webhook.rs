@@ -10,9 +10,10 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::jiff::Timestamp;
 use kctl_interpreter::webhook::{ClientConfig, Configuration, Metrics, WebhookOptions, routes};
 use kctl_runtime::{
-    manager::metrics,
+    manager::{Manager, metrics},
     manifest::{self, Grant, RbacOptions},
     reconcile::{Error, Result, ResultExt},
 };
@@ -26,7 +27,7 @@ use self::manifests::secret_name;
 pub(super) use self::manifests::{Issued, RegisterOptions};
 use super::{
     App,
-    certificates::{Certificates, trusting},
+    certificates::{Certificates, READ_EVERY, trusting},
     rbac_check::Extra,
 };
 
@@ -77,6 +78,16 @@ impl Serving {
     #[cfg(feature = "dev")]
     pub(super) fn reached(&self) -> (Client, Option<String>) {
         (self.client.clone(), self.server.authority().map(str::to_owned))
+    }
+
+    /// Has the manager say that it is not ready as long as nobody can call: handshakes fail without a certificate.
+    pub(super) fn ready_when_served(&self) -> impl FnOnce(&mut Manager) + Send + use<> {
+        let certificate = self.server.certificate();
+        let is_served = move || match certificate.is_set() {
+            true => Ok("a certificate is served".to_owned()),
+            false => Err("there is no certificate yet; the log says why it can't be made or read".to_owned()),
+        };
+        move |manager: &mut Manager| manager.ready_when("webhook-certificate", is_served)
     }
 
     /// Has metrics say how often the certificate was read.
@@ -208,6 +219,8 @@ impl App {
             names: self.names(options, (std::net::Ipv4Addr::UNSPECIFIED, 0).into()),
             trusting: trusting(&configurations, self.converted()?),
             manager: format!("{}-webhook", self.name),
+            clock: Arc::new(Timestamp::now),
+            read_every: READ_EVERY,
         })
     }
 
@@ -284,5 +297,7 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
 
 #[cfg(all(test, feature = "dev"))]
 mod drain;
+#[cfg(all(test, feature = "dev"))]
+mod readiness;
 #[cfg(test)]
 mod tests;

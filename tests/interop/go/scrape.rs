@@ -1,16 +1,23 @@
 //! Prometheus' own parsers read `/metrics`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use kctl::{
+    admission::{Client as Reached, Configurations},
     kube::{
         Api, Client,
         api::PostParams,
+        client::ClientBuilder,
         config::{Config, KubeConfigOptions, Kubeconfig},
     },
     manager::{lease::ElectionConfig, metrics::RequestCounter},
+    manifest::{ManagerOptions, RbacOptions},
     prelude::*,
 };
+use kctl_webhook::server::{Server, ServerOptions};
 
 use super::{Folder, asked, printed, program, served};
 
@@ -27,10 +34,18 @@ fn by_name(secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> 
     vec![Key::namespaced(&secret.namespace().unwrap_or_default(), &secret.name_any())]
 }
 
-/// What controller-runtime and client-go register by themselves, and the informers of Kubernetes' components, with the types
-/// that dashboards expect. Webhooks and watched certificates have theirs where there are some.
-const NAMES: [(&str, &str); 27] = [
+/// A webhook, for its metrics.
+#[admission(validate)]
+fn anything(_config: &ConfigMap) {}
+
+/// What controller-runtime and client-go register, all that can be asked for included, and the informers of Kubernetes'
+/// components, with the types that dashboards expect. The time in which names are looked up is not among it, since nothing
+/// shows it, and neither is what Go says of itself.
+const NAMES: [(&str, &str); 38] = [
+    ("certwatcher_read_certificate_errors_total", "counter"),
+    ("certwatcher_read_certificate_total", "counter"),
     ("controller_runtime_active_workers", "gauge"),
+    ("controller_runtime_conversion_webhook_panics_total", "counter"),
     ("controller_runtime_max_concurrent_reconciles", "gauge"),
     ("controller_runtime_reconcile_errors_total", "counter"),
     ("controller_runtime_reconcile_panics_total", "counter"),
@@ -38,6 +53,10 @@ const NAMES: [(&str, &str); 27] = [
     ("controller_runtime_reconcile_timeouts_total", "counter"),
     ("controller_runtime_reconcile_total", "counter"),
     ("controller_runtime_terminal_reconcile_errors_total", "counter"),
+    ("controller_runtime_webhook_latency_seconds", "histogram"),
+    ("controller_runtime_webhook_panics_total", "counter"),
+    ("controller_runtime_webhook_requests_in_flight", "gauge"),
+    ("controller_runtime_webhook_requests_total", "counter"),
     ("informer_processing_latency_seconds", "histogram"),
     ("informer_queued_items", "gauge"),
     ("informer_store_resource_version", "gauge"),
@@ -49,7 +68,11 @@ const NAMES: [(&str, &str); 27] = [
     ("process_resident_memory_bytes", "gauge"),
     ("process_start_time_seconds", "gauge"),
     ("process_virtual_memory_bytes", "gauge"),
+    ("rest_client_rate_limiter_duration_seconds", "histogram"),
+    ("rest_client_request_duration_seconds", "histogram"),
+    ("rest_client_request_size_bytes", "histogram"),
     ("rest_client_requests_total", "counter"),
+    ("rest_client_response_size_bytes", "histogram"),
     ("workqueue_adds_total", "counter"),
     ("workqueue_depth", "gauge"),
     ("workqueue_longest_running_processor_seconds", "gauge"),
@@ -68,6 +91,65 @@ fn by_word(told: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     words
 }
 
+/// A program with a webhook, which contends for a lease and is scraped.
+struct Scraped {
+    url: String,
+    running: tokio::task::JoinSet<()>,
+}
+
+impl Scraped {
+    async fn start(kubeconfig: PathBuf) -> Self {
+        let config = Kubeconfig::read_from(kubeconfig).unwrap();
+        let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+        let requests = RequestCounter::new("127.0.0.1");
+        let client: Client = ClientBuilder::try_from(config).unwrap().with_layer(&requests).build();
+        let app = App::new("scraped").controller::<scraped>().admission::<anything>();
+        let counted = kctl_webhook::Metrics::default();
+        let routes = app.hook_routes(&counted).unwrap();
+        let webhook = Server::listen(routes, ServerOptions::default()).await.unwrap();
+        let reached = Reached::Url(format!("https://{}", webhook.address()));
+        let installed = Configurations { name: "scraped", client: &reached, authority: webhook.authority() };
+        for object in installed.objects(app.admissions()) {
+            let created: kctl::Json = client
+                .request(
+                    http::Request::post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations")
+                        .header("content-type", "application/json")
+                        .body(serde_json::to_vec(&object).unwrap())
+                        .unwrap(),
+                )
+                .await
+                .unwrap();
+            assert_eq!(created["metadata"]["name"], "scraped");
+        }
+        let manager = app.manager(client.clone()).await.unwrap();
+        requests.register(manager.metrics());
+        manager.metrics().register(|registry| counted.register(registry));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/metrics", listener.local_addr().unwrap());
+        let manager = manager.serve_metrics(listener).elect(ElectionConfig::new("scraped", "default", "a")).unwrap();
+        let mut running = tokio::task::JoinSet::new();
+        running.spawn(async move { webhook.serve(std::future::pending()).await.unwrap() });
+        running.spawn(async move { manager.run(std::future::pending()).await.unwrap() });
+        for name in ["fails", "later", "quiet"] {
+            let object = kctl::from_json(kctl::json!({ "metadata": { "name": name } })).unwrap();
+            Api::<ConfigMap>::default_namespaced(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        Self { url, running }
+    }
+}
+
+/// The alerts and the dashboard of the program, as files: the rules as Prometheus reads them, and what Grafana imports.
+fn monitoring(folder: &Folder) -> [PathBuf; 2] {
+    let names = RbacOptions { name: "scraped".into(), namespace: "default".into(), ..RbacOptions::default() };
+    let manifests = kctl::manifest::monitoring(&names, ManagerOptions { leader_elect: true, metrics: true }).unwrap();
+    let of = |kind: &str| &manifests.iter().find(|manifest| manifest.object["kind"] == kind).unwrap().object;
+    let files = [folder.0.join("rules.yaml"), folder.0.join("dashboard.json")];
+    std::fs::write(&files[0], of("PrometheusRule")["spec"].to_string()).unwrap();
+    std::fs::write(&files[1], of("ConfigMap")["data"]["scraped.json"].as_str().unwrap()).unwrap();
+    files
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn parsers_of_prometheus_accept_the_metrics_in_both_formats_and_find_every_name() {
     if !asked() {
@@ -75,28 +157,21 @@ async fn parsers_of_prometheus_accept_the_metrics_in_both_formats_and_find_every
     }
     let folder = Folder::new("scrape");
     let (_server, kubeconfig) = served(&folder).await;
-    let config = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
-    let requests = RequestCounter::new("127.0.0.1");
-    let client: Client = kctl::kube::client::ClientBuilder::try_from(config).unwrap().with_layer(&requests).build();
-    let manager = App::new("scraped").controller::<scraped>().manager(client.clone()).await.unwrap();
-    requests.register(manager.metrics());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/metrics", listener.local_addr().unwrap());
-    let manager = manager.serve_metrics(listener).elect(ElectionConfig::new("scraped", "default", "a")).unwrap();
-    let running = tokio::spawn(manager.run(std::future::pending()));
-    for name in ["fails", "later", "quiet"] {
-        let object = kctl::from_json(kctl::json!({ "metadata": { "name": name } })).unwrap();
-        Api::<ConfigMap>::default_namespaced(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-    }
-    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-
-    let told = printed(program("prometheus").await.arg(url)).await;
-    running.abort();
+    let scraped = Scraped::start(kubeconfig).await;
+    let told = printed(program("prometheus").await.arg(scraped.url)).await;
+    drop(scraped.running);
     let words = by_word(&told);
     assert_eq!(words["text"], words["openmetrics"], "both formats have the same series");
     let types: BTreeMap<_, _> = words["type"].iter().filter_map(|line| line.split_once(' ')).collect();
     let lacking: Vec<_> = NAMES.iter().filter(|(name, kind)| types.get(name) != Some(kind)).collect();
     assert!(lacking.is_empty(), "{lacking:?}\n{told}");
     assert_eq!(words.get("lint"), None, "what promtool would complain of");
+
+    let queries = printed(program("prometheus").await.args(monitoring(&folder))).await;
+    let asked = by_word(&queries);
+    assert!(asked["alert"].len() > 10 && asked["panel"].len() > 10, "{queries}");
+    // Prometheus itself says whether a target is up.
+    let unknown: Vec<_> =
+        asked["asks"].iter().filter(|name| **name != "up" && !words["text"].contains(*name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}\n{told}");
 }

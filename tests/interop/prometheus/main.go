@@ -1,6 +1,8 @@
-// A scrape as Prometheus does it: asks in both formats and reads the answers with Prometheus' own parsers and its linter.
+// A scrape as Prometheus does it: asks in both formats and reads the answers with Prometheus' own parsers and its linter. Or
+// what is made of it: alerts and a dashboard, read with Prometheus' own parsers, too.
 //
 //	prometheus URL
+//	prometheus RULES.yaml DASHBOARD.json
 package main
 
 import (
@@ -28,6 +30,10 @@ var formats = []struct{ name, accept, contentType string }{
 }
 
 func main() {
+	if len(os.Args) == 3 {
+		queries(os.Args[1], os.Args[2])
+		return
+	}
 	for _, format := range formats {
 		body, contentType := scrape(os.Args[1], format.accept)
 		if !strings.HasPrefix(contentType, format.contentType) {

@@ -16,6 +16,7 @@ mod edge_triggered;
 mod error_as_absence;
 mod external_twice;
 mod finalizer_kept;
+mod finalizers_cleared;
 mod generated_name;
 mod missed_delete;
 mod missing_finalizer;
@@ -101,6 +102,16 @@ fn trust_in_the_first_list_is_found_by_a_restart_on_an_older_cache_alone() {
     }
 }
 
+/// Two controllers clean up at once: only a crash in between shows that one of them takes away the finalizer of the other.
+#[test]
+fn finalizers_of_others_that_are_cleared_are_found_by_a_crash() {
+    check_found(
+        &finalizers_cleared::bug_alone(),
+        WithFaults,
+        "each site has a disk and a name, and goes when it has none",
+    );
+}
+
 mod bug {
     use super::{WithFaults, WithoutFaults, check_clean, check_found};
 
@@ -112,6 +123,7 @@ mod bug {
         error_as_absence: WithFaults, "no database is dropped while there are credentials";
         external_twice: WithFaults, "one invoice for each site";
         finalizer_kept: WithFaults, "one disk for each site";
+    finalizers_cleared: WithoutFaults, "a site stays as long as a user holds it";
         generated_name: WithFaults, "one key for the site";
         missed_delete: WithFaults, "each record leads to a site";
         missing_finalizer: WithFaults, "one record for each site";

@@ -24,7 +24,7 @@ use prometheus_client::{
 };
 
 pub use certificates::CertificateReads;
-pub use requests::{CountRequests, RequestCounter};
+pub use requests::{CountRequests, RequestCounter, Weighed};
 pub use text::Format;
 
 use crate::{

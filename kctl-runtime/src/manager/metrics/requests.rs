@@ -1,38 +1,59 @@
-//! Counts and times the requests of a client: a layer around it, as `rest_client_requests_total` and
-//! `rest_client_request_duration_seconds` of client-go.
+//! Counts, times and weighs the requests of a client: a layer around it, with what client-go calls `rest_client_…`. How long names
+//! are looked up is not among it: the client has no place where that could be seen.
 
 use std::{
     fmt,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
+use bytes::Buf;
 use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
 use prometheus_client::metrics::{counter::Counter, family::Family, histogram::Histogram};
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use super::{Labels, Metrics};
-use crate::source::is_watch;
+use crate::{effect::transport::Repeats, source::is_watch};
 
 /// Seconds until an answer begins (component-base, `metrics/prometheus/restclient/metrics.go`).
 const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
+
+/// Sizes of bodies (the same file): 64 bytes to 16 MiB.
+const BYTES: [f64; 11] =
+    [64.0, 256.0, 512.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
+
+type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// Counts requests to one API server. Clones count together.
 #[derive(Clone)]
 pub struct RequestCounter {
     host: Arc<str>,
     requests: Family<Labels, Counter>,
-    seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    repeats: Family<Labels, Counter>,
+    seconds: Histograms,
+    limited: Histograms,
+    sent: Histograms,
+    received: Histograms,
 }
 
 impl RequestCounter {
     /// A counter of the requests to this host.
     pub fn new(host: &str) -> Self {
-        let seconds = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        Self { host: host.into(), requests: Family::default(), seconds }
+        let seconds = || Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
+        let bytes = || Family::new_with_constructor((|| Histogram::new(BYTES)) as fn() -> Histogram);
+        Self {
+            host: host.into(),
+            requests: Family::default(),
+            repeats: Family::default(),
+            seconds: seconds(),
+            limited: seconds(),
+            sent: bytes(),
+            received: bytes(),
+        }
     }
 
     /// A counter of the requests to another host: what it counts is among what this one adds to a manager's metrics.
@@ -45,18 +66,36 @@ impl RequestCounter {
     pub fn register(&self, metrics: &Metrics) {
         let help = "Number of HTTP requests, partitioned by status code, method, and host";
         metrics.register(|registry| registry.register("rest_client_requests", help, self.requests.clone()));
-        let (name, help) =
-            ("rest_client_request_duration_seconds", "Request latency in seconds. Broken down by verb, and host");
-        metrics.register(|registry| registry.register(name, help, self.seconds.clone()));
+        let help = "Number of request retries, partitioned by status code, verb, and host";
+        metrics.register(|registry| registry.register("rest_client_request_retries", help, self.repeats.clone()));
+        let histograms = [
+            ("rest_client_request_duration_seconds", "Request latency in seconds", &self.seconds),
+            ("rest_client_rate_limiter_duration_seconds", "Client side rate limiter latency in seconds", &self.limited),
+            ("rest_client_request_size_bytes", "Request size in bytes", &self.sent),
+            ("rest_client_response_size_bytes", "Response size in bytes", &self.received),
+        ];
+        for (name, what, of) in histograms {
+            let help = format!("{what}. Broken down by verb, and host");
+            metrics.register(|registry| registry.register(name, help, of.clone()));
+        }
+    }
+
+    fn observe(&self, of: &Histograms, method: &'static str, value: f64) {
+        of.get_or_create(&vec![("verb", method.to_owned()), ("host", self.host.to_string())]).observe(value);
     }
 
     fn count(&self, method: &'static str, code: String, took: Option<Duration>) {
         let labels = vec![("code", code), ("method", method.to_owned()), ("host", self.host.to_string())];
         self.requests.get_or_create(&labels).inc();
         if let Some(took) = took {
-            let labels = vec![("verb", method.to_owned()), ("host", self.host.to_string())];
-            self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
+            self.observe(&self.seconds, method, took.as_secs_f64());
         }
+    }
+
+    fn count_repeat(&self, method: &'static str, Repeats(code): Repeats) {
+        let (code, host) = (code.to_string(), self.host.to_string());
+        let labels = vec![("code", code), ("verb", method.to_owned()), ("host", host)];
+        self.repeats.get_or_create(&labels).inc();
     }
 }
 
@@ -70,31 +109,56 @@ impl<S> Layer<S> for RequestCounter {
     type Service = CountRequests<S>;
 
     fn layer(&self, inner: S) -> CountRequests<S> {
-        CountRequests { inner, counter: self.clone() }
+        CountRequests { inner, counter: self.clone(), waits: None, waited: None }
     }
 }
 
 /// A client whose requests are counted.
-#[derive(Clone)]
 pub struct CountRequests<S> {
     inner: S,
     counter: RequestCounter,
+    /// Since when the next request has been waiting for its turn.
+    waits: Option<Instant>,
+    /// How long it has waited.
+    waited: Option<Duration>,
+}
+
+impl<S: Clone> Clone for CountRequests<S> {
+    fn clone(&self) -> Self {
+        // A turn is not shared.
+        self.counter.layer(self.inner.clone())
+    }
 }
 
 impl<S, A, B> Service<Request<A>> for CountRequests<S>
 where
     S: Service<Request<A>, Response = Response<B>, Error: fmt::Display, Future: Send + 'static>,
+    A: Body,
+    B: Body + Unpin,
 {
-    type Response = Response<B>;
+    type Response = Response<Weighed<B>>;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, S::Error>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
+        let waits = *self.waits.get_or_insert_with(Instant::now);
+        ready!(self.inner.poll_ready(context))?;
+        self.waited.get_or_insert_with(|| waits.elapsed());
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let (method, counter) = (method(request.method()), self.counter.clone());
+        self.waits = None;
+        if let Some(waited) = self.waited.take() {
+            counter.observe(&counter.limited, method, waited.as_secs_f64());
+        }
+        if let Some(repeats) = request.extensions().get::<Repeats>() {
+            counter.count_repeat(method, *repeats);
+        }
+        if let Some(len) = request.body().size_hint().exact() {
+            counter.observe(&counter.sent, method, as_float(len));
+        }
         // A watch is as long as somebody watches: it has no duration, as in client-go.
         let began = (!is_watch(request.uri())).then(Instant::now);
         let answer = self.inner.call(request);
@@ -103,7 +167,60 @@ where
             // As client-go writes a request without an answer.
             let code = answer.as_ref().map_or_else(|_| "<error>".into(), |answer| answer.status().as_u16().to_string());
             counter.count(method, code, began.map(|began| began.elapsed()));
-            answer
+            let whose = began.map(|_| (counter, method));
+            answer.map(|answer| answer.map(|inner| Weighed { inner, len: 0, whose }))
         })
     }
+}
+
+/// The body of an answer, whose size is counted once it was read, or is no longer wanted. That of a watch is not: it has no end.
+pub struct Weighed<B> {
+    inner: B,
+    len: u64,
+    /// Where it is counted, until it was.
+    whose: Option<(RequestCounter, &'static str)>,
+}
+
+impl<B> Weighed<B> {
+    fn tell(&mut self) {
+        if let Some((counter, method)) = self.whose.take() {
+            counter.observe(&counter.received, method, as_float(self.len));
+        }
+    }
+}
+
+impl<B: Body + Unpin> Body for Weighed<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
+        match &frame {
+            Some(Ok(frame)) => self.len += frame.data_ref().map_or(0, |data| data.remaining() as u64),
+            Some(Err(_)) | None => self.tell(),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl<B> Drop for Weighed<B> {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no body is so large that it matters")]
+fn as_float(len: u64) -> f64 {
+    len as f64
 }

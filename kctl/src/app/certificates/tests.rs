@@ -9,7 +9,7 @@ use k8s_openapi::{api::core::v1::ConfigMap, jiff::SignedDuration};
 use kctl_apiserver::{ApiServer, User};
 use kctl_runtime::{
     manager::lease::{ElectionConfig, Elector},
-    manifest::{Manifest, RbacOptions, webhook_grants, webhook_rbac},
+    manifest::{ManagerOptions, Manifest, RbacOptions, manager_rbac, webhook_grants, webhook_rbac},
 };
 use kctl_webhook::{
     About, Metrics,
@@ -26,9 +26,9 @@ use crate::{
     app::{FromFile, apply},
 };
 
-const DAY: SignedDuration = SignedDuration::from_hours(24);
+pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-fn app() -> App {
+pub(super) fn app() -> App {
     let about = About::new("anything", file!(), line!());
     let rule = Rule::object::<ConfigMap, _, _>(about, Options::of(Action::Validate), |config, _| async { Ok(config) });
     let mut app = App::new("web");
@@ -36,27 +36,27 @@ fn app() -> App {
     app
 }
 
-/// The service account of the generated manifests.
-fn account() -> User {
+/// A service account of that name.
+pub(super) fn account(name: &str) -> User {
     let groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"];
-    User { name: "system:serviceaccount:default:web".into(), groups: groups.map(str::to_owned).to_vec() }
+    User { name: format!("system:serviceaccount:default:{name}"), groups: groups.map(str::to_owned).to_vec() }
 }
 
-async fn install(server: &ApiServer, objects: impl IntoIterator<Item = Value>) {
+pub(super) async fn install(server: &ApiServer, objects: impl IntoIterator<Item = Value>) {
     let origin = || "the test".to_owned();
     let files: Vec<_> = objects.into_iter().map(|object| FromFile { object, origin: origin() }).collect();
     apply(&Client::new(server.service(), "default"), &files).await.unwrap();
 }
 
 /// A replica that serves, and keeps its certificates under the generated role.
-async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached) {
+pub(super) async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached) {
     let served = Arc::new(Served::default());
     let mut options = ServerOptions::default();
     options.certificate = Certificate::Handed(served.clone());
     let listening = Server::listen(app().hook_routes(&Metrics::default()).unwrap(), options).await.unwrap();
     let reached = Reached::Url(format!("https://{}", listening.address()));
     tokio::spawn(listening.serve(std::future::pending()));
-    let client = Client::new(server.service_as(account()), "default");
+    let client = Client::new(server.service_as(account("web")), "default");
     let elector = Elector::new(client.clone(), ElectionConfig::new("web", "default", "b"), Arc::new(Timestamp::now));
     let of = Certificates {
         served,
@@ -65,16 +65,18 @@ async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached) {
         names: vec!["127.0.0.1".into()],
         trusting: vec![PATH.into()],
         manager: "web-webhook".into(),
+        clock: Arc::new(Timestamp::now),
+        read_every: READ_EVERY,
     };
     let path = "/api/v1/namespaces/default/secrets/web-webhook-tls".into();
     // Without an election a process leads; one that waits has an election that it has not won.
     (Keeper { of, path, client, leadership: (!leads).then(|| elector.unwrap().leadership()) }, reached)
 }
 
-const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
+pub(super) const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
 
 /// An API server with the generated role, and a webhook for each replica, by which every write has to go.
-async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
+pub(super) async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
     let server = ApiServer::on_system_time();
     let ((one, at_one), (two, at_two)) = (replica(&server, leads[0]).await, replica(&server, leads[1]).await);
     let webhooks = |client: &Reached| {
@@ -84,22 +86,29 @@ async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
     let (mut configuration, mut second) = (webhooks(&at_one), webhooks(&at_two));
     second["webhooks"][0]["name"] = "second.example.com".into();
     configuration["webhooks"].as_array_mut().unwrap().push(second["webhooks"][0].take());
-    let names = RbacOptions { name: "web".into(), namespace: "default".into(), ..RbacOptions::default() };
-    let grants = webhook_grants("default", "web-webhook-tls", std::slice::from_ref(&configuration), &[]);
-    let roles = webhook_rbac(&names, &grants).unwrap();
-    install(&server, roles.into_iter().map(|Manifest { object, .. }| object).chain([configuration])).await;
+    let roles = roles(&configuration);
+    install(&server, roles.into_iter().chain([configuration])).await;
     (server, [one, two])
 }
 
+/// What the generated manifests allow the program.
+pub(super) fn roles(configuration: &Value) -> Vec<Value> {
+    let names = RbacOptions { name: "web".into(), namespace: "default".into(), ..RbacOptions::default() };
+    let grants = webhook_grants("default", "web-webhook-tls", std::slice::from_ref(configuration), &[]);
+    let mut all = webhook_rbac(&names, &grants).unwrap();
+    all.extend(manager_rbac(&names, ManagerOptions { leader_elect: true, metrics: false }).unwrap());
+    all.into_iter().map(|Manifest { object, .. }| object).collect()
+}
+
 /// Writes an object, which both replicas have to admit.
-async fn write(server: &ApiServer) -> std::result::Result<(), kube::Error> {
+pub(super) async fn write(server: &ApiServer) -> std::result::Result<(), kube::Error> {
     let configs: Api<ConfigMap> = Api::namespaced(Client::new(server.service(), "default"), "default");
     let mut config = ConfigMap::default();
     config.metadata.generate_name = Some("a-".into());
     configs.create(&kube::api::PostParams::default(), &config).await.map(drop)
 }
 
-fn authorities(server: &ApiServer) -> usize {
+pub(super) fn authorities(server: &ApiServer) -> usize {
     let configuration = server.object("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "web");
     let ByteString(bundle) =
         serde_json::from_value(configuration.unwrap()["webhooks"][1]["clientConfig"]["caBundle"].clone()).unwrap();

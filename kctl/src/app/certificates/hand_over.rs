@@ -1,0 +1,152 @@
+//! The certificates of two processes, of which one holds the lease: who makes them, and what the other one serves.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use k8s_openapi::jiff::SignedDuration;
+use kctl_apiserver::ApiServer;
+use kctl_runtime::manager::{ManagerError, lease::ElectionConfig};
+use kctl_webhook::server::Pair;
+use parking_lot::Mutex;
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use super::{
+    tests::{DAY, account, authorities, install, roles, world, write},
+    *,
+};
+use crate::App;
+
+/// Between two looks of a process at its Secret: these seconds are real.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// A look that began before the time was set is over when so many came.
+const LOOKS: u64 = 3;
+
+/// A manager with the certificates of its webhooks.
+struct Process {
+    served: Arc<Served>,
+    leadership: Leadership,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<std::result::Result<(), ManagerError>>,
+}
+
+/// Starts it under a service account of its own.
+async fn start(server: &ApiServer, of: &Certificates, name: &str) -> Process {
+    let client = Client::new(server.service_as(account(name)), "default");
+    let manager = App::new("web").manager(client.clone()).await.unwrap();
+    let mut manager = manager.elect(ElectionConfig::new("web", "default", name)).unwrap();
+    let leadership = manager.view().leadership().cloned().unwrap();
+    manager.background(of.clone().keep(client, "default".into(), Some(leadership.clone())));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
+    Process { served: of.served.clone(), leadership, stop, running }
+}
+
+impl Process {
+    /// Returns once it has looked at the Secret by the time that is set now.
+    async fn looked(&self) {
+        let (before, _) = self.served.reads();
+        while self.served.reads().0 < before + LOOKS {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.running.await.unwrap().unwrap();
+    }
+}
+
+/// The same roles for two accounts, which tells their writes apart.
+async fn allow(server: &ApiServer, names: [&str; 2]) {
+    let configuration = server.object("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "web");
+    let mut roles = roles(&configuration.unwrap());
+    let subject = |name| json!({ "kind": "ServiceAccount", "name": name, "namespace": "default" });
+    for binding in roles.iter_mut().filter(|object| object["kind"].as_str().unwrap().ends_with("Binding")) {
+        binding["subjects"] = names.map(subject).into_iter().collect();
+    }
+    install(server, roles).await;
+}
+
+/// How often a process wrote something other than its lease.
+fn n_writes(server: &ApiServer, name: &str) -> usize {
+    let requests = server.requests().into_iter().filter(|request| request.user == account(name).name);
+    requests.filter(|request| request.is_accepted_write() && request.resource != "leases").count()
+}
+
+fn in_secret(server: &ApiServer) -> Pair {
+    let secret = server.object("", "secrets", "default", "web-webhook-tls").unwrap();
+    let secret: Secret = serde_json::from_value(Value::clone(&secret)).unwrap();
+    let fields = secret.data.unwrap().into_iter().map(|(name, ByteString(value))| (name, value)).collect();
+    Stored::read(&fields).unwrap().pair().clone()
+}
+
+fn is_served(pair: &Pair, process: &Process) -> bool {
+    !process.served.set(pair.clone()).unwrap()
+}
+
+/// Writes as long as it runs: each is admitted by the webhooks of both processes, by whatever certificate these serve.
+fn writing(server: &ApiServer) -> (JoinHandle<()>, Arc<AtomicUsize>) {
+    let (server, written) = (server.clone(), Arc::<AtomicUsize>::default());
+    let counted = written.clone();
+    let writing = tokio::spawn(async move {
+        loop {
+            write(&server).await.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    (writing, written)
+}
+
+#[tokio::test]
+async fn only_who_holds_the_lease_rotates_and_the_other_process_serves_what_it_made() {
+    let (server, [one, two]) = world([false, false]).await;
+    allow(&server, ["web-a", "web-b"]).await;
+    let now = Timestamp::now();
+    let time = Arc::new(Mutex::new(now - DAY * 186));
+    let clock: Clock = Arc::new({
+        let time = time.clone();
+        move || *time.lock()
+    });
+    let [first, second] =
+        [one, two].map(|keeper| Certificates { clock: clock.clone(), read_every: LOOK_EVERY, ..keeper.of });
+    let a = start(&server, &first, "web-a").await;
+    assert!(a.leadership.led().await);
+    a.looked().await;
+    let b = start(&server, &second, "web-b").await;
+    // The authority was made so long ago that its successor is due today; certificates were renewed in the meantime.
+    let mut last = in_secret(&server);
+    for days in [125, 64, 3] {
+        *time.lock() = now - DAY * days;
+        a.looked().await;
+        b.looked().await;
+        let next = in_secret(&server);
+        assert!(next != last && is_served(&next, &a) && is_served(&next, &b), "{days} days ago");
+        last = next;
+    }
+    let (writing, written) = writing(&server);
+    *time.lock() = now;
+    a.looked().await;
+    b.looked().await;
+    assert_eq!((authorities(&server), n_writes(&server, "web-b")), (2, 0), "who waits has written nothing");
+
+    // Its webhooks answer on, by the last certificate that it knew.
+    a.stop().await;
+    let n_before = n_writes(&server, "web-a");
+    assert!(b.leadership.led().await);
+    *time.lock() = now + SignedDuration::from_mins(11);
+    b.looked().await;
+    let signed = in_secret(&server);
+    assert!(signed != last && is_served(&signed, &b), "the new authority signs");
+    let n_written = written.load(Ordering::Relaxed);
+    while written.load(Ordering::Relaxed) < n_written + 3 {
+        assert!(!writing.is_finished(), "one of both was not trusted");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+
+    let a = start(&server, &first, "web-a").await;
+    a.looked().await;
+    assert!(is_served(&signed, &a) && !a.leadership.is_leading());
+    assert_eq!((authorities(&server), n_writes(&server, "web-a")), (2, n_before));
+    assert!(n_writes(&server, "web-b") > 0 && !writing.is_finished());
+    writing.abort();
+    b.stop().await;
+}

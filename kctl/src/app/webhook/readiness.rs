@@ -1,0 +1,52 @@
+//! A program whose webhooks have no certificate yet is not ready, by whichever port it is asked.
+
+use http::Request;
+use kctl_apiserver::ApiServer;
+use kctl_runtime::manager::health::{Check, Health};
+use kctl_webhook::{
+    About,
+    admission::{Action as On, Options, Rule},
+    rotation::{Who, due},
+};
+use kube::Config;
+
+use super::*;
+
+/// What the port of the webhooks answers to a kubelet, which verifies no certificate.
+async fn asked(address: SocketAddr) -> std::result::Result<String, kube::Error> {
+    let mut config = Config::new(format!("https://{address}").parse().unwrap());
+    config.accept_invalid_certs = true;
+    kube::Client::try_from(config)?.request_text(Request::get("/readyz").body(Vec::new()).unwrap()).await
+}
+
+fn check(health: &Health) -> std::result::Result<String, String> {
+    let found = health.ready().into_iter().find(|Check { name, .. }| name == "webhook-certificate");
+    found.expect("the check is there").result
+}
+
+#[tokio::test]
+async fn program_is_not_ready_before_its_webhooks_have_a_certificate() {
+    let mut app = App::new("web");
+    let about = About::new("anything", file!(), line!());
+    app.hooks.admission.push(Rule::object::<k8s_openapi::api::core::v1::ConfigMap, _, _>(
+        about,
+        Options::of(On::Validate),
+        |config, _| async { Ok(config) },
+    ));
+    let options = ServeOptions { webhook_secret: Some("web-webhook-tls".into()), ..ServeOptions::default() };
+    let webhook = app.webhook(&options).await.unwrap().unwrap();
+    let client = kube::Client::new(ApiServer::on_system_time().service(), "default");
+    let mut manager = app.manager(client).await.unwrap();
+    webhook.ready_when_served()(&mut manager);
+    let health = Health::new(manager.view(), manager.metrics().clone());
+    let (address, certificates) = (webhook.server.address(), webhook.certificates.clone().unwrap());
+    tokio::spawn(webhook.serve(std::future::pending()));
+
+    let waits = check(&health).unwrap_err();
+    assert!(waits.starts_with("there is no certificate yet"), "{waits}");
+    asked(address).await.unwrap_err();
+    let made = due(None, &certificates.names, Timestamp::now(), Who::Standby).unwrap().unwrap();
+    certificates.served.set(made.pair().clone()).unwrap();
+    assert_eq!(check(&health), Ok("a certificate is served".to_owned()));
+    assert_eq!(asked(address).await.unwrap(), "ok");
+}

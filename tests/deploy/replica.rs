@@ -1,0 +1,59 @@
+//! One replica of a rolling update, as a program: keeps a Secret for each ConfigMap that has a state, and notes in a file that all
+//! replicas share when it begins and ends to work on a key.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Write,
+    time::SystemTime,
+};
+
+use kctl::prelude::*;
+
+#[controller(of = ConfigMap, owns = Secret(apply), concurrency = 8, converged = is_done)]
+struct Configs {
+    replica: String,
+    journal: File,
+}
+
+impl Configs {
+    /// One write at the end of the file: lines of all processes are in the order of time.
+    fn note(&self, what: &str, key: &str, state: &str) -> Result<()> {
+        let now = SystemTime::UNIX_EPOCH.elapsed()?.as_micros();
+        Ok((&self.journal).write_all(format!("{now} {} {what} {key} {state}\n", self.replica).as_bytes())?)
+    }
+}
+
+fn state(config: &ConfigMap) -> Option<&String> {
+    config.data.as_ref()?.get("state")
+}
+
+fn is_done(config: &ConfigMap, cx: &Context<Configs>) -> bool {
+    let Some(state) = state(config) else { return true };
+    let owned = cx.owned::<Secret>();
+    let has = |secret: &Secret| secret.data.as_ref().is_some_and(|data| data["state"].0 == state.as_bytes());
+    owned.iter().any(|secret| has(&secret))
+}
+
+impl Reconcile for Configs {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let Some(state) = state(&config) else { return Ok(Action::await_change()) };
+        let name = config.name_any();
+        self.note("begin", &name, state)?;
+        // As long as a call to something outside of the cluster.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let secret = kctl::json!({ "metadata": { "name": &name }, "stringData": { "state": state } });
+        let written = cx.owned::<Secret>().apply(secret).await;
+        self.note("end", &name, state)?;
+        written?;
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let app = App::new("rolling").controller_with(|_env| async {
+        let journal = OpenOptions::new().append(true).create(true).open(std::env::var("JOURNAL")?)?;
+        Ok(Configs { replica: std::env::var("REPLICA")?, journal })
+    });
+    app.main().await
+}

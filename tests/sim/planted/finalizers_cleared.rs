@@ -1,0 +1,192 @@
+//! Finalizers cleared: two controllers clean up after a site, and one of them ends by taking away all finalizers that there are.
+
+use std::collections::BTreeSet;
+
+use kctl::{
+    kube::{
+        Api, Client,
+        api::{Patch, PatchParams},
+    },
+    prelude::*,
+    testing::Scenario,
+};
+
+use crate::{
+    case::{External, State, rule},
+    site::{A_AND_B, Site, ask, delete, reached, stays},
+};
+
+/// What one of them has made outside of the cluster.
+#[derive(Default)]
+struct Disks(BTreeSet<String>);
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+/// Whether a user holds `c`.
+#[derive(Default)]
+struct Held(bool);
+
+/// A finalizer of somebody who is no controller of this program.
+const OF_A_USER: &str = "planted.example.com/user";
+
+/// Whether a site may get something outside: one that is gone would leave it there for ever.
+macro_rules! needs {
+    ($outside:expr, $site:expr, $cx:expr) => {
+        !$outside.with(|made| made.0.contains(&$site.name_any())) && stays(&$site, &*$cx.get().await?)
+    };
+}
+
+/// Keeps a disk for each site.
+#[controller(of = Site, name = "disk", primary(get), finalizer = "planted.example.com/disk")]
+struct Disk(External<Disks>);
+
+impl Reconcile for Disk {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        if needs!(self.0, site, cx) {
+            self.0.with(|disks| disks.0.insert(site.name_any()));
+        }
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Disk {
+    async fn finalize(&self, site: Arc<Site>, _cx: Context<Self>) -> Result<()> {
+        self.0.with(|disks| disks.0.remove(&site.name_any()));
+        Ok(())
+    }
+}
+
+/// Keeps a name for each site.
+#[controller(of = Site, name = "name", primary(get), finalizer = "planted.example.com/name")]
+struct Name(External<Names>);
+
+/// The same; it lets the site go by itself.
+#[controller(of = Site, name = "name", primary(get, patch), finalizer = "planted.example.com/name")]
+struct Clearing(External<Names>);
+
+macro_rules! keeps_a_name {
+    ($($controller:ty),*) => {$(
+        impl Reconcile for $controller {
+            async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+                if needs!(self.0, site, cx) {
+                    self.0.with(|names| names.0.insert(site.name_any()));
+                }
+                cx.patch_status(reached(&site)).await?;
+                Ok(Action::await_change())
+            }
+        }
+    )*};
+}
+keeps_a_name!(Name, Clearing);
+
+impl Finalize for Name {
+    async fn finalize(&self, site: Arc<Site>, _cx: Context<Self>) -> Result<()> {
+        self.0.with(|names| names.0.remove(&site.name_any()));
+        Ok(())
+    }
+}
+
+impl Finalize for Clearing {
+    async fn finalize(&self, site: Arc<Site>, cx: Context<Self>) -> Result<()> {
+        self.0.with(|names| names.0.remove(&site.name_any()));
+        cx.patch(kctl::json!({ "metadata": { "finalizers": null } })).await?;
+        Ok(())
+    }
+}
+
+/// A user makes a site, and then holds it by a finalizer, whatever others are there by then.
+async fn make_and_hold(client: &Client, name: &str) -> Result<()> {
+    ask(client, name, 1).await?;
+    let hold = kctl::json!({
+        "apiVersion": "planted.example.com/v1", "kind": "Site", "metadata": { "name": name, "finalizers": [OF_A_USER] },
+    });
+    sites(client).patch(name, &PatchParams::apply("holder"), &Patch::Apply(hold)).await?;
+    Ok(())
+}
+
+/// The user takes the only finalizer away that is left.
+async fn let_go(client: &Client, name: &str) -> Result<()> {
+    let patch = kctl::from_json(kctl::json!([
+        { "op": "test", "path": "/metadata/finalizers", "value": [OF_A_USER] },
+        { "op": "remove", "path": "/metadata/finalizers" },
+    ]))?;
+    sites(client).patch(name, &PatchParams::default(), &Patch::<Site>::Json(patch)).await?;
+    Ok(())
+}
+
+fn sites(client: &Client) -> Api<Site> {
+    Api::default_namespaced(client.clone())
+}
+
+/// Both sites come and go.
+fn case(app: fn() -> App) -> Scenario {
+    let (disks, names) = (External::<Disks>::default(), External::<Names>::default());
+    Scenario::new(app)
+        .objects(A_AND_B)
+        .step("delete a and b", |client| async move {
+            delete(&client, "a").await?;
+            delete(&client, "b").await
+        })
+        .settled(
+            "each site has a disk and a name, and goes when it has none",
+            rule(move |state| {
+                let disks = disks.with(|disks| disks.0.clone());
+                names.with(|names| same(&disks, &names.0, state))
+            }),
+        )
+}
+
+/// The same, and a user holds another one, from a moment at which both controllers begin to hold it, too.
+fn held(app: fn() -> App) -> Scenario {
+    let held = External::<Held>::default();
+    case(app)
+        .step("a user makes c and holds it", move |client| async move {
+            make_and_hold(&client, "c").await?;
+            held.with(|held| held.0 = true);
+            Ok(())
+        })
+        .step("delete c", |client| async move { delete(&client, "c").await })
+        .step("the user lets c go", move |client| async move {
+            held.with(|held| held.0 = false);
+            let_go(&client, "c").await
+        })
+        .invariant(
+            "a site stays as long as a user holds it",
+            rule(move |state| {
+                let is_there = state.sites.iter().any(|site| site.name_any() == "c");
+                if is_there || !held.with(|held| held.0) { Ok(()) } else { Err("c is gone".into()) }
+            }),
+        )
+}
+
+fn same(disks: &BTreeSet<String>, names: &BTreeSet<String>, state: &State) -> Result<(), String> {
+    let (going, staying): (Vec<_>, Vec<_>) =
+        state.sites.iter().partition(|site| site.metadata.deletion_timestamp.is_some());
+    let staying: BTreeSet<_> = staying.into_iter().map(ResourceExt::name_any).collect();
+    if *disks != staying || *names != staying {
+        return Err(format!("disks {disks:?}, names {names:?}, sites {staying:?}"));
+    }
+    match going.iter().find(|site| site.finalizers() != [OF_A_USER]) {
+        Some(site) => Err(format!("{} is held by {:?}", site.name_any(), site.finalizers())),
+        None => Ok(()),
+    }
+}
+
+fn with<C: Reconcile>(make: fn(External<Names>) -> C) -> App {
+    App::new("planted")
+        .controller_with(|_env| std::future::ready(Ok(Disk(External::default()))))
+        .controller_with(move |_env| std::future::ready(Ok(make(External::default()))))
+}
+
+/// Where nobody else holds a site, a crash between two clean-ups shows it.
+pub(crate) fn bug_alone() -> Scenario {
+    case(|| with(Clearing))
+}
+
+pub(crate) fn bug() -> Scenario {
+    held(|| with(Clearing))
+}
+
+pub(crate) fn twin() -> Scenario {
+    held(|| with(Name))
+}
