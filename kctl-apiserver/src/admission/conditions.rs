@@ -19,6 +19,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{authorizer, messages};
+use crate::crd::cost::{Budget, Dear, Part, cost};
 
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
@@ -44,12 +45,38 @@ static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mute
 /// What expressions see.
 pub(crate) struct Scope {
     context: Context<'static>,
+    /// The variables once more: the evaluator does not hand them out.
+    known: HashMap<String, Cel>,
+}
+
+/// Why an expression says nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Failure {
+    /// In the words of the real server, without the expression.
+    Fails(String),
+    /// What all expressions together may cost is spent.
+    Spent,
+}
+
+/// What is said where the budget is spent (`environment.ErrOutOfBudget`).
+pub(crate) const SPENT: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+/// What is said of one expression that costs too much.
+pub(super) const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Fails(why) => why,
+            Self::Spent => SPENT,
+        })
+    }
 }
 
 impl Scope {
     /// A scope with these variables.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
-        let mut scope = Self { context: Context::default().with_all() };
+        let mut scope = Self { context: Context::default().with_all(), known: HashMap::new() };
         for (name, value) in variables {
             scope.set(name, to_cel(value));
         }
@@ -62,10 +89,22 @@ impl Scope {
     }
 
     pub(crate) fn set(&mut self, name: &str, value: Cel) {
+        self.known.insert(name.to_owned(), value.clone());
         self.context.add_variable_from_value(name, value);
     }
 
-    /// What an expression says.
+    /// What an expression costs, by the values of the variables.
+    ///
+    /// # Errors
+    /// Too much. An expression that cannot be read is free.
+    pub(super) fn cost(&self, expression: &str) -> Result<usize, Dear> {
+        let compiled = compiled(expression);
+        let Ok(code) = compiled.as_ref() else { return Ok(0) };
+        let known = self.known.iter().map(|(name, value)| (name.as_str(), Some(Part::Cel(value))));
+        cost(&code.expression, known.collect())
+    }
+
+    /// What an expression says, whatever it costs.
     ///
     /// # Errors
     /// In the words of the real server, without the expression.
@@ -288,10 +327,15 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
         return Fit::Fits;
     }
     let scope = scope();
-    let mut failure = None;
-    for condition in all {
-        let expression = condition["expression"].as_str().unwrap_or_default();
-        match scope.evaluate(expression) {
+    let (mut failure, mut budget) = (None, Budget::of_conditions());
+    let expressions = all.iter().map(|condition| condition["expression"].as_str().unwrap_or_default());
+    let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
+    // What is spent is spent for all: nothing is evaluated.
+    if paid.iter().any(|(_, paid)| *paid == Err(Dear::Together)) {
+        return Fit::Fails(SPENT.to_owned());
+    }
+    for (expression, paid) in paid {
+        match paid.map_or_else(|_| Err(CANCELLED.to_owned()), |()| scope.evaluate(expression)) {
             Ok(Cel::Bool(true)) => {}
             Ok(Cel::Bool(false)) => return Fit::FitsNot,
             Ok(_) => failure = failure.or(Some(format!("expression '{expression}' evaluated to no bool"))),

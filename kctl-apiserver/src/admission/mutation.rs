@@ -77,8 +77,8 @@ fn change(
     }
     let mut any = false;
     for mutation in policy["mutations"].as_array().into_iter().flatten() {
-        let scope = PolicyScope::new(state, policy, params, attributes);
-        let changed = match mutated(mutation, &scope, attributes) {
+        let mut scope = PolicyScope::new(state, policy, params, attributes);
+        let changed = match mutated(mutation, &mut scope, attributes) {
             Ok(changed) => changed,
             Err(Failure::Fails(_)) if ignores => continue,
             Err(Failure::Fails(why)) => return Err(refused(attributes, bound, &why, "Invalid")),
@@ -91,12 +91,13 @@ fn change(
 }
 
 /// The object after one mutation.
-fn mutated(mutation: &Value, scope: &PolicyScope, attributes: &Attributes<'_>) -> Result<Value, Failure> {
+fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Result<Value, Failure> {
     let object = attributes.object.clone().unwrap_or_default();
     let field = if mutation["patchType"] == "JSONPatch" { "jsonPatch" } else { "applyConfiguration" };
     let expression = mutation[field]["expression"].as_str().unwrap_or_default();
     let failed = |why: String| Failure::Fails(format!("expression '{expression}' resulted in error: {why}"));
-    let said = scope.evaluate(expression).and_then(|said| to_json(&said)).map_err(failed)?;
+    let said = scope.evaluate(expression).map_err(|failure| failure.to_string());
+    let said = said.and_then(|said| to_json(&said)).map_err(failed)?;
     let mut changed = if field == "jsonPatch" { patched(object, &said)? } else { applied(object, &said, attributes)? };
     settle(attributes.call, &mut changed).map_err(Failure::Untyped)?;
     Ok(changed)

@@ -2,17 +2,21 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/validating/{dispatcher,validator}.go`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::{
     Attributes, GROUP,
-    conditions::{Cel, Fit, Scope, fits, to_cel},
+    conditions::{CANCELLED, Cel, Failure, Fit, SPENT, Scope, fits, to_cel},
     matching,
 };
 use crate::{
+    crd::cost::{Budget, Dear},
     selector::selects,
     status::{GroupResource, Refusal},
     store::State,
@@ -162,6 +166,15 @@ pub(super) struct PolicyScope {
     pub(super) scope: Scope,
     /// Variables that cannot be told; that matters only where they are used.
     failed: BTreeMap<String, String>,
+    /// What variables cost that no expression has used yet: whoever is the first pays for them.
+    unpaid: BTreeMap<String, Unpaid>,
+    budget: Budget,
+}
+
+/// A variable that was told, and is not paid for.
+struct Unpaid {
+    expression: String,
+    cost: usize,
 }
 
 impl PolicyScope {
@@ -170,23 +183,65 @@ impl PolicyScope {
         scope.set("params", params.map_or(Cel::Null, to_cel));
         let namespace = matching::namespace_object(state, attributes);
         scope.set("namespaceObject", namespace.as_deref().map_or(Cel::Null, to_cel));
-        let mut known = std::collections::HashMap::new();
-        let mut all = Self { scope, failed: BTreeMap::new() };
+        let mut known: HashMap<String, Cel> = HashMap::new();
+        let mut all = Self { scope, failed: BTreeMap::new(), unpaid: BTreeMap::new(), budget: Budget::of_policy() };
         all.scope.set("variables", to_cel(&Value::Object(Map::new())));
+        let whole = policy.to_string();
         for variable in policy["variables"].as_array().into_iter().flatten() {
             let text = |field: &str| variable[field].as_str().unwrap_or_default();
-            match all.evaluate(text("expression")) {
+            let (name, expression) = (text("name"), text("expression"));
+            // What nobody uses is not evaluated upstream either.
+            if !names_variable(&whole, name) {
+                continue;
+            }
+            let value = match all.scope.cost(expression) {
+                Ok(cost) => {
+                    all.unpaid.insert(name.to_owned(), Unpaid { expression: expression.to_owned(), cost });
+                    all.said(expression)
+                }
+                Err(_) => Err(CANCELLED.to_owned()),
+            };
+            match value {
                 Ok(value) => {
-                    known.insert(text("name").to_owned(), value);
+                    known.insert(name.to_owned(), value);
                     all.scope.set("variables", super::conditions::map(known.clone()));
                 }
-                Err(why) => drop(all.failed.insert(text("name").into(), why)),
+                Err(why) => drop(all.failed.insert(name.into(), why)),
             }
         }
         all
     }
 
-    pub(super) fn evaluate(&self, expression: &str) -> Result<Cel, String> {
+    /// Pays for an expression and for what it is the first to use.
+    ///
+    /// # Errors
+    /// It is too dear.
+    fn pay(&mut self, expression: &str) -> Result<(), Dear> {
+        let mut open = vec![expression.to_owned()];
+        while let Some(expression) = open.pop() {
+            let used: Vec<String> =
+                self.unpaid.keys().filter(|name| names_variable(&expression, name)).cloned().collect();
+            for name in used {
+                let Some(Unpaid { expression, cost }) = self.unpaid.remove(&name) else { continue };
+                self.budget.pay(cost)?;
+                open.push(expression);
+            }
+        }
+        let cost = self.scope.cost(expression)?;
+        self.budget.pay(cost)
+    }
+
+    /// # Errors
+    /// The expression fails or is too dear.
+    pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, Failure> {
+        match self.pay(expression) {
+            Ok(()) => self.said(expression).map_err(Failure::Fails),
+            Err(Dear::Alone) => Err(Failure::Fails(CANCELLED.to_owned())),
+            Err(Dear::Together) => Err(Failure::Spent),
+        }
+    }
+
+    fn said(&self, expression: &str) -> Result<Cel, String> {
         self.scope.evaluate(expression).map_err(|why| {
             let variable = why.strip_prefix("no such key: ").and_then(|name| Some((name, self.failed.get(name)?)));
             variable.map_or(why.clone(), |(name, why)| format!("composited variable {name:?} fails to evaluate: {why}"))
@@ -194,54 +249,145 @@ impl PolicyScope {
     }
 }
 
+/// Whether a text speaks of a variable.
+fn names_variable(text: &str, name: &str) -> bool {
+    let wanted = format!("variables.{name}");
+    let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.match_indices(&wanted).any(|(at, _)| !text[at + wanted.len()..].starts_with(is_letter))
+}
+
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
     let failure = |message: String| Violation { message, reason: String::new() };
+    let failed = |message: String| if ignores { Vec::new() } else { vec![failure(message)] };
     match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
         Fit::Fits => {}
         Fit::FitsNot => return Vec::new(),
-        Fit::Fails(_) if ignores => return Vec::new(),
-        Fit::Fails(why) => return vec![failure(why)],
+        Fit::Fails(why) => return failed(why),
     }
-    let scope = PolicyScope::new(state, policy, params, attributes);
-    annotate(bound, &scope, attributes);
-    let judged = policy["validations"].as_array().into_iter().flatten().filter_map(|validation| {
-        let expression = validation["expression"].as_str().unwrap_or_default();
-        match scope.evaluate(expression) {
-            Ok(Cel::Bool(true)) => None,
-            Ok(_) => {
-                let reason = validation["reason"].as_str().unwrap_or_default().to_owned();
-                Some(Violation { message: message(validation, &scope), reason })
-            }
-            Err(_) if ignores => None,
-            Err(why) => Some(failure(format!("expression '{expression}' resulted in error: {why}"))),
+    let mut scope = PolicyScope::new(state, policy, params, attributes);
+    let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
+    let validations = policy["validations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut judged = Vec::new();
+    // What is spent is spent for all: nothing that was found before counts.
+    let payments: Vec<Result<(), Dear>> = validations.iter().map(|one| scope.pay(&text(one, "expression"))).collect();
+    if payments.contains(&Err(Dear::Together)) {
+        return failed(SPENT.to_owned());
+    }
+    for (validation, paid) in validations.iter().zip(payments) {
+        let expression = text(validation, "expression");
+        let said = paid.map_or_else(|_| Err(CANCELLED.to_owned()), |()| scope.said(&expression));
+        match said {
+            Ok(Cel::Bool(true)) => {}
+            Ok(_) => judged.push(message(validation, &mut scope)),
+            Err(why) => judged.extend(failed(format!("expression '{expression}' resulted in error: {why}"))),
         }
-    });
-    judged.collect()
+    }
+    scope.budget = Budget::of_policy();
+    judged.extend(annotate(bound, &mut scope, attributes).into_iter().flat_map(failed));
+    judged
 }
 
 /// What a violation is told as: the message that is computed, else the one that is written down.
-fn message(validation: &Value, scope: &PolicyScope) -> String {
+fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     let text = |field: &str| validation[field].as_str().unwrap_or_default().trim();
-    if let Ok(Cel::String(computed)) = scope.evaluate(text("messageExpression")) {
-        let computed = computed.trim();
-        if !computed.is_empty() && !computed.contains('\n') {
-            return computed.to_owned();
+    let told = |message: &str| Violation { message: message.to_owned(), reason: text("reason").to_owned() };
+    match scope.evaluate(text("messageExpression")) {
+        Ok(Cel::String(computed)) => {
+            let computed = computed.trim();
+            if !computed.is_empty() && !computed.contains('\n') {
+                return told(computed);
+            }
         }
+        Err(Failure::Spent) => {
+            return Violation { message: format!("failed messageExpression: {SPENT}"), reason: String::new() };
+        }
+        _ => {}
     }
     match text("message") {
-        "" => format!("failed expression: {}", text("expression")),
-        written => written.to_owned(),
+        "" => told(&format!("failed expression: {}", text("expression"))),
+        written => told(written),
     }
 }
 
-fn annotate(bound: &Bound, scope: &PolicyScope, attributes: &Attributes<'_>) {
+/// Writes the annotations of the audit log; hands on why some cannot be.
+fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Vec<String> {
     let policy = bound.policy["metadata"]["name"].as_str().unwrap_or_default();
+    let mut failures = Vec::new();
     for annotation in bound.policy["spec"]["auditAnnotations"].as_array().into_iter().flatten() {
         let text = |field: &str| annotation[field].as_str().unwrap_or_default();
-        if let Ok(Cel::String(value)) = scope.evaluate(text("valueExpression")) {
-            attributes.call.session.annotate(&format!("{policy}/{}", text("key")), &value);
+        let expression = text("valueExpression");
+        match scope.evaluate(expression) {
+            Ok(Cel::String(value)) => {
+                attributes.call.session.annotate(&format!("{policy}/{}", text("key")), &value);
+            }
+            Ok(_) => {}
+            Err(Failure::Spent) => return vec![SPENT.to_owned()],
+            Err(Failure::Fails(why)) => {
+                failures.push(format!("expression '{expression}' resulted in error: {why}"));
+            }
         }
+    }
+    failures
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Client;
+    use serde_json::json;
+
+    use super::*;
+    use crate::ApiServer;
+
+    const GROUP_PATH: &str = "/apis/admissionregistration.k8s.io/v1";
+    /// A loop in a loop in a loop, which for 50 items costs about 750,000.
+    const DEEP: &str = "object.data.all(k, object.data.all(l, object.data.all(m, k != '' && l != '' && m != '')))";
+
+    async fn post(client: &Client, path: &str, body: &Value) -> Result<(), String> {
+        let request = http::Request::post(path).body(serde_json::to_vec(body).unwrap()).unwrap();
+        client.request::<Value>(request).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// What is said of a config map with 50 keys.
+    async fn asked(spec: &Value) -> Result<(), String> {
+        let server = ApiServer::new();
+        let client = Client::new(server.service(), "default");
+        let rule =
+            json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"] });
+        let mut policy = json!({ "metadata": { "name": "p" }, "spec": spec });
+        policy["spec"]["matchConstraints"] = json!({ "resourceRules": [rule] });
+        post(&client, &format!("{GROUP_PATH}/validatingadmissionpolicies"), &policy).await.unwrap();
+        let binding =
+            json!({ "metadata": { "name": "p" }, "spec": { "policyName": "p", "validationActions": ["Deny"] } });
+        post(&client, &format!("{GROUP_PATH}/validatingadmissionpolicybindings"), &binding).await.unwrap();
+        let data: Map<String, Value> = (0..50).map(|nth| (format!("k{nth:02}"), json!("v"))).collect();
+        post(&client, "/api/v1/namespaces/default/configmaps", &json!({ "metadata": { "name": "a" }, "data": data }))
+            .await
+    }
+
+    fn refused(said: Result<(), String>) {
+        // As kube-apiserver 1.36 says it after some ten seconds.
+        let told = "ValidatingAdmissionPolicy 'p' with binding 'p' denied request: validation failed due to running out \
+                    of cost budget, no further validation rules will be run";
+        let said = said.unwrap_err();
+        assert!(said.contains(told), "{said}");
+    }
+
+    fn fourteen(of: impl Fn(usize) -> Value) -> Vec<Value> {
+        (0..14).map(of).collect()
+    }
+
+    #[tokio::test]
+    async fn expressions_that_are_too_dear_together_are_not_evaluated() {
+        let dear = |nth| json!({ "expression": format!("{DEEP} || {nth} == 0") });
+        refused(asked(&json!({ "validations": fourteen(dear) })).await);
+    }
+
+    #[test]
+    fn a_name_is_no_part_of_another_one() {
+        assert!(names_variable("variables.a && true", "a"));
+        assert!(names_variable("x(variables.ab, variables.a)", "a"));
+        assert!(!names_variable("variables.ab", "a"));
     }
 }

@@ -1,57 +1,135 @@
-//! How dear a rule is for a value. Walks through the loops of the rule before they are evaluated and refuses those that
-//! take too many steps: the evaluator cannot be stopped, and nobody else is served meanwhile.
+//! How dear an expression is for values. Walks through its loops before they are evaluated and refuses those that cost too much: the
+//! evaluator cannot be stopped, and nobody else is served meanwhile.
 //!
-//! The ranges of loops are taken from the value where one can tell, and for as long as the longest list or text of the
-//! value elsewhere. Loops are taken to go through all their items.
+//! The ranges of loops are taken from the values where one can tell, and for as long as the longest list or text among them
+//! elsewhere. Loops are taken to go through all their items. What a step costs is as upstream counts it (`cel-go`,
+//! `interpreter/runtimecost.go`), but for texts, of which only the emptiness is looked at.
 
-use kube_cel::cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr};
+use kube_cel::cel::{
+    Value as Cel,
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue},
+    objects::Key,
+};
 use serde_json::Value;
 
-/// Steps of one rule: upstream stops it at as much.
-const RULE_STEPS_MAX: usize = 1_000_000;
-/// Steps of all rules of an object together.
-const OBJECT_STEPS_MAX: usize = 2 * RULE_STEPS_MAX;
+/// Cost of one expression: upstream stops it at as much (`PerCallLimit`).
+const EXPRESSION_COST_MAX: usize = 1_000_000;
+/// Cost of all rules of an object together.
+const OBJECT_COST_MAX: usize = 2 * EXPRESSION_COST_MAX;
+/// Cost of all expressions of a policy for one binding and one parameter (`RuntimeCELCostBudget`).
+const POLICY_COST_MAX: usize = 10 * EXPRESSION_COST_MAX;
+/// Cost of all conditions of a webhook or a policy (`RuntimeCELCostBudgetMatchConditions`).
+const CONDITIONS_COST_MAX: usize = 2_500_000;
 
-/// What the rules of an object may still take.
-pub(super) struct Budget {
+/// What expressions may still cost.
+pub(crate) struct Budget {
     left: usize,
 }
 
-/// Why a rule is not evaluated.
-pub(super) enum Dear {
-    Rule,
-    Object,
+/// Why an expression is not evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dear {
+    /// It costs too much by itself.
+    Alone,
+    /// It costs too much after the others.
+    Together,
 }
 
 impl Budget {
     pub(super) fn of_object() -> Self {
-        Self { left: OBJECT_STEPS_MAX }
+        Self { left: OBJECT_COST_MAX }
     }
 
-    /// Takes the steps of the loops of an expression away. Expressions without loops take none.
+    pub(crate) fn of_policy() -> Self {
+        Self { left: POLICY_COST_MAX }
+    }
+
+    pub(crate) fn of_conditions() -> Self {
+        Self { left: CONDITIONS_COST_MAX }
+    }
+
+    /// Takes away what the loops of an expression cost with these variables. Expressions without loops are free.
     ///
     /// # Errors
-    /// It would take too many.
-    pub(super) fn take(&mut self, tree: &IdedExpr, value: &Value, old: Option<&Value>) -> Result<(), Dear> {
-        if !has_loops(tree) {
-            return Ok(());
-        }
-        let longest = longest(value).max(old.map_or(0, longest));
-        let mut walk = Walk { left: RULE_STEPS_MAX, longest, bound: vec![("self", Some(value)), ("oldSelf", old)] };
-        walk.expression(tree).ok_or(Dear::Rule)?;
-        self.left = self.left.checked_sub(RULE_STEPS_MAX - walk.left).ok_or(Dear::Object)?;
+    /// It would cost too much.
+    pub(crate) fn take<'a>(&mut self, tree: &'a IdedExpr, known: Vec<(&'a str, Option<Part<'a>>)>) -> Result<(), Dear> {
+        self.pay(cost(tree, known)?)
+    }
+
+    /// Takes away what is known to be the cost.
+    ///
+    /// # Errors
+    /// It would cost too much.
+    pub(crate) fn pay(&mut self, cost: usize) -> Result<(), Dear> {
+        self.left = self.left.checked_sub(cost).ok_or(Dear::Together)?;
         Ok(())
     }
 }
 
-/// The length of the longest list, map or text within a value.
-fn longest(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(longest).max().unwrap_or_default().max(items.len()),
-        Value::Object(fields) => fields.values().map(longest).max().unwrap_or_default().max(fields.len()),
-        _ => 0,
+/// What the loops of an expression cost.
+///
+/// # Errors
+/// Too much.
+pub(crate) fn cost<'a>(tree: &'a IdedExpr, known: Vec<(&'a str, Option<Part<'a>>)>) -> Result<usize, Dear> {
+    if !has_loops(tree) {
+        return Ok(0);
     }
+    let longest = known.iter().filter_map(|(_, part)| part.map(Part::longest)).max().unwrap_or_default();
+    let mut walk = Walk { left: EXPRESSION_COST_MAX, longest, bound: known };
+    walk.expression(tree).ok_or(Dear::Alone)?;
+    Ok(EXPRESSION_COST_MAX - walk.left)
+}
+
+/// A value that an expression sees, or a part of one.
+#[derive(Clone, Copy)]
+pub(crate) enum Part<'a> {
+    Json(&'a Value),
+    Cel(&'a Cel),
+}
+
+impl Part<'_> {
+    fn field(self, name: &str) -> Option<Self> {
+        match self {
+            Self::Json(value) => value.get(name).map(Self::Json),
+            Self::Cel(Cel::Map(map)) => map.map.get(&Key::String(name.to_owned().into())).map(Self::Cel),
+            Self::Cel(_) => None,
+        }
+    }
+
+    fn item(self, index: usize) -> Option<Self> {
+        match self {
+            Self::Json(value) => value.as_array()?.get(index).map(Self::Json),
+            Self::Cel(Cel::List(items)) => items.get(index).map(Self::Cel),
+            Self::Cel(_) => None,
+        }
+    }
+
+    fn n_items(self) -> Option<usize> {
+        match self {
+            Self::Json(Value::Array(items)) => Some(items.len()),
+            Self::Json(Value::Object(fields)) => Some(fields.len()),
+            Self::Cel(Cel::List(items)) => Some(items.len()),
+            Self::Cel(Cel::Map(map)) => Some(map.map.len()),
+            _ => None,
+        }
+    }
+
+    /// The length of the longest list, map or text within a value.
+    fn longest(self) -> usize {
+        match self {
+            Self::Json(Value::String(text)) => text.len(),
+            Self::Json(Value::Array(items)) => longest(items.len(), items.iter().map(Self::Json)),
+            Self::Json(Value::Object(fields)) => longest(fields.len(), fields.values().map(Self::Json)),
+            Self::Cel(Cel::String(text)) => text.len(),
+            Self::Cel(Cel::List(items)) => longest(items.len(), items.iter().map(Self::Cel)),
+            Self::Cel(Cel::Map(map)) => longest(map.map.len(), map.map.values().map(Self::Cel)),
+            _ => 0,
+        }
+    }
+}
+
+fn longest<'a>(own: usize, parts: impl Iterator<Item = Part<'a>>) -> usize {
+    parts.map(Part::longest).max().unwrap_or_default().max(own)
 }
 
 /// What is directly below an expression, except below a loop.
@@ -75,17 +153,35 @@ fn has_loops(tree: &IdedExpr) -> bool {
     matches!(tree.expr, Expr::Comprehension(_)) || parts(tree).into_iter().any(has_loops)
 }
 
+/// What a step costs without what is below it.
+fn weight(tree: &IdedExpr) -> usize {
+    let is_empty =
+        |tree: &IdedExpr| matches!(&tree.expr, Expr::Literal(LiteralValue::String(text)) if text.inner().is_empty());
+    match &tree.expr {
+        Expr::Ident(_) | Expr::Select(_) => 1,
+        Expr::List(_) => 10,
+        Expr::Map(_) => 30,
+        Expr::Struct(_) => 40,
+        Expr::Call(CallExpr { func_name, args, .. }) => match func_name.as_str() {
+            "_&&_" | "_||_" | "_?_:_" | "_[_]" => 0,
+            "_==_" | "_!=_" => usize::from(!args.iter().any(is_empty)),
+            _ => 1,
+        },
+        Expr::Unspecified | Expr::Literal(_) | Expr::Comprehension(_) => 0,
+    }
+}
+
 struct Walk<'a> {
     left: usize,
     longest: usize,
     /// Variables with their values, where one can tell; the last of a name counts.
-    bound: Vec<(&'a str, Option<&'a Value>)>,
+    bound: Vec<(&'a str, Option<Part<'a>>)>,
 }
 
 impl<'a> Walk<'a> {
-    /// Nothing when there are too many steps.
+    /// Nothing when it costs too much.
     fn expression(&mut self, tree: &'a IdedExpr) -> Option<()> {
-        self.left = self.left.checked_sub(1)?;
+        self.left = self.left.checked_sub(weight(tree))?;
         match &tree.expr {
             Expr::Comprehension(comprehension) => self.repeated(comprehension),
             _ => parts(tree).into_iter().try_for_each(|part| self.expression(part)),
@@ -98,7 +194,7 @@ impl<'a> Walk<'a> {
         let items = self.place(&over.iter_range);
         let n_bound = self.bound.len();
         for i in 0..self.n_items(&over.iter_range) {
-            let item = items.and_then(Value::as_array).and_then(|items| items.get(i));
+            let item = items.and_then(|items| items.item(i));
             self.bound.extend([(&*over.accu_var, None), (&*over.iter_var, item)]);
             let walked = self.expression(&over.loop_cond).and_then(|()| self.expression(&over.loop_step));
             self.bound.truncate(n_bound);
@@ -112,21 +208,60 @@ impl<'a> Walk<'a> {
 
     /// How many items there are at most.
     fn n_items(&self, range: &IdedExpr) -> usize {
-        match (&range.expr, self.place(range)) {
-            (_, Some(Value::Array(items))) => items.len(),
-            (_, Some(Value::Object(fields))) => fields.len(),
-            (Expr::List(list), _) => list.elements.len(),
-            (Expr::Comprehension(of), _) => self.n_items(&of.iter_range),
+        let known = self.place(range).and_then(Part::n_items);
+        known.unwrap_or_else(|| match &range.expr {
+            Expr::List(list) => list.elements.len(),
+            Expr::Comprehension(of) => self.n_items(&of.iter_range),
             _ => self.longest,
+        })
+    }
+
+    /// The part of a value that an expression names.
+    fn place(&self, tree: &IdedExpr) -> Option<Part<'a>> {
+        match &tree.expr {
+            Expr::Ident(name) => self.bound.iter().rev().find(|(known, _)| known == name)?.1,
+            Expr::Select(select) => self.place(&select.operand)?.field(&select.field),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The cost of an expression for an object with so many keys in `data`.
+    fn cost_for(expression: &str, n_keys: usize) -> Result<usize, Dear> {
+        let data: serde_json::Map<String, Value> = (0..n_keys).map(|nth| (format!("k{nth:04}"), json!("v"))).collect();
+        let object = json!({ "data": data });
+        let tree = crate::admission::tree(expression).unwrap();
+        cost(&tree, vec![("object", Some(Part::Json(&object)))])
+    }
+
+    #[test]
+    fn loops_cost_what_upstream_counts() {
+        // The least number of keys for which kube-apiserver 1.36 says that it is too dear, to within four.
+        for (expression, n_keys) in [
+            ("object.data.all(k, object.data.all(l, k != '' && l != ''))", 447),
+            ("object.data.all(k, object.data.all(l, true))", 578),
+            ("object.data.all(k, object.data.all(l, object.data[k] == 'v'))", 381),
+            ("object.data.exists(k, object.data.exists(l, k == '')) || true", 447),
+            ("object.data.filter(k, object.data.exists(l, l == '')).size() == 0", 447),
+            ("object.data.all(k, object.data.all(l, k.startsWith('k')))", 447),
+        ] {
+            assert_eq!(cost_for(expression, n_keys + 2), Err(Dear::Alone), "{expression}");
+            assert!(cost_for(expression, n_keys - 6).is_ok(), "{expression}");
         }
     }
 
-    /// The part of the value that an expression names.
-    fn place(&self, tree: &IdedExpr) -> Option<&'a Value> {
-        match &tree.expr {
-            Expr::Ident(name) => self.bound.iter().rev().find(|(known, _)| known == name)?.1,
-            Expr::Select(select) => self.place(&select.operand)?.get(&select.field),
-            _ => None,
-        }
+    #[test]
+    fn what_has_no_loop_is_free_and_what_is_spent_stays_spent() {
+        assert_eq!(cost_for("object.data.a == 'b'", 1000), Ok(0));
+        let mut budget = Budget::of_conditions();
+        assert_eq!(budget.pay(CONDITIONS_COST_MAX), Ok(()));
+        assert_eq!(budget.pay(0), Ok(()));
+        assert_eq!(budget.pay(1), Err(Dear::Together));
     }
 }

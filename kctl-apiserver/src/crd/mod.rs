@@ -3,7 +3,7 @@
 
 mod accepted;
 mod correlation;
-mod cost;
+pub(crate) mod cost;
 mod default;
 pub mod definition;
 mod definition_rules;

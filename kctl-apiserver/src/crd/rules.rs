@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     correlation::{Lineage, Past},
-    cost::{Budget, Dear},
+    cost::{Budget, Dear, Part},
     plain,
 };
 use crate::schema::{ListType, Schema};
@@ -110,8 +110,11 @@ impl Rules {
         let old = old.filter(|old| !old.is_null());
         for rule in &self.own {
             let Some(budget) = &mut found.budget else { return };
-            if let Err(dear) = rule.trees.iter().try_for_each(|tree| budget.take(tree, value, old)) {
-                found.errors.push(rule.too_dear(&dear, value, path));
+            if let Err(dear) = rule.trees.iter().try_for_each(|tree| {
+                let known = vec![("self", Some(Part::Json(value))), ("oldSelf", old.map(Part::Json))];
+                budget.take(tree, known)
+            }) {
+                found.errors.push(rule.too_dear(dear, value, path));
                 found.budget = None;
                 return;
             }
@@ -176,14 +179,14 @@ impl Rule {
         }
     }
 
-    fn too_dear(&self, dear: &Dear, value: &Value, path: &str) -> Cause {
+    fn too_dear(&self, dear: Dear, value: &Value, path: &str) -> Cause {
         let why = match dear {
-            Dear::Rule => format!(
+            Dear::Alone => format!(
                 "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
                  cost exceeds limit for rule: {}",
                 self.name
             ),
-            Dear::Object => {
+            Dear::Together => {
                 "validation failed due to running out of cost budget, no further validation rules will be run".into()
             }
         };

@@ -139,7 +139,7 @@ fn give_runtime(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refus
     }
     if class["scheduling"].is_object() {
         let list = |of: &Value| of["tolerations"].as_array().cloned().unwrap_or_default();
-        let merged = merged([list(&pod["spec"]), list(&class["scheduling"])].concat());
+        let merged = merged(&[list(&pod["spec"]), list(&class["scheduling"])].concat());
         if !merged.is_empty() {
             pod["spec"]["tolerations"] = merged.into();
         }
@@ -148,7 +148,7 @@ fn give_runtime(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refus
 }
 
 /// Tolerations without those that another one covers (`MergeTolerations`).
-fn merged(all: Vec<Value>) -> Vec<Value> {
+fn merged(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for (index, one) in all.iter().enumerate() {
         let is_known = merged.iter().any(|known| covers(known, one));
