@@ -235,14 +235,21 @@ def access():
 
 
 def standard():
-    """Other objects that a new cluster has, without uids and times: with a port of the API server's own, which is its default."""
+    """Other objects that a new cluster has, without uids and times: with a port of the API server's own, which is its default,
+    at an address that is nobody's."""
     everywhere = {
         "scheduling.k8s.io": ["priorityclasses"],
         "flowcontrol.apiserver.k8s.io": ["flowschemas", "prioritylevelconfigurations"],
         "networking.k8s.io": ["servicecidrs"],
     }
     paths = [(group, name, f"/apis/{group}/v1/{name}") for group, names in everywhere.items() for name in names]
-    for group, resource, path in paths + [("", "services", "/api/v1/namespaces/default/services")]:
+    paths.append(("", "services", "/api/v1/namespaces/default/services"))
+    # What came later comes last: uids are drawn in this order.
+    paths.append(("apiregistration.k8s.io", "apiservices", "/apis/apiregistration.k8s.io/v1/apiservices"))
+    paths.append(("networking.k8s.io", "ipaddresses", "/apis/networking.k8s.io/v1/ipaddresses"))
+    paths.append(("", "endpoints", "/api/v1/namespaces/default/endpoints"))
+    paths.append(("discovery.k8s.io", "endpointslices", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"))
+    for group, resource, path in paths:
         answer = get(path)
         for found in answer["items"]:
             meta = found["metadata"]
@@ -254,6 +261,13 @@ def standard():
                 del condition["lastTransitionTime"]
             for port in found["spec"].get("ports", []) if "spec" in found else []:
                 port["targetPort"] = 6443
+            for part in [*found.get("subsets", []), *([found] if "endpoints" in found else [])]:
+                for port in part["ports"]:
+                    port["port"] = 6443
+                for address in part.get("addresses", []):
+                    address["ip"] = "192.0.2.1"
+                for endpoint in part.get("endpoints", []):
+                    endpoint["addresses"] = ["192.0.2.1"]
             found |= {"apiVersion": answer["apiVersion"], "kind": answer["kind"].removesuffix("List")}
             yield {"group": group, "resource": resource, "object": found}
 

@@ -3,6 +3,8 @@
 //! `FUZZ_REQUESTS` says how many (3,000 without it), `FUZZ_SEED` which ones; `FUZZ_TRACE=1` shows each before it is sent,
 //! so that the last one is known when the process is gone.
 
+mod senders;
+
 use std::{
     convert::Infallible,
     env,

@@ -73,6 +73,7 @@ async fn served(folder: &Folder) -> (ApiServer, PathBuf) {
 /// The same under a plan of faults.
 async fn served_under(folder: &Folder, faults: Option<&Faults>) -> (ApiServer, PathBuf) {
     let server = ApiServer::on_system_time();
+    server.audit_to(&folder.0.join("audit")).expect("the audit log is begun");
     tokio::spawn(server.controllers());
     let mut listening = server.listen(ServeOptions::default()).await.expect("a port is free");
     if let Some(faults) = faults {
@@ -82,4 +83,29 @@ async fn served_under(folder: &Folder, faults: Option<&Faults>) -> (ApiServer, P
     listening.write_kubeconfig(&kubeconfig).expect("the kubeconfig is written");
     tokio::spawn(listening.serve());
     (server, kubeconfig)
+}
+
+/// The paths that a program has asked for, as the audit log has them.
+fn audited(folder: &Folder) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.0.join("audit")).expect("requests were audited");
+    let uri = |line: &str| {
+        let event: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
+        event["requestURI"].as_str().unwrap_or_default().to_owned()
+    };
+    text.lines().map(uri).collect()
+}
+
+/// Whether objects of these kinds came as the beginning of a watch, and not as a list.
+fn assert_streamed(folder: &Folder, resources: &[&str]) {
+    let audited = audited(folder);
+    for resource in resources {
+        let of_all = |uri: &&String| uri.split('?').next().is_some_and(|path| path.ends_with(&format!("/{resource}")));
+        let of_kind: Vec<&String> = audited.iter().filter(of_all).collect();
+        let streams = of_kind.iter().any(|uri| uri.contains("watch=true") && uri.contains("sendInitialEvents=true"));
+        assert!(streams, "no watch of {resource} began with what is there: {of_kind:?}");
+        let is_list =
+            |uri: &&&String| uri.contains("limit=") || uri.contains("resourceVersion=0&") && !uri.contains("watch");
+        let lists: Vec<_> = of_kind.iter().filter(is_list).collect();
+        assert!(lists.is_empty(), "{resource} were listed: {lists:?}");
+    }
 }

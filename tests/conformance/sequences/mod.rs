@@ -96,7 +96,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 fn name_of(grammar: &Grammar, seed: u64) -> String {
-    format!("{} {seed}", grammar.kind_of(seed).kind)
+    format!("{} {seed}", grammar.kind_of(seed).name)
 }
 
 async fn answers(

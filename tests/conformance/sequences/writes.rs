@@ -14,7 +14,8 @@ const MANAGERS: &[&str] = &["one", "two", "three"];
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Kind {
-    pub(crate) kind: String,
+    #[serde(rename = "kind")]
+    pub(crate) name: String,
     api_version: String,
     path: String,
     /// What an object has at least.
@@ -68,9 +69,9 @@ impl Writer<'_> {
     fn create(&mut self) -> Write {
         let (body, query) = (self.whole(), self.managed().replace("&dryRun=All", ""));
         if self.chance.one_in(3) {
-            return self.request("APPLY", "", body, query);
+            return self.request("APPLY", "", &body, query);
         }
-        step("POST", format!("{}?{query}", self.kind.path), &body)
+        step("POST", &format!("{}?{query}", self.kind.path), &body)
     }
 
     fn write(&mut self) -> Write {
@@ -83,14 +84,14 @@ impl Writer<'_> {
             }
             4..9 => {
                 let body = self.json_patch(changes);
-                self.request("JSON", "", body, query)
+                self.request("JSON", "", &body, query)
             }
             9..11 => {
                 let mut body = self.whole();
                 if self.chance.one_in(8) {
                     body["metadata"]["managedFields"] = self.chance.pick(&[&json!([]), &json!([{}])]).clone();
                 }
-                self.request("PUT", "", body, query)
+                self.request("PUT", "", &body, query)
             }
             11..16 => self.apply(query),
             16 => {
@@ -126,7 +127,7 @@ impl Writer<'_> {
             make(&mut self.chance, grammar, Use::Applied)
         };
         self.name(&mut body);
-        self.request("APPLY", "", body, query)
+        self.request("APPLY", "", &body, query)
     }
 
     fn status(&mut self, query: String) -> Write {
@@ -150,7 +151,7 @@ impl Writer<'_> {
         }
         let force = if verb == "APPLY" { "&fieldManager=two&force=true" } else { "" };
         let query = if force.is_empty() { query } else { query.replace("fieldManager=", "x=") + force };
-        self.request(verb, "/status", body, query)
+        self.request(verb, "/status", &body, query)
     }
 
     fn scale(&mut self, query: String) -> Write {
@@ -158,15 +159,15 @@ impl Writer<'_> {
         let scale = json!({ "apiVersion": "autoscaling/v1", "kind": "Scale",
             "metadata": { "name": "a", "namespace": "$NS" }, "spec": { "replicas": replicas } });
         match self.chance.below(3) {
-            0 => self.request("MERGE", "/scale", json!({ "spec": { "replicas": replicas } }), query),
+            0 => self.request("MERGE", "/scale", &json!({ "spec": { "replicas": replicas } }), query),
             // Of custom resources the real server fails to apply one.
             1 if !self.kind.path.starts_with("custom/") => self.request(
                 "APPLY",
                 "/scale",
-                scale,
+                &scale,
                 query.replace("fieldManager=", "x=") + "&fieldManager=two&force=true",
             ),
-            _ => self.request("PUT", "/scale", scale, query),
+            _ => self.request("PUT", "/scale", &scale, query),
         }
     }
 
@@ -213,20 +214,20 @@ impl Writer<'_> {
 
     fn name(&self, object: &mut Value) {
         object["apiVersion"] = self.kind.api_version.as_str().into();
-        object["kind"] = self.kind.kind.as_str().into();
+        object["kind"] = self.kind.name.as_str().into();
         object["metadata"]["name"] = "a".into();
     }
 
     fn request_with(&mut self, verb: &str, part: &str, grammar: &Value, used: Use, query: String) -> Write {
         let body = make(&mut self.chance, grammar, used);
-        self.request(verb, part, body, query)
+        self.request(verb, part, &body, query)
     }
 
-    fn request(&mut self, verb: &str, part: &str, body: Value, mut query: String) -> Write {
+    fn request(&mut self, verb: &str, part: &str, body: &Value, mut query: String) -> Write {
         if verb == "APPLY" && !query.contains("fieldManager") {
             query += "&fieldManager=one";
         }
-        step(verb, format!("{}/a{part}?{query}", self.kind.path), &body)
+        step(verb, &format!("{}/a{part}?{query}", self.kind.path), body)
     }
 }
 
@@ -257,7 +258,7 @@ pub(super) fn merge(object: &mut Value, other: &Value) {
     }
 }
 
-fn step(verb: &str, path: String, body: &Value) -> Write {
+fn step(verb: &str, path: &str, body: &Value) -> Write {
     Write::Request(of(&format!("{verb} {path}"), body))
 }
 

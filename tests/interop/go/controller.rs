@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Folder, asked, printed, program, served, served_under};
+use super::{Folder, asked, assert_streamed, printed, program, served, served_under};
 use crate::plan::{assert_acted, plan};
 
 const WITHIN: Duration = Duration::from_secs(240);
@@ -20,6 +20,8 @@ async fn a_controller_on_controller_runtime_converges() {
     let told = tokio::time::timeout(WITHIN, printed(program.env("KUBECONFIG", &kubeconfig))).await;
     let told = told.expect("the program ends");
     assert!(told.contains("the informer has seen"), "{told}");
+    // An informer of client-go, and the caches of controller-runtime.
+    assert_streamed(&folder, &["secrets", "configmaps"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -83,13 +83,14 @@ fn one(rule: &Value, own: &Type, schema: &Value, place: Place, total: &mut u64, 
     if !inferred.uses_old && !rule["optionalOldSelf"].is_null() {
         found.push(("`optional_old_self`, but `oldSelf` is not used".into(), "leave it out".into()));
     }
-    let mut costs = vec![cost::estimate(&expression, schema)];
+    let is_whole = place.is_root || schema["x-kubernetes-embedded-resource"] == true;
+    let mut costs = vec![cost::estimate(&expression, schema, is_whole)];
     if let Some(source) = rule["messageExpression"].as_str().filter(|text| !text.trim().is_empty()) {
         let mut inner = Vec::new();
         if let Some(expression) = parse(source, &mut inner) {
             let inferred = infer::infer(&expression, own, is_optional);
             report(&inferred, "string", "a message", &mut inner);
-            costs.push(cost::estimate(&expression, schema));
+            costs.push(cost::estimate(&expression, schema, is_whole));
         }
         found
             .extend(inner.into_iter().map(|(what, help)| (format!("its message expression `{source}`: {what}"), help)));
@@ -97,7 +98,7 @@ fn one(rule: &Value, own: &Type, schema: &Value, place: Place, total: &mut u64, 
     if !found.is_empty() {
         return;
     }
-    let cardinality = place.cardinality.unwrap_or_else(|| types::max_in_request(schema));
+    let cardinality = place.cardinality.unwrap_or_else(|| cost::max_in_request(schema));
     for (index, cost) in costs.into_iter().enumerate() {
         // Messages are made once, for what failed.
         let times = if index > 0 { 1 } else { cardinality };

@@ -21,9 +21,6 @@ pub(super) enum Type {
     Variable(char),
 }
 
-/// Bytes of a request (`celconfig.MaxRequestSizeBytes`).
-pub(super) const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
-
 impl Type {
     pub(super) fn list(of: Self) -> Self {
         Self::List(Rc::new(of))
@@ -103,65 +100,4 @@ fn can_be_escaped(name: &str) -> bool {
     let is_known = |char: char| char.is_ascii_alphanumeric() || ['_', '.', '-', '/'].contains(&char);
     RESERVED.contains(&name)
         || (!name.is_empty() && !name.starts_with(|char: char| char.is_ascii_digit()) && name.chars().all(is_known))
-}
-
-/// How many items, values or characters there can be: what is said, or what fits into a request.
-pub(super) fn max_elements(schema: &Value) -> u64 {
-    let said = |key: &str| schema[key].as_u64();
-    match schema["type"].as_str() {
-        Some("array") => said("maxItems").unwrap_or_else(|| list_max(&schema["items"])),
-        Some("object") => said("maxProperties")
-            .unwrap_or_else(|| (REQUEST_BYTES_MAX - 2) / (min_bytes(&schema["additionalProperties"]) + 6)),
-        Some("string") => string_max(schema),
-        _ => 1,
-    }
-}
-
-/// How many values of a schema fit into a request.
-pub(super) fn max_in_request(schema: &Value) -> u64 {
-    REQUEST_BYTES_MAX / (min_bytes(schema) + 1)
-}
-
-fn list_max(items: &Value) -> u64 {
-    // A comma between two.
-    (REQUEST_BYTES_MAX - 2) / (min_bytes(items) + 1)
-}
-
-fn string_max(schema: &Value) -> u64 {
-    if let Some(length) = schema["maxLength"].as_u64() {
-        // A character has up to four bytes.
-        return length.saturating_mul(4);
-    }
-    let longest = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::len).max();
-    match (longest, schema["format"].as_str()) {
-        (Some(longest), _) => longest as u64,
-        (None, Some("duration")) => 32,
-        (None, Some("date")) => 10,
-        (None, Some("date-time")) => 25,
-        _ => REQUEST_BYTES_MAX - 2,
-    }
-}
-
-/// The fewest bytes that a value takes in JSON.
-fn min_bytes(schema: &Value) -> u64 {
-    if schema["x-kubernetes-int-or-string"] == true {
-        return 1;
-    }
-    match schema["type"].as_str() {
-        Some("object") => {
-            let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let fields = required.filter(|name| schema["properties"][*name]["default"].is_null());
-            // The quotes, the colon and the comma.
-            2 + fields.map(|name| name.len() as u64 + min_bytes(&schema["properties"][name]) + 4).sum::<u64>()
-        }
-        Some("string") => match schema["format"].as_str() {
-            Some("date-time") => 22,
-            Some("date") => 12,
-            Some("duration") => 3,
-            _ => 2,
-        },
-        Some("boolean") => 4,
-        Some("array") => 2,
-        _ => 1,
-    }
 }

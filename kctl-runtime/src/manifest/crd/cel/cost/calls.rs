@@ -1,0 +1,284 @@
+//! The cost of operators and functions, by the sizes of what they are given.
+//!
+//! Upstream: `functionCost` in `checker/cost.go` of cel-go, `ext/lists.go` and `ext/sets.go` there, and
+//! `pkg/cel/library/cost.go` of apiserver.
+
+use std::rc::Rc;
+
+use kube_cel::cel::common::ast::{CallExpr, Expr};
+
+use super::{
+    declared::{Size, Type},
+    walk::{LIST, Part, Path, Walk, item_of, sum},
+};
+
+/// Walking through a text, a byte.
+const TEXT: f64 = 0.1;
+/// A regular expression has one part in so many characters.
+const PATTERN: f64 = 0.25;
+/// The longest pattern of a named format.
+const FORMAT_LEN_MAX: f64 = 128.0;
+/// Groups of functions, whose names are no values.
+const GROUPS: [&str; 7] = ["format", "ip", "lists", "math", "optional", "sets", "strings"];
+
+/// What a call costs beside its arguments, and what comes of it.
+struct Outcome<'a> {
+    cost: u64,
+    size: Option<Size>,
+    r#type: Type<'a>,
+}
+
+fn outcome(cost: u64, r#type: Type<'_>) -> Outcome<'_> {
+    Outcome { cost, size: None, r#type }
+}
+
+/// A part of a whole, rounded up.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "as upstream")]
+fn scaled(size: u64, factor: f64) -> u64 {
+    // What is too large for the type becomes its largest value.
+    (size as f64 * factor).ceil() as u64
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn function(&mut self, call: &CallExpr) -> Part<'a> {
+        let arguments: Vec<Part<'a>> = call.args.iter().map(|argument| self.of(argument)).collect();
+        let group = call.target.as_deref().and_then(|target| match &target.expr {
+            Expr::Ident(name) if GROUPS.contains(&name.as_str()) && !self.is_variable(name) => Some(name.as_str()),
+            _ => None,
+        });
+        let target = call.target.as_deref().filter(|_| group.is_none()).map(|target| self.of(target));
+        let name = group.map_or_else(|| call.func_name.clone(), |group| format!("{group}.{}", call.func_name));
+        let inner = sum(arguments.iter().chain(&target).map(|part| part.cost));
+        match (name.as_str(), arguments.as_slice()) {
+            ("dyn", [of]) => Part { cost: inner.saturating_add(1), path: Path::None, r#type: Type::Any, ..of.clone() },
+            ("_?_:_", [condition, one, other]) => {
+                let cost = condition.cost.saturating_add(one.cost.max(other.cost));
+                let entries = one.entries.zip(other.entries).map(|(one, other)| one.or(other));
+                let r#type = if matches!(one.r#type, Type::Any) { &other.r#type } else { &one.r#type };
+                Part { size: Some(one.size().or(other.size())), entries, ..Part::computed(cost, r#type.clone()) }
+            }
+            ("_[_]", [of, _]) => {
+                let r#type = item_of(&of.r#type);
+                let step = if matches!(of.r#type, Type::List(_)) { "@items" } else { "@values" };
+                let path = self.below(of.path, step);
+                let size = of.entries.map(|entries| entries.value).or_else(|| Self::size_at(path, &r#type));
+                Part { size, path, ..Part::computed(inner.saturating_add(1), r#type) }
+            }
+            (name, arguments) => {
+                let own = operator(name, arguments)
+                    .or_else(|| target.as_ref().and_then(|target| self.method(name, target, arguments)))
+                    .or_else(|| global(name, arguments))
+                    .unwrap_or_else(|| outcome(1, result_of(name, target.as_ref(), arguments)));
+                let entries = match (name, arguments) {
+                    ("_+_", [one, other]) => one.entries.zip(other.entries).map(|(one, other)| one.or(other)),
+                    _ => None,
+                };
+                let found = Part::computed(inner.saturating_add(own.cost), own.r#type);
+                Part { size: own.size.or(found.size), entries, ..found }
+            }
+        }
+    }
+
+    /// What a function costs that is called on a value.
+    fn method(&self, name: &str, target: &Part<'a>, arguments: &[Part<'a>]) -> Option<Outcome<'a>> {
+        let text = target.size();
+        let first = arguments.first().map(Part::size);
+        let r#type = result_of(name, Some(target), arguments);
+        let made = |factor: f64, size: Size| Outcome {
+            cost: scaled(size.max, factor).saturating_add(1 + LIST),
+            size: Some(size),
+            r#type: r#type.clone(),
+        };
+        let (cost, size) = match name {
+            "startsWith" | "endsWith" => (scaled(first?.max, TEXT), None),
+            "contains" => (scaled(text.max, TEXT).saturating_mul(scaled(first?.max, TEXT)), None),
+            "matches" | "find" | "findAll" => {
+                let walked = scaled(text.max.saturating_add(1), TEXT);
+                let found = (name != "matches").then_some(Size { min: 0, max: text.max });
+                (walked.saturating_mul(scaled(first?.max, PATTERN)), found)
+            }
+            "format" => (scaled(text.max, TEXT), None),
+            "lowerAscii" | "upperAscii" | "substring" | "trim" => (scaled(text.max, TEXT), Some(text)),
+            "replace" => {
+                let size = replaced(text, first?, arguments.get(1)?.size());
+                (scaled(text.max, 2.0 * TEXT), Some(size))
+            }
+            "split" => {
+                let max = arguments.get(1).and_then(|count| count.number).unwrap_or(text.max);
+                (scaled(text.max, 2.0 * TEXT), Some(Size { min: 0, max }))
+            }
+            "join" => {
+                let size = joined(text, self.item_size(target), first);
+                (scaled(size.max, TEXT), Some(size))
+            }
+            "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
+                let Some(item) = self.item_size(target) else {
+                    return Some(outcome(scaled(text.max, TEXT), r#type));
+                };
+                let is_text = matches!(item_of(&target.r#type), Type::Text | Type::Bytes);
+                let one = if is_text { scaled(item.max, TEXT).saturating_add(1) } else { 1 };
+                (text.max.saturating_mul(one), None)
+            }
+            "slice" => {
+                let (start, end) = (arguments.first()?.number.unwrap_or(0), arguments.get(1)?.number);
+                return Some(made(1.0, Size::exactly(end.unwrap_or(text.max).wrapping_sub(start))));
+            }
+            "reverse" | "flatten" => return Some(made(1.0, text)),
+            "distinct" => return Some(made(2.0, text.times(text))),
+            "sort" => {
+                let is_text = matches!(item_of(&target.r#type), Type::Text | Type::Bytes);
+                return Some(made(if is_text { 2.0 + TEXT } else { 2.0 }, text.times(text)));
+            }
+            // An address has up to sixteen bytes.
+            "containsIP" | "containsCIDR" => {
+                let own = if name == "containsIP" { 4 } else { 4 + 2 + 1 };
+                let is_text = matches!(arguments.first()?.r#type, Type::Text);
+                (if is_text { scaled(first?.max, TEXT).saturating_add(own) } else { own }, None)
+            }
+            "validate" => (scaled(scaled(first?.max, TEXT), FORMAT_LEN_MAX * PATTERN), None),
+            _ => return None,
+        };
+        Some(Outcome { cost, size, r#type })
+    }
+
+    /// The size of an item of a list; none where the value is no list.
+    fn item_size(&self, list: &Part<'a>) -> Option<Size> {
+        if !matches!(list.r#type, Type::List(_) | Type::Map(_) | Type::Optional(_)) {
+            return None;
+        }
+        let declared = match list.path {
+            Path::None => None,
+            path @ Path::At(_) => match self.below(path, "@items") {
+                Path::At(Some(item)) => Some(Size { min: 0, max: item.elements_max() }),
+                _ => None,
+            },
+        };
+        Some(declared.unwrap_or(Size::UNKNOWN))
+    }
+}
+
+/// The same of operators.
+fn operator<'a>(name: &str, all: &[Part<'a>]) -> Option<Outcome<'a>> {
+    let is_text = |part: &Part<'a>| matches!(part.r#type, Type::Text | Type::Bytes);
+    let are_unknown = all.iter().all(|part| matches!(part.r#type, Type::Any));
+    let [one, other] = all else { return None };
+    let (size, compared) = (one.size().plus(other.size()), one.size().max.min(other.size().max));
+    Some(match name {
+        "_&&_" | "_||_" => outcome(0, Type::Scalar),
+        "_==_" if matches!((&one.r#type, &other.r#type), (Type::Opaque, Type::Opaque)) => outcome(1, Type::Scalar),
+        "_==_" | "_!=_" => outcome(scaled(compared, TEXT), Type::Scalar),
+        "_<_" | "_<=_" | "_>_" | "_>=_" if are_unknown || all.iter().any(is_text) => {
+            outcome(scaled(compared, TEXT).max(u64::from(are_unknown)), Type::Scalar)
+        }
+        "_+_" => {
+            let lists = all.iter().find(|part| matches!(part.r#type, Type::List(_)));
+            if let Some(list) = lists {
+                let known = all.iter().find(|part| !matches!(item_of(&part.r#type), Type::Any)).unwrap_or(list);
+                return Some(Outcome { cost: 1, size: Some(size), r#type: known.r#type.clone() });
+            }
+            if are_unknown || all.iter().any(is_text) {
+                let r#type = all.iter().find(|part| is_text(part)).map_or(Type::Any, |part| part.r#type.clone());
+                return Some(Outcome { cost: scaled(size.max, TEXT), size: Some(size), r#type });
+            }
+            outcome(1, one.r#type.clone())
+        }
+        "@in" if !matches!(other.r#type, Type::Map(_)) => outcome(other.size().max, Type::Scalar),
+        _ => return None,
+    })
+}
+
+/// The same of functions that are called by themselves.
+fn global<'a>(name: &str, arguments: &[Part<'a>]) -> Option<Outcome<'a>> {
+    let first = arguments.first()?;
+    let (size, r#type) = (first.size(), result_of(name, None, arguments));
+    let (cost, size) = match name {
+        "url" => (scaled(size.max, TEXT), Some(size)),
+        "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
+            (scaled(size.max, TEXT), None)
+        }
+        "ip.isCanonical" => (scaled(size.max, 2.0 * TEXT), None),
+        "bytes" if matches!(first.r#type, Type::Text | Type::Any) => {
+            (scaled(size.max, TEXT), Some(Size { min: size.min, max: size.max.wrapping_mul(4) }))
+        }
+        "string" if matches!(first.r#type, Type::Bytes | Type::Any) => {
+            (scaled(size.max, TEXT), Some(Size { min: size.min / 4, max: size.max }))
+        }
+        "strings.quote" => {
+            let quoted = Size { min: size.min.wrapping_add(2), max: size.max.wrapping_mul(2).wrapping_add(2) };
+            (scaled(size.max, TEXT), Some(quoted))
+        }
+        "lists.range" => {
+            let size = Size::exactly(first.number.unwrap_or(u64::MAX));
+            (scaled(size.max, 1.0).saturating_add(1 + LIST), Some(size))
+        }
+        "sets.contains" | "sets.intersects" | "sets.equivalent" => {
+            let both = size.times(arguments.get(1)?.size()).max;
+            let factor = if name == "sets.equivalent" { 2 } else { 1 };
+            (both.saturating_mul(factor).saturating_add(1), None)
+        }
+        _ => return None,
+    };
+    Some(Outcome { cost, size, r#type })
+}
+
+/// A text after all its parts of one kind became others.
+fn replaced(text: Size, old: Size, new: Size) -> Size {
+    let most = if old.min == 0 {
+        text.max.saturating_add(1).saturating_mul(new.max).saturating_add(text.max)
+    } else if new.max <= old.min {
+        text.max
+    } else {
+        text.max.div_ceil(old.min).saturating_mul(new.max)
+    };
+    let least = if old.max == 0 {
+        text.min.saturating_add(1).saturating_mul(new.min).saturating_add(text.min)
+    } else if old.max <= new.min {
+        text.min
+    } else {
+        text.min.div_ceil(old.max).saturating_mul(new.min)
+    };
+    Size { min: least, max: most }
+}
+
+/// The items of a list as one text.
+fn joined(list: Size, item: Option<Size>, separator: Option<Size>) -> Size {
+    let items = item.map_or(Size::exactly(0), |item| list.times(item));
+    let between = Size { min: list.min.saturating_sub(1), max: list.max.saturating_sub(1) };
+    separator.map_or(items, |separator| items.plus(separator.times(between)))
+}
+
+/// The type of what a function returns.
+fn result_of<'a>(name: &str, target: Option<&Part<'a>>, arguments: &[Part<'a>]) -> Type<'a> {
+    let own = target.map_or(Type::Any, |target| target.r#type.clone());
+    let first = || arguments.first().map_or(Type::Any, |first| first.r#type.clone());
+    let list = |item: Type<'a>| Type::List(Rc::new(item));
+    let optional = |value: Type<'a>| Type::Optional(Rc::new(value));
+    match name {
+        "charAt" | "find" | "format" | "getHost" | "getHostname" | "getPort" | "getScheme" | "getEscapedPath"
+        | "join" | "lowerAscii" | "replace" | "string" | "strings.quote" | "substring" | "trim" | "upperAscii" => {
+            Type::Text
+        }
+        "findAll" | "split" => list(Type::Text),
+        "lists.range" => list(Type::Scalar),
+        "getQuery" => Type::Map(Rc::new(list(Type::Text))),
+        "bytes" => Type::Bytes,
+        "reverse" | "distinct" | "slice" | "sort" | "or" => own,
+        "min" | "max" | "sum" => item_of(&own),
+        "flatten" => list(Type::Any),
+        "first" | "last" => optional(item_of(&own)),
+        "value" | "orValue" => match own {
+            Type::Optional(value) => Type::clone(&value),
+            _ => Type::Any,
+        },
+        "optional.of" | "optional.ofNonZeroValue" => optional(first()),
+        "optional.none" => optional(Type::Any),
+        "_[?_]" => optional(item_of(&first())),
+        "validate" => optional(list(Type::Text)),
+        "url" | "quantity" | "ip" | "cidr" | "semver" | "masked" | "add" | "sub" => Type::Opaque,
+        "type" => Type::Other,
+        name if name.starts_with("format.") => Type::Other,
+        "_-_" | "-_" | "_*_" | "_/_" | "_%_" => first(),
+        // Counts, comparisons and conversions.
+        _ => Type::Scalar,
+    }
+}

@@ -1,0 +1,92 @@
+//! What rules cost at most, as `generate-crds` says it: the cases and the recorded answers of the real server are those that
+//! the embedded server is held to, in `conformance/`.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use kctl::{Json, from_yaml, manifest::check};
+
+/// A factor above this has no number.
+const FACTOR_MAX: f64 = 100.0;
+
+/// How many times a rule costs what it may; nothing where it costs less.
+#[derive(Debug, PartialEq)]
+enum Factor {
+    Affordable,
+    Times(String),
+    TooMany,
+}
+
+fn file(name: &str) -> String {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("conformance").join(name);
+    fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn number(text: &str) -> Factor {
+    let factor: f64 = text.parse().unwrap();
+    if factor > FACTOR_MAX { Factor::TooMany } else { Factor::Times(format!("{factor:.1}")) }
+}
+
+/// What the real server has said of the rule, if it has said anything of its cost.
+fn of_real(answer: &Json) -> Option<Factor> {
+    const WHAT: &str = "estimated rule cost exceeds budget by factor of ";
+    if answer["code"] == 201 {
+        return Some(Factor::Affordable);
+    }
+    // Of some answers only parts are recorded, under their pointers.
+    let message = answer["body"]["message"].as_str().or_else(|| answer["body"]["/message"].as_str())?;
+    let (_, rest) = message.split_once(WHAT)?;
+    let (factor, _) = rest.split_once("x (")?;
+    Some(if factor == "more than 100" { Factor::TooMany } else { number(factor) })
+}
+
+fn of_check(definition: &Json) -> Result<Factor, String> {
+    let mut found = Factor::Affordable;
+    for problem in check(definition).refused {
+        let text = problem.to_string();
+        let told = text.split_once(": it costs ").and_then(|(_, rest)| rest.split_once(" times what a rule may"));
+        match told {
+            // Of several rules the server tells the first one first.
+            Some((factor, _)) if found == Factor::Affordable => found = number(factor),
+            Some(_) => {}
+            // All rules together are told of where none is alone.
+            None if text.contains("all rules together cost") => {}
+            None => return Err(text),
+        }
+    }
+    Ok(found)
+}
+
+/// Sets what a pointer leads to; what is missing on the way is made.
+fn set(mut body: &mut Json, pointer: &str, value: &Json) {
+    for step in pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")) {
+        body = match body {
+            Json::Array(items) => &mut items[step.parse::<usize>().unwrap()],
+            other => &mut other[step.as_str()],
+        };
+    }
+    value.clone_into(body);
+}
+
+#[test]
+fn rules_cost_what_the_real_server_says() {
+    let topic: Json = from_yaml(&file("cases/rule_costs.yaml")).unwrap();
+    let recorded: BTreeMap<String, Vec<Json>> = serde_json::from_str(&file("recorded/rule_costs.json")).unwrap();
+    let (mut n_compared, mut different) = (0, Vec::new());
+    for case in topic["cases"].as_array().unwrap() {
+        let name = case["case"].as_str().unwrap();
+        for (step, answer) in case["steps"].as_array().unwrap().iter().zip(&recorded[name]) {
+            let Some(expected) = of_real(answer) else { continue };
+            let mut definition = topic["bases"]["rule"]["body"].clone();
+            for (pointer, value) in step["with"].as_object().into_iter().flatten() {
+                set(&mut definition, pointer, value);
+            }
+            n_compared += 1;
+            match of_check(&definition) {
+                Ok(found) if found == expected => {}
+                found => different.push(format!("{name}: {}\n    {found:?}, the server {expected:?}", step["with"])),
+            }
+        }
+    }
+    assert!(n_compared >= 70, "{n_compared}");
+    assert!(different.is_empty(), "{} of {n_compared}:\n{}", different.len(), different.join("\n"));
+}
