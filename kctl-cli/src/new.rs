@@ -77,6 +77,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     format(folder);
     let name = &options.name;
+    if let Some(kctl) = dependency(options.kctl.as_deref())?.strip_prefix("path = ") {
+        say!(
+            "it depends on kctl in {kctl}: write the published version into its Cargo.toml before you build its image"
+        );
+    }
     say!("{name} is ready. Watch it work: cd {name} && cargo run -- dev -f sample.yaml --until-idle");
     Ok(())
 }
@@ -157,6 +162,7 @@ mod tests {
     use super::*;
 
     const APP: &str = "App::new(\"web-site2\")\n        .version(env!(\"CARGO_PKG_VERSION\"))";
+    const COMMIT: &str = ".commit(option_env!(\"COMMIT\"))";
 
     fn options(name: &str) -> Options {
         Options { name: name.into(), group: "example.com".into(), kind: None, kctl: None }
@@ -170,7 +176,7 @@ mod tests {
     fn kind_and_function_are_made_from_the_name() {
         let files = project(&options("web-site2")).unwrap();
         let main = &files.iter().find(|(file, _)| *file == "src/main.rs").unwrap().1;
-        for expected in ["kind = \"WebSite2\"", "async fn reconcile_website2(", APP] {
+        for expected in ["kind = \"WebSite2\"", "async fn reconcile_website2(", APP, COMMIT] {
             assert!(main.contains(expected), "{expected}");
         }
         assert!(files.iter().all(|(_, text)| !text.contains("{{")), "every place is filled");
@@ -185,6 +191,22 @@ mod tests {
             line[line.find("cargo run").unwrap()..].to_owned()
         };
         assert_eq!(command(".github/workflows/ci.yml"), command("README.md") + " --check");
+    }
+
+    #[test]
+    fn image_is_built_with_the_commit_that_the_program_says() {
+        let files = project(&options("web")).unwrap();
+        let text = |file: &str| &files.iter().find(|(name, _)| *name == file).unwrap().1;
+        let docker = text("Dockerfile");
+        let (argument, build) = (docker.find("\nARG COMMIT\n"), docker.find("\nRUN cargo build"));
+        assert!(
+            argument.is_some() && argument < build,
+            "an argument that comes later is not in the environment of the build"
+        );
+        let how = "docker build --build-arg COMMIT=\"$(git rev-parse --short HEAD)\" -t registry.example.com/web:1 .\n";
+        for file in ["README.md", "Dockerfile"] {
+            assert!(text(file).contains(how), "{file}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ As a program on this machine, against the cluster of your kubeconfig:
 
 In the cluster, with exactly the permissions that the controller declares:
 
-    docker build -t registry.example.com/{{name}}:1 . && docker push registry.example.com/{{name}}:1
+    docker build --build-arg COMMIT="$(git rev-parse --short HEAD)" -t registry.example.com/{{name}}:1 .
+    docker push registry.example.com/{{name}}:1
     cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy
     kubectl apply -k deploy

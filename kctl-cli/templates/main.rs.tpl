@@ -36,6 +36,8 @@ async fn {{function}}(object: Arc<{{kind}}>, cx: Context<{{function}}>) -> Resul
 fn app() -> App {
     App::new("{{name}}")
         .version(env!("CARGO_PKG_VERSION"))
+        // Known where the build says it: the Dockerfile does.
+        .commit(option_env!("COMMIT"))
         .controller::<{{function}}>()
 }
 

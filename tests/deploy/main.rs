@@ -4,6 +4,7 @@
 mod build;
 mod examples;
 mod files;
+mod framework;
 mod multicluster;
 mod new;
 mod place;

@@ -13,6 +13,8 @@ use crate::{
 
 /// No example has a kind of this name.
 const NAME: &str = "tea-room";
+/// As the build of its image is told it.
+const COMMIT: &str = "abc1234";
 
 /// The project, built with the versions of everything that are used here.
 fn project(folder: &Folder) -> std::path::PathBuf {
@@ -21,7 +23,7 @@ fn project(folder: &Folder) -> std::path::PathBuf {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
     std::fs::copy(lock, project.join("Cargo.lock")).unwrap();
     // With the tests, features are those of `cargo test` in the project.
-    run(cargo("build").args(["--bins", "--tests"]).current_dir(&project));
+    run(cargo("build").args(["--bins", "--tests"]).env("COMMIT", COMMIT).current_dir(&project));
     project
 }
 
@@ -36,6 +38,9 @@ async fn a_new_project_is_deployed_by_kubectl_on_a_real_server() {
     let folder = Folder::new();
     let project = project(&folder);
     let program = build::target().join("debug").join(NAME);
+    let said = run(std::process::Command::new(&program).arg("--version"));
+    let starts = format!("{NAME} 0.1.0, commit {COMMIT}\nkctl {}, debug build for ", env!("CARGO_PKG_VERSION"));
+    assert!(said.starts_with(&starts), "{said}");
     let image = format!("registry.example.com/{NAME}:1");
     let generate = ["generate-manifests", "--leader-elect", "--metrics", "--image", &image, "--out", "deploy"];
     run(std::process::Command::new(&program).args(generate).current_dir(&project));

@@ -1,5 +1,5 @@
-//! One replica of a rolling update, as a program: keeps a Secret for each ConfigMap that has a state, and notes in a file that all
-//! replicas share when it begins and ends to work on a key.
+//! One replica of a rolling update, as a program: keeps a `Secret` for each `ConfigMap` that has a state, and notes in a file that
+//! all replicas share when it begins and ends to work on a key.
 
 use std::{
     fs::{File, OpenOptions},

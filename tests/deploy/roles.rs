@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::Request;
 use kctl::{Json, json, kube::Client};
 
-use crate::place::{Place, client};
+use crate::place::{Place, client, until};
 
 /// In its own namespace it may do what the generated roles say, elsewhere what those of the cluster say, and no more than
 /// every service account otherwise.
@@ -20,6 +20,12 @@ pub(crate) async fn are_exact(place: &Place, manifests: &[Json], namespace: &str
         let actual: BTreeSet<_> = allowed(its, of).await.difference(&of_everybody).cloned().collect();
         assert_eq!(actual, expected, "in {of}");
     }
+}
+
+/// Waits until the authorizer knows the roles that are bound to the account: it watches them as everybody does.
+pub(crate) async fn are_known(manifests: &[Json], namespace: &str, account: &str, its: &Client) {
+    let expected = granted(manifests, namespace, account, namespace);
+    until("the server knows the roles", || async { expected.is_subset(&allowed(its, namespace).await) }).await;
 }
 
 /// What the roles say that are bound to the account.

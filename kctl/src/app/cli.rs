@@ -417,6 +417,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn version_says_what_is_known_of_the_app_before_kctl_and_the_build() {
+        let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+        let kctl = format!("kctl {}, debug build for {arch} {os}", env!("CARGO_PKG_VERSION"));
+        let app = || App::new("web");
+        let cases = [
+            (app(), String::new()),
+            (app().version("1.2.3"), "1.2.3\n".to_owned()),
+            (app().commit(Some("abc1234")), "commit abc1234\n".to_owned()),
+            (app().version("1.2.3").commit(Some("abc1234")), "1.2.3, commit abc1234\n".to_owned()),
+            // A build that was told nothing.
+            (app().version("1.2.3").commit(Some("")), "1.2.3\n".to_owned()),
+        ];
+        for (app, expected) in cases {
+            let command = Cli::command().name(app.name.clone()).version(version(&app));
+            assert_eq!(command.render_version(), format!("web {expected}{kctl}\n"));
+        }
+    }
+
+    #[test]
     fn check_needs_a_folder() {
         let given = |line: &str| line.split(' ').map(OsString::from).collect();
         for command in ["generate-crds", "generate-rbac", "generate-manifests"] {

@@ -83,9 +83,12 @@ impl Serving {
     /// Has the manager say that it is not ready as long as nobody can call: handshakes fail without a certificate.
     pub(super) fn ready_when_served(&self) -> impl FnOnce(&mut Manager) + Send + use<> {
         let certificate = self.server.certificate();
-        let is_served = move || match certificate.is_set() {
-            true => Ok("a certificate is served".to_owned()),
-            false => Err("there is no certificate yet; the log says why it can't be made or read".to_owned()),
+        let is_served = move || {
+            if certificate.is_set() {
+                Ok("a certificate is served".to_owned())
+            } else {
+                Err("there is no certificate yet; the log says why it can't be made or read".to_owned())
+            }
         };
         move |manager: &mut Manager| manager.ready_when("webhook-certificate", is_served)
     }

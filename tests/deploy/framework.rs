@@ -1,0 +1,246 @@
+//! What the framework needs for itself - events, the lease, the right to hold up deletions - is needed: without any one verb of it,
+//! just that is refused.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use http::{Method, Request};
+use kctl::{
+    Json, json,
+    kube::{Client, client::Body},
+    manager::lease::ElectionConfig,
+    manifest::{ManagerOptions, RbacOptions, grants, manager_rbac, rbac_of},
+    prelude::*,
+};
+use parking_lot::Mutex;
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::{
+    place::{Place, client, until},
+    roles,
+};
+
+/// What is taken away, and the request that is refused then. The right to watch the lease is what a hand-over is fast by.
+const OF_THE_MANAGER: [([&str; 2], &str); 7] = [
+    (["events", "create"], "create events"),
+    (["events", "patch"], "patch events"),
+    (["leases", "create"], "create leases"),
+    (["leases", "get"], "get leases"),
+    (["leases", "list"], "list leases"),
+    (["leases", "update"], "update leases"),
+    (["leases", "watch"], "watch leases"),
+];
+/// The API server refuses the object that names its owner so.
+const OF_OWNERS: ([&str; 2], &str) = (["configmaps/finalizers", "update"], "create secrets");
+
+/// Makes a Secret whose owner is not gone before it, and tells of it each time.
+#[controller(
+    name = "framework",
+    primary(selector = "app=framework"),
+    owns = Secret(create, block_owner_deletion)
+)]
+async fn framework(config: Arc<ConfigMap>, cx: Context<framework>) -> Result<Action> {
+    cx.event(EventType::Normal, "Seen", "it is there");
+    let secrets = cx.owned::<Secret>();
+    if secrets.is_empty() {
+        let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+        secrets.create(Secret { metadata, ..Secret::default() }).await?;
+    }
+    Ok(Action::await_change())
+}
+
+fn app() -> App {
+    App::new("framework").controller::<framework>()
+}
+
+/// A program under its role, in a namespace of its own.
+struct Trial<'a> {
+    place: &'a Place,
+    name: String,
+    manifests: Vec<Json>,
+    refused: Arc<Mutex<BTreeSet<String>>>,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<()>,
+}
+
+/// What the generated manifests allow, but for a verb.
+fn manifests(name: &str, without: Option<[&str; 2]>) -> Vec<Json> {
+    let options = RbacOptions { name: name.into(), namespace: name.into(), ..RbacOptions::default() };
+    let manager = ManagerOptions { leader_elect: true, metrics: false };
+    let mut all = rbac_of(&grants(&app().specs(), ""), &options).unwrap();
+    all.extend(manager_rbac(&options, manager).unwrap());
+    let mut all: Vec<Json> = all.into_iter().map(|manifest| manifest.object).collect();
+    let Some([resource, verb]) = without else { return all };
+    let mut n_taken = 0;
+    for rule in all.iter_mut().filter_map(rules_of).flatten() {
+        if rule["resources"] == json!([resource]) {
+            let verbs = rule["verbs"].as_array_mut().unwrap();
+            let before = verbs.len();
+            verbs.retain(|known| known != verb);
+            n_taken += before - verbs.len();
+        }
+    }
+    assert_eq!(n_taken, 1, "{verb} {resource} is in the role once: {all:?}");
+    for rules in all.iter_mut().filter_map(rules_of) {
+        rules.retain(|rule| rule["verbs"] != json!([]));
+    }
+    all
+}
+
+fn rules_of(object: &mut Json) -> Option<&mut Vec<Json>> {
+    object.get_mut("rules")?.as_array_mut()
+}
+
+/// A request in the words of RBAC, without what it is about.
+fn asked<B>(request: &Request<B>) -> String {
+    let parts: Vec<_> = request.uri().path().trim_matches('/').split('/').collect();
+    let at =
+        parts.iter().position(|part| *part == "namespaces").map_or(if parts[0] == "api" { 2 } else { 3 }, |at| at + 2);
+    let query = request.uri().query().unwrap_or_default();
+    let verb = match *request.method() {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ if query.contains("watch=") => "watch",
+        _ if parts.len() > at + 1 => "get",
+        _ => "list",
+    };
+    format!("{verb} {}", parts.get(at).copied().unwrap_or_default())
+}
+
+impl<'a> Trial<'a> {
+    async fn start(place: &'a Place, without: Option<[&str; 2]>) -> Self {
+        static TRIALS: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("framework-{}-{}", std::process::id(), TRIALS.fetch_add(1, Ordering::Relaxed));
+        let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": &name } });
+        let mut manifests = manifests(&name, without);
+        manifests.insert(0, space);
+        for object in &manifests {
+            place.apply(object, &name).await;
+        }
+        let inner = client(&place.kubeconfig_of(&name, &name).await).await;
+        roles::are_known(&manifests, &name, &name, &inner).await;
+        let refused = Arc::<Mutex<BTreeSet<String>>>::default();
+        let noted = refused.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (inner, noted, asked) = (inner.clone(), noted.clone(), asked(&request));
+            async move {
+                let answer = inner.send(request).await;
+                if answer.as_ref().is_ok_and(|answer| answer.status() == 403) {
+                    noted.lock().insert(asked);
+                }
+                answer
+            }
+        });
+        let manager = app().manager(Client::new(service, name.clone())).await.unwrap();
+        let manager = manager.elect(ElectionConfig::new(&name, &name, "a")).unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = tokio::spawn(async move {
+            // Without its lease it ends with an error.
+            let _ended = manager.run(async move { drop(stopped.await) }).await;
+        });
+        Self { place, name, manifests, refused, stop, running }
+    }
+
+    /// Changes the object that is reconciled.
+    async fn change(&self, n: usize) {
+        let config = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "labels": { "app": "framework" } },
+            "data": { "n": n.to_string() },
+        });
+        self.place.apply(&config, &self.name).await;
+    }
+
+    /// Whether all of it has come true: the event again, the lease renewed, the object that holds up its owner.
+    async fn is_whole(&self) -> bool {
+        let events = self.place.list("events.k8s.io/v1", "Event", &self.name).await;
+        let again = events.iter().any(|event| event["series"]["count"].as_i64() >= Some(2));
+        let lease =
+            json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": &self.name } });
+        let lease = self.place.get(&lease, &self.name).await.unwrap_or_default()["spec"].take();
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" } });
+        let secret = self.place.get(&secret, &self.name).await.unwrap_or_default();
+        let blocks = secret["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] == true;
+        again && blocks && !lease["renewTime"].is_null() && lease["renewTime"] != lease["acquireTime"]
+    }
+
+    async fn end(self) -> BTreeSet<String> {
+        let _ended = self.stop.send(());
+        self.running.await.unwrap();
+        // The next program would see it, and be refused what it tells of it while its namespace goes.
+        let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+        self.place.delete(&config, &self.name).await;
+        for object in self.manifests.iter().rev() {
+            self.place.delete(object, &self.name).await;
+        }
+        std::mem::take(&mut self.refused.lock())
+    }
+}
+
+/// Under the whole role nothing is refused and all comes true.
+async fn is_enough(place: &Place) {
+    let (trial, n) = (Trial::start(place, None).await, AtomicUsize::new(0));
+    until("an event, a renewal and an object", || async {
+        trial.change(n.fetch_add(1, Ordering::Relaxed)).await;
+        trial.is_whole().await
+    })
+    .await;
+    assert_eq!(trial.end().await, BTreeSet::new());
+}
+
+/// Without this verb that request is refused, and no other.
+async fn is_needed(place: &Place, without: [&str; 2], expected: &str) {
+    let (trial, n) = (Trial::start(place, Some(without)).await, AtomicUsize::new(0));
+    until(&format!("without {without:?}: {expected} is refused"), || async {
+        trial.change(n.fetch_add(1, Ordering::Relaxed)).await;
+        !trial.refused.lock().is_empty()
+    })
+    .await;
+    let refused = trial.end().await;
+    assert_eq!(refused, BTreeSet::from([expected.to_owned()]), "without {without:?}");
+}
+
+async fn role_is_exact(place: &Place) {
+    is_enough(place).await;
+    for (without, expected) in OF_THE_MANAGER {
+        is_needed(place, without, expected).await;
+    }
+}
+
+/// Whether the server asks who may hold up the deletion of an owner: the admission plugin `OwnerReferencesPermissionEnforcement` is not
+/// on by default.
+async fn asks_about_owners(place: &Place) -> bool {
+    let trial = Trial::start(place, Some(OF_OWNERS.0)).await;
+    trial.change(0).await;
+    until("the object is made or refused", || async { trial.is_whole_or_refused().await }).await;
+    !trial.end().await.is_empty()
+}
+
+impl Trial<'_> {
+    async fn is_whole_or_refused(&self) -> bool {
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" } });
+        self.place.get(&secret, &self.name).await.is_some() || !self.refused.lock().is_empty()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_verb_of_the_framework_is_needed_on_the_embedded_server() {
+    role_is_exact(&Place::embedded().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_verb_of_the_framework_is_needed_on_a_real_server() {
+    let Some(place) = Place::named("KUBECONFIG").await else { return };
+    role_is_exact(&place).await;
+    if asks_about_owners(&place).await {
+        is_needed(&place, OF_OWNERS.0, OF_OWNERS.1).await;
+    } else {
+        eprintln!("left out: the admission plugin OwnerReferencesPermissionEnforcement is off");
+    }
+}
