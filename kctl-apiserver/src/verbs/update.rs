@@ -187,7 +187,7 @@ fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
         return autoscaling::within(new, prepare);
     }
     strategy::prepare_update(&call.resource, &call.subresource, old, new);
-    if call.resource.of.resource == "services" {
+    if call.resource.of.resource == "services" && call.subresource.is_empty() {
         // Another type has other defaults.
         super::create::default(call, new, None);
     }

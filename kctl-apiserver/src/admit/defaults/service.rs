@@ -29,7 +29,16 @@ pub(super) fn service(object: &mut Value) {
         add(spec, "internalTrafficPolicy", "Cluster");
         address_families(spec);
     }
-    part(part(object, "status"), "loadBalancer");
+    let balancer = part(part(object, "status"), "loadBalancer");
+    if is_balancer {
+        items(balancer, "ingress")
+            .filter(|ingress| has_address(ingress))
+            .for_each(|ingress| add(ingress, "ipMode", "VIP"));
+    }
+}
+
+fn has_address(ingress: &Value) -> bool {
+    ingress["ip"].as_str().is_some_and(|address| !address.is_empty())
 }
 
 /// The families of a cluster with IPv4 alone: a service that has neither an address nor a selector is of both.
