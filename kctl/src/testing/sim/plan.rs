@@ -265,10 +265,11 @@ impl Points {
     }
 
     /// A write that comes when nobody waits for it any more harms who is alone: the next process may have looked already. Where
-    /// there is a lease it is safe as long as the lease's margin is.
+    /// there is a lease it is safe for as long as a write may take, and the margin: then it has to be done before the lease ends.
     fn late(&self) -> Option<RequestFault> {
-        let margin = ElectionConfig::new("", "", "").write_margin();
-        (self.instances > 1).then_some(RequestFault::Late(margin))
+        let election = ElectionConfig::new("", "", "");
+        let longest = election.write_timeout() + election.write_margin();
+        (self.instances > 1).then_some(RequestFault::Late(longest))
     }
 
     /// A combination that the seed chooses.
