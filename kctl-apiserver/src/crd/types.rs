@@ -5,6 +5,7 @@
 
 use std::ptr;
 
+use kctl_cel::plain_name;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 use serde_json::Value;
 
@@ -316,13 +317,6 @@ fn one_of<'a>(all: &[Type<'a>]) -> Result<Type<'a>, String> {
         Some(other) => Err(format!("expected type '{}' but found '{}'", known.name(), other.name())),
         None => Ok(known),
     }
-}
-
-/// The name of a field that CEL writes in another way, since it could not read it.
-pub(super) fn plain_name(name: &str) -> String {
-    let plain = name.replace("__dash__", "-").replace("__dot__", ".").replace("__slash__", "/");
-    let plain = plain.strip_prefix("__").and_then(|rest| rest.strip_suffix("__")).unwrap_or(&plain);
-    plain.replace("__underscores__", "__")
 }
 
 /// The type of a field.

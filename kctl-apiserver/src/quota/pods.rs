@@ -6,27 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::admit::amounts::{self, Amounts, Quantity, Side};
+use crate::admit::{
+    amounts::{self, Amounts, Quantity, Side},
+    rules::COUNTED_OF_PODS,
+};
 
-const COUNTED: &[&str] = &[
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-];
 /// What each container has to say where it is counted.
 const REQUIRED: &[&str] = &["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 const PAGES: &str = "hugepages-";
 
 pub(super) fn counts(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").unwrap_or(name);
-    COUNTED.contains(&name) || plain.starts_with(PAGES) || (plain != name && is_extended(plain))
+    COUNTED_OF_PODS.contains(&name) || plain.starts_with(PAGES) || (plain != name && is_extended(plain))
 }
 
 /// Resources that neither Kubernetes nor a quota has named.

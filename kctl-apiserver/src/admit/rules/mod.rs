@@ -46,6 +46,7 @@ use serde_json::Value;
 
 pub(crate) use self::change::{come_first, forbidden_changes};
 use self::errors::Errors;
+pub(crate) use self::quota::OF_PODS as COUNTED_OF_PODS;
 pub(crate) use self::service::is_checked as is_checked_on_nodes;
 use crate::{kinds::Resource, status::Cause};
 

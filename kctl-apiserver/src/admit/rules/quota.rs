@@ -16,8 +16,8 @@ const SCOPES: &[&str] = &[
 ];
 /// Scopes that a quota cannot have together.
 const CONFLICTS: &[[&str; 2]] = &[["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
-/// What most scopes are about.
-const OF_PODS: &[&str] = &[
+/// What quotas count of pods, and what most scopes are about.
+pub(crate) const OF_PODS: &[&str] = &[
     "pods",
     "cpu",
     "memory",

@@ -1,15 +1,18 @@
 //! CEL rules of a schema, compiled as API servers do: parsed, given types, and their results checked. Evaluation is theirs.
 
-mod cost;
 mod infer;
 mod library;
 mod types;
 
+use kctl_cel::{RULE_MAX, TOTAL_MAX, estimate, max_in_request};
 use kube_cel::cel::{common::ast::IdedExpr, parser::Parser};
 use serde_json::Value;
 
 use self::{infer::Inferred, types::Type};
 use super::Problem;
+
+/// What to write where rules cost too much.
+const TOO_DEAR: &str = "say how many there can be: `max_items`, `max_properties` and `max_length` on the fields that it reads and on the lists above";
 
 /// Where rules stand: what is above them.
 #[derive(Clone, Copy)]
@@ -26,9 +29,9 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     let mut total = 0;
     let root = Place { forbids_old: false, is_root: true, cardinality: Some(1) };
     node(schema, "", root, &mut total, problems);
-    if total > cost::TOTAL_MAX && problems.is_empty() {
-        let what = format!("all rules together cost {:.1} times what they may", cost::factor(total, cost::TOTAL_MAX));
-        problems.push(Problem::new("the object", what, cost::HELP));
+    if total > TOTAL_MAX && problems.is_empty() {
+        let what = format!("all rules together cost {:.1} times what they may", factor(total, TOTAL_MAX));
+        problems.push(Problem::new("the object", what, TOO_DEAR));
     }
 }
 
@@ -84,13 +87,13 @@ fn one(rule: &Value, own: &Type, schema: &Value, place: Place, total: &mut u64, 
         found.push(("`optional_old_self`, but `oldSelf` is not used".into(), "leave it out".into()));
     }
     let is_whole = place.is_root || schema["x-kubernetes-embedded-resource"] == true;
-    let mut costs = vec![cost::estimate(&expression, schema, is_whole)];
+    let mut costs = vec![estimate(&expression, schema, is_whole)];
     if let Some(source) = rule["messageExpression"].as_str().filter(|text| !text.trim().is_empty()) {
         let mut inner = Vec::new();
         if let Some(expression) = parse(source, &mut inner) {
             let inferred = infer::infer(&expression, own, is_optional);
             report(&inferred, "string", "a message", &mut inner);
-            costs.push(cost::estimate(&expression, schema, is_whole));
+            costs.push(estimate(&expression, schema, is_whole));
         }
         found
             .extend(inner.into_iter().map(|(what, help)| (format!("its message expression `{source}`: {what}"), help)));
@@ -98,17 +101,23 @@ fn one(rule: &Value, own: &Type, schema: &Value, place: Place, total: &mut u64, 
     if !found.is_empty() {
         return;
     }
-    let cardinality = place.cardinality.unwrap_or_else(|| cost::max_in_request(schema));
+    let cardinality = place.cardinality.unwrap_or_else(|| max_in_request(schema));
     for (index, cost) in costs.into_iter().enumerate() {
         // Messages are made once, for what failed.
         let times = if index > 0 { 1 } else { cardinality };
         let all = cost.saturating_mul(times);
-        if all > cost::RULE_MAX {
-            let what = format!("it costs {:.1} times what a rule may", cost::factor(all, cost::RULE_MAX));
-            found.push((what, cost::HELP.into()));
+        if all > RULE_MAX {
+            let what = format!("it costs {:.1} times what a rule may", factor(all, RULE_MAX));
+            found.push((what, TOO_DEAR.into()));
         }
         *total = total.saturating_add(all);
     }
+}
+
+/// How many times a cost is over its limit.
+#[expect(clippy::cast_precision_loss, reason = "it is for people to read")]
+fn factor(cost: u64, limit: u64) -> f64 {
+    cost as f64 / limit as f64
 }
 
 fn parse(source: &str, found: &mut Vec<(String, String)>) -> Option<IdedExpr> {

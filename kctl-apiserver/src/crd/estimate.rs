@@ -3,23 +3,14 @@
 //!
 //! Upstream: `cel_validation.go` and `validation.go` of apiextensions-apiserver.
 
-mod calls;
-mod declared;
-mod macros;
-mod walk;
-
+use kctl_cel::{RULE_MAX, TOTAL_MAX};
 use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
-use self::declared::Declared;
 use crate::cause::Cause;
 
-/// Of one expression, for all values that it is about (`StaticEstimatedCostLimit`).
-const RULE_MAX: u64 = 10_000_000;
-/// Of all rules of a schema (`StaticEstimatedCRDCostLimit`).
-const SCHEMA_MAX: u64 = 100_000_000;
 /// A rule of less is not named among those that make a schema too dear.
-const NAMED_MIN: u64 = SCHEMA_MAX / 100;
+const NAMED_MIN: u64 = TOTAL_MAX / 100;
 /// How many are named.
 const N_NAMED_MAX: usize = 4;
 
@@ -67,12 +58,12 @@ impl Total {
         (schema, is_whole, count): (&Value, bool, Count),
         at: String,
     ) -> Option<Cause> {
-        let declared = Declared::Schema(schema, is_whole || schema["x-kubernetes-embedded-resource"] == true);
-        let once = walk::cost(tree, declared);
+        let once = kctl_cel::estimate(tree, schema, is_whole || schema["x-kubernetes-embedded-resource"] == true);
         let (cost, what) = match which {
-            Expression::Rule => {
-                (once.saturating_mul(count.0.unwrap_or_else(|| declared.count_max())), "estimated rule cost")
-            }
+            Expression::Rule => (
+                once.saturating_mul(count.0.unwrap_or_else(|| kctl_cel::max_in_request(schema))),
+                "estimated rule cost",
+            ),
             // There is one message, of the rule that has failed.
             Expression::Message => (once, "estimated messageExpression cost"),
         };
@@ -88,13 +79,13 @@ impl Total {
 
     /// What is said of all together, if they are too dear.
     pub(super) fn causes(self, path: &str) -> Vec<Cause> {
-        if self.cost <= SCHEMA_MAX {
+        if self.cost <= TOTAL_MAX {
             return Vec::new();
         }
         let part = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
         let mut causes: Vec<Cause> = self.dearest.iter().map(|(_, at)| Cause::forbidden(at, part)).collect();
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        causes.push(Cause::forbidden(path, &exceeds(what, self.cost, SCHEMA_MAX)));
+        causes.push(Cause::forbidden(path, &exceeds(what, self.cost, TOTAL_MAX)));
         causes
     }
 }
