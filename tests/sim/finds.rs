@@ -50,3 +50,31 @@ fn objects_that_cannot_be_read_are_an_error_and_no_finding() {
     let error = Sim::seeded(0).run(&scenario().objects("kind: [")).unwrap_err().to_string();
     assert!(error.starts_with("the objects of the scenario: "), "{error}");
 }
+
+/// Has something that is there as long as its process is.
+#[controller(of = ConfigMap)]
+struct Holds(Arc<()>);
+
+impl Reconcile for Holds {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        let () = *self.0;
+        Ok(Action::await_change())
+    }
+}
+
+#[test]
+fn nothing_of_a_run_is_left_after_it() {
+    let held = Arc::new(());
+    let each = held.clone();
+    let app = move || {
+        let each = each.clone();
+        App::new("holds").controller_with(move |_env| std::future::ready(Ok(Holds(each.clone()))))
+    };
+    let scenario = Scenario::new(app).objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+    // One of these crashes a process before its server is behind.
+    for seed in 0..3 {
+        Sim::seeded(seed).run(&scenario).unwrap();
+    }
+    drop(scenario);
+    assert_eq!(Arc::strong_count(&held), 1);
+}

@@ -75,7 +75,7 @@ pub(super) struct Shared {
     pub(super) others: Vec<(String, ApiServer)>,
     pub(super) faults: Faults,
     /// How far behind the server is that a program meets at its next start.
-    pub(super) next_behind: Mutex<Option<Behind>>,
+    pub(super) next_behind: Arc<Mutex<Option<Behind>>>,
     /// Until when a partition holds back what the app would see.
     held_until: Arc<Mutex<Option<Instant>>>,
     /// Seconds by which the clock of each instance is wrong: its machine's, so a restart does not mend it.
@@ -149,7 +149,7 @@ impl World {
             server,
             others,
             faults: Faults::seeded(seed),
-            next_behind: Mutex::default(),
+            next_behind: Arc::default(),
             held_until: Arc::default(),
             clock_offsets: (0..scenario.instances).map(|_| AtomicI64::new(0)).collect(),
             checks: Arc::new(Mutex::new(checks)),
@@ -436,7 +436,7 @@ impl Shared {
         end
     }
 
-    fn on_write(self: &Arc<Self>, what: OnWrite) -> Rule {
+    fn on_write(&self, what: OnWrite) -> Rule {
         let fault = match &what {
             OnWrite::Fails(fault) => *fault,
             OnWrite::Crash { moment, .. } => RequestFault::Crash(*moment),
@@ -445,8 +445,8 @@ impl Shared {
             Rule::request(fault, |asked| is_app(&asked.client) && asked.is_write() && !is_aside(&asked.resource));
         match what {
             OnWrite::Crash { behind: Some(behind), .. } => {
-                let shared = self.clone();
-                rule.then(move || *shared.next_behind.lock() = Some(behind.clone()))
+                let next = self.next_behind.clone();
+                rule.then(move || *next.lock() = Some(behind.clone()))
             }
             _ => rule,
         }
