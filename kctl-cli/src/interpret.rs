@@ -87,7 +87,7 @@ fn chained(error: &dyn std::error::Error) -> String {
 /// Prints the answer as one line of JSON.
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if let Some(problem) = wrong_usage(&options) {
-        crate::Cli::command().error(ErrorKind::ArgumentConflict, problem).exit();
+        usage().error(ErrorKind::ArgumentConflict, problem).exit();
     }
     let pool = || Pool::new(Limits::default());
     let bundled = match &options.third_party {
@@ -103,6 +103,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let answer = chain.answer(operation, &inputs(&options)?).await.map_err(InterpretError::from)?;
     writeln!(std::io::stdout().lock(), "{}", numbers::printed(&answer))?;
     Ok(())
+}
+
+/// Returns this command, for its usage in errors.
+fn usage() -> clap::Command {
+    let mut tool = crate::Cli::command();
+    tool.build();
+    tool.find_subcommand("interpret").cloned().unwrap_or(tool)
 }
 
 /// Reads customizations, several documents a file.

@@ -152,6 +152,7 @@ fn wrong_usage_has_status_2_and_says_what_to_give() {
         let output = kctl(&[&["--operation", operation], arguments].concat(), DEPLOYMENT);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{operation} {arguments:?}: {errors}");
+        assert!(!expected.contains(" needs ") || errors.contains("Usage: kctl interpret [OPTIONS]"), "{errors}");
         assert!(errors.contains(expected), "{errors} should contain {expected}");
     }
 }

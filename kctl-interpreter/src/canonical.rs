@@ -3,7 +3,7 @@
 //! Unknown fields are dropped and empty ones left out, as Karmada's types do when they are read and written.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 use crate::{dependency, operation::DependentReference, quantity::Quantity, typed::Typed};
@@ -87,7 +87,11 @@ impl<'de> Deserialize<'de> for CanonicalQuantity {
             Value::Number(number) => number.to_string(),
             value => return Err(de::Error::custom(format_args!("{value} is no quantity: write a string or a number"))),
         };
-        text.parse().map(Self).map_err(|error| de::Error::custom(format_args!("{text:?} is no quantity: {error}")))
+        // Go's decoder of quantities allows spaces around them.
+        text.trim()
+            .parse()
+            .map(Self)
+            .map_err(|error| de::Error::custom(format_args!("{text:?} is no quantity: {error}")))
     }
 }
 
@@ -104,6 +108,52 @@ fn object<'de, D: Deserializer<'de>, T: de::DeserializeOwned>(deserializer: D) -
         value @ Value::Object(_) => T::deserialize(value).map(Some).map_err(de::Error::custom),
         _ => Err(de::Error::custom("it is no object")),
     }
+}
+
+/// The fields of all objects of this file; maps, whose keys are free, do not come here.
+const FIELDS: [&str; 13] = [
+    "apiVersion",
+    "hardNodeAffinity",
+    "kind",
+    "labelSelector",
+    "name",
+    "namespace",
+    "nodeClaim",
+    "nodeSelector",
+    "priorityClassName",
+    "replicaRequirements",
+    "replicas",
+    "resourceRequest",
+    "tolerations",
+];
+
+/// Gives fields in other letters, such as `ResourceRequest`, their names: for what scripts return Karmada uses Go's decoder of
+/// JSON, which reads them, too. What webhooks answer goes through another one there, which does not.
+pub(crate) fn in_any_case(value: Value) -> Value {
+    match value {
+        Value::Array(values) => values.into_iter().map(in_any_case).collect(),
+        Value::Object(fields) => Value::Object(folded(fields)),
+        value => value,
+    }
+}
+
+fn folded(mut fields: Map<String, Value>) -> Map<String, Value> {
+    let is_other = |name: &String| !FIELDS.contains(&name.as_str());
+    let others: Vec<_> = fields.keys().filter(|name| is_other(name)).cloned().collect();
+    for other in others {
+        let Some(name) = FIELDS.into_iter().find(|name| name.eq_ignore_ascii_case(&other)) else { continue };
+        if !fields.contains_key(name)
+            && let Some(value) = fields.remove(&other)
+        {
+            fields.insert(name.to_owned(), value);
+        }
+    }
+    for inner in ["nodeClaim", "replicaRequirements"] {
+        if let Some(value) = fields.get_mut(inner) {
+            *value = in_any_case(value.take());
+        }
+    }
+    fields
 }
 
 /// Reads an object as `T`.
@@ -161,7 +211,9 @@ fn order(dependency: &DependentReference) -> (&str, &str, &str, &str) {
 mod tests {
     use serde_json::json;
 
-    use super::{Component, DependentReference, ReplicaRequirements, read, read_list, verify_dependencies, write};
+    use super::{
+        Component, DependentReference, ReplicaRequirements, in_any_case, read, read_list, verify_dependencies, write,
+    };
 
     #[test]
     fn requirements_are_canonical() {
@@ -170,6 +222,7 @@ mod tests {
             read(json!({"resourceRequest": {"cpu": "1.5", "memory": 1024}, "foo": 1, "namespace": ""})),
             Ok(json!({"resourceRequest": {"cpu": "1500m", "memory": "1024"}}))
         );
+        assert_eq!(read(json!({"resourceRequest": {"cpu": " 1\n"}})), Ok(json!({"resourceRequest": {"cpu": "1"}})));
         for wrong in [
             json!({"resourceRequest": {"cpu": "x"}}),
             json!({"nodeClaim": "x"}),
@@ -180,6 +233,18 @@ mod tests {
         ] {
             assert!(read(wrong.clone()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn names_of_fields_may_be_in_other_letters_but_keys_of_maps_are_as_they_are() {
+        let read =
+            |value| read::<ReplicaRequirements>(in_any_case(value)).and_then(|requirements| write(&requirements));
+        assert_eq!(
+            read(json!({"ResourceRequest": {"Name": "1"}, "nodeclaim": {"NodeSelector": {"Name": "x"}}})),
+            Ok(json!({"resourceRequest": {"Name": "1"}, "nodeClaim": {"nodeSelector": {"Name": "x"}}}))
+        );
+        assert_eq!(read(json!({"Namespace": "m", "namespace": "n"})), Ok(json!({"namespace": "n"})));
+        assert_eq!(in_any_case(json!([{"Name": "a"}, 1])), json!([{"name": "a"}, 1]));
     }
 
     #[test]

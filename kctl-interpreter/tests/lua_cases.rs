@@ -6,10 +6,18 @@ use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script, ScriptErro
 use serde_json::Value;
 
 const CASES: &str = include_str!("cases/lua.jsonl");
+const MORE: &str = include_str!("cases/lua-more.jsonl");
 
 #[test]
 fn scripts_answer_as_in_karmada() {
     assert_same(CASES);
+}
+
+/// What goes into scripts and comes out of them in odd forms, by each operation, and where gopher-lua's library differs from C's.
+#[test]
+fn odd_values_and_patterns_are_as_in_karmada() {
+    assert_eq!(MORE.lines().count(), 71);
+    assert_same(MORE);
 }
 
 /// `KARMADA_LUA_CASES` names a file of more cases, such as variations of these that Karmada's own code has answered.

@@ -367,7 +367,10 @@ fn mistakes_in_calls_name_the_line_and_the_function() {
         ("math.mod({}, 1)", "attempt to perform arithmetic"),
         ("table.concat({{}})", "invalid value (table) at index 1 in table for concat"),
         ("o.a.b", "attempt to index field 'a' (a nil value)"),
-        ("string.find('x', '[')", "malformed pattern (missing ']')"),
+        ("string.find('x', '[')", "unexpected EOS at EOS"),
+        ("string.find('x', 'a)')", "invalid ')' at 1"),
+        ("table.concat({1, 2}, 3)", "bad argument #2 to concat (string expected, got number)"),
+        ("xpcall(print, nil)", "bad argument #2 to xpcall (function expected, got nil)"),
     ] {
         let error = evaluate(&pool, expression).unwrap_err();
         assert!(error.starts_with("script of ReflectStatus, line 2: ") && error.contains(expected), "{error}");

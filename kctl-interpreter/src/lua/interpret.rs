@@ -8,7 +8,7 @@ use super::repair::{Root, repair};
 use super::script::Script;
 
 use super::vm::{Returned, State};
-use crate::canonical::{self, Component, ReplicaRequirements};
+use crate::canonical::{self, Component, ReplicaRequirements, in_any_case};
 use crate::operation::DependentReference;
 
 /// An operation that scripts have: its name, its field in a customization, and the function that answers it.
@@ -168,9 +168,11 @@ impl Call<'_> {
             return Err(self.wrong(format!("result type {} is not number", type_code(&replicas))));
         };
         let requirements = match requirements {
-            Returned::Table(table) => canonical::read::<ReplicaRequirements>(repair(table, Root::Object, &[]))
-                .and_then(|requirements| canonical::write(&requirements))
-                .map_err(|error| self.wrong(error))?,
+            Returned::Table(table) => {
+                canonical::read::<ReplicaRequirements>(in_any_case(repair(table, Root::Object, &[])))
+                    .and_then(|requirements| canonical::write(&requirements))
+                    .map_err(|error| self.wrong(error))?
+            }
             Returned::Other("nil") => Value::Null,
             other => {
                 let got = other.type_name();
@@ -183,7 +185,7 @@ impl Call<'_> {
     fn components(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let components = match result {
-            Returned::Table(table) => canonical::read_list::<Component>(repair(table, Root::List, &[]))
+            Returned::Table(table) => canonical::read_list::<Component>(in_any_case(repair(table, Root::List, &[])))
                 .and_then(|components| canonical::write(&components))
                 .map_err(|error| self.wrong(format!("failed to convert lua table for components: {error}")))?,
             Returned::Other("nil") => Value::Null,
@@ -202,7 +204,7 @@ impl Call<'_> {
             let got = result.type_name();
             return Err(self.wrong(format!("expect the returned requires type is table but got {got}")));
         };
-        let dependencies = canonical::read_list::<DependentReference>(repair(table, Root::List, &[]))
+        let dependencies = canonical::read_list::<DependentReference>(in_any_case(repair(table, Root::List, &[])))
             .and_then(canonical::verify_dependencies)
             .and_then(|dependencies| canonical::write(&dependencies))
             .map_err(|error| self.wrong(error))?;

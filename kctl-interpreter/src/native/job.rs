@@ -19,7 +19,8 @@ pub(super) fn replicas(object: &Value) -> Result<Replicas> {
     pod_template::replicas(parallelism.min(completions), job.at("/spec/template/spec"))
 }
 
-pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
+pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
+    let mut desired = desired.clone();
     for path in [&["spec", "selector", "matchLabels"][..], &["spec", "template", "metadata", "labels"]] {
         if let Some(labels) = nested::string_map(observed, path)? {
             nested::set(&mut desired, path, Value::Object(labels.clone()))?;
@@ -30,7 +31,8 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
 
 pub(super) fn status(object: &Value) -> Result<Value> {
     let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
-    let status = Typed::from_object("JobStatus", &Value::Object(status.clone())).map_err(NativeError::object("Job"))?;
+    let status =
+        Typed::from_object("JobStatus", &Value::Object(status.clone())).map_err(NativeError::object("JobStatus"))?;
     let mut collected = Typed::zero("JobStatus");
     for pointer in ["/active", "/succeeded", "/failed", "/conditions", "/startTime", "/completionTime"] {
         *collected.at_mut(pointer) = status.at(pointer).clone();

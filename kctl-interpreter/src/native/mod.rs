@@ -50,7 +50,7 @@ struct Rules {
     replicas: Option<fn(&Value) -> Result<Replicas>>,
     /// The field of the spec that holds the number of replicas.
     revised: Option<&'static str>,
-    retain: Option<fn(Value, &Value) -> Result<Value>>,
+    retain: Option<fn(&Value, &Value) -> Result<Value>>,
     aggregate: Option<fn(Value, Items<'_>) -> Result<Value>>,
     status: Option<fn(&Value) -> Result<Value>>,
     healthy: Option<fn(&Value) -> Result<bool>>,
@@ -219,7 +219,7 @@ pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
         Operation::Retain => {
             let retain = rules.and_then(|rules| rules.retain).ok_or_else(not_found)?;
             let observed = inputs.observed.as_ref().ok_or_else(|| missing("observed"))?;
-            retain(object.clone(), observed)?
+            retain(object, observed)?
         }
         Operation::AggregateStatus => {
             let aggregate = rules.and_then(|rules| rules.aggregate).ok_or_else(not_found)?;

@@ -11,7 +11,8 @@ fn claim(object: &Value) -> Result<Typed> {
 }
 
 /// Keeps the volume that the cluster bound.
-pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
+pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
+    let mut desired = desired.clone();
     if let Some(name) = nested::string(observed, &["spec", "volumeName"])?.filter(|name| !name.is_empty()) {
         nested::set(&mut desired, &["spec", "volumeName"], name.into())?;
     }

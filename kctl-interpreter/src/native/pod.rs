@@ -28,9 +28,8 @@ const RETAINED: Parts = &[
 ];
 
 /// Keeps what the scheduler and admission of the cluster filled in.
-#[expect(clippy::needless_pass_by_value, reason = "the table calls the rows of all kinds alike")]
-pub(super) fn retain(desired: Value, observed: &Value) -> Result<Value> {
-    let (mut desired, observed) = (pod(&desired)?, parts(observed, RETAINED)?);
+pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
+    let (mut desired, observed) = (pod(desired)?, parts(observed, RETAINED)?);
     for pointer in ["/spec/nodeName", "/spec/serviceAccountName", "/spec/volumes"] {
         *desired.at_mut(pointer) = observed.at(pointer).clone();
     }

@@ -193,6 +193,8 @@ fn integer(rules: Rules, r#type: &Type, number: &Number) -> Result<Value, Proble
         (Some(whole), Rules::Json) if narrow(whole) == whole => Ok(whole.into()),
         (_, Rules::Json) => Err(Problem::NotOfType { found: format!("number {number}"), wanted }),
         (None, Rules::Converter) => match number.as_f64() {
+            // 2^63 is the first that is too large. What Go makes of it is the processor's: amd64 has its least number there.
+            Some(float) if float >= 9_223_372_036_854_775_808.0 => Ok(narrow(i64::MIN).into()),
             Some(float) if float.trunc().total_cmp(&float).is_eq() => Ok(narrow(float as i64).into()),
             _ => Err(Problem::NotConvertible { found: "float64", wanted }),
         },

@@ -69,6 +69,9 @@ function base.pcall(...)
 end
 
 function base.xpcall(f, handler)
+  if type(handler) ~= "function" then
+    raise("bad argument #2 to xpcall (function expected, got " .. type(handler) .. ")")
+  end
   return finish(native_xpcall(function() return call_packed(f) end, function(e) return (handler(caught(e))) end))
 end
 

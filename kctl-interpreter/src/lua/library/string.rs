@@ -3,7 +3,7 @@
 use mlua::{MultiValue, Value};
 
 use super::args::{Args, one};
-use super::pattern::{self, Anchors, Capture, Match, PatternError};
+use super::pattern::{self, Capture, Match, PatternError};
 use super::{Library, format};
 
 /// Values that one call may return: what the stack of Lua 5.1 has room for.
@@ -97,7 +97,11 @@ fn start_offset(n_bytes: usize, start: i64) -> usize {
 fn sub(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let string = args.bounded_string(1)?;
     let bytes = string.as_bytes();
-    let start = start_offset(bytes.len(), args.int(2)?);
+    let start = match args.int(2)? {
+        // What does not fit into an integer, as `math.huge`: Go has its least number there, and one less is the greatest.
+        i64::MIN => bytes.len(),
+        start => start_offset(bytes.len(), start),
+    };
     let end = args.opt_int(3)?.unwrap_or(-1);
     let end = if end < 0 { index(bytes.len()).saturating_add(end).saturating_add(1) } else { end };
     let end = usize::try_from(end).unwrap_or(0).min(bytes.len());
@@ -105,10 +109,10 @@ fn sub(args: &Args<'_>) -> mlua::Result<MultiValue> {
 }
 
 /// Searches the strings of arguments 1 and 2, which the caller has checked.
-fn search(args: &Args<'_>, start: usize, anchors: Anchors) -> mlua::Result<Option<Match>> {
+fn search(args: &Args<'_>, start: usize) -> mlua::Result<Option<Match>> {
     let (subject, pattern) = (args.string(1)?, args.string(2)?);
     let charge = |steps| args.budget.charge(steps);
-    pattern::find(&subject.as_bytes(), &pattern.as_bytes(), start, anchors, charge).map_err(|error| match error {
+    pattern::find(&subject.as_bytes(), &pattern.as_bytes(), start, charge).map_err(|error| match error {
         PatternError::Malformed(message) => args.raise(message),
         PatternError::Stopped(error) => error,
     })
@@ -123,7 +127,7 @@ fn push_captures(args: &Args<'_>, found: &Match, whole: bool, values: &mut Multi
         values.push_back(match capture {
             Capture::Span(from, to) => Value::String(args.lua.create_string(&subject[from..to])?),
             #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
-            Capture::Position(at) | Capture::Open(at) => Value::Number((at + 1) as f64),
+            Capture::Position(at) => Value::Number((at + 1) as f64),
         });
     }
     Ok(())
@@ -146,7 +150,7 @@ fn find(args: &Args<'_>) -> mlua::Result<MultiValue> {
         let found = find_plain(subject.get(start..).unwrap_or_default(), &pattern);
         return found.map_or_else(|| Ok(one(Value::Nil)), |at| Ok(span(start + at, start + at + pattern.len())));
     }
-    let Some(found) = search(args, start, Anchors::Search)? else { return Ok(one(Value::Nil)) };
+    let Some(found) = search(args, start)? else { return Ok(one(Value::Nil)) };
     let mut values = span(found.start, found.end);
     push_captures(args, &found, false, &mut values)?;
     Ok(values)
@@ -169,7 +173,7 @@ fn first_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
     args.bounded_string(2)?;
     let start = start_offset(n_bytes, args.opt_int(3)?.unwrap_or(1));
     let mut values = MultiValue::new();
-    if let Some(found) = search(args, start, Anchors::Search)? {
+    if let Some(found) = search(args, start)? {
         push_captures(args, &found, true, &mut values)?;
     }
     Ok(values)
@@ -184,7 +188,11 @@ fn next_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
         return Ok(number(1));
     };
     let start = start_offset(usize::MAX, at);
-    let Some(found) = search(args, start, Anchors::Iterate)? else { return Ok(MultiValue::new()) };
+    let is_anchored = args.string(2)?.as_bytes().first() == Some(&b'^');
+    if is_anchored && start > 0 {
+        return Ok(MultiValue::new());
+    }
+    let Some(found) = search(args, start)? else { return Ok(MultiValue::new()) };
     let after = if found.end == found.start { found.end + 1 } else { found.end };
     let mut values = number(after + 1);
     push_captures(args, &found, true, &mut values)?;

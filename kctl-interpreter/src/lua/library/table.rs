@@ -3,7 +3,7 @@
 use mlua::{MultiValue, Value};
 
 use super::Library;
-use super::args::{Args, as_number};
+use super::args::{Args, as_number, one};
 use crate::lua::number;
 
 /// Bytes of a string that the library builds. Karmada has no bound here; the memory of the run is four times it.
@@ -15,7 +15,11 @@ pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
 
 fn concat(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let table = args.table(1)?;
-    let separator = if args.value(2).is_nil() { None } else { Some(args.string(2)?) };
+    let separator = match args.value(2) {
+        Value::Nil => None,
+        Value::String(separator) => Some(separator.clone()),
+        _ => return Err(args.type_error(2, "string")),
+    };
     let separator = separator.as_ref().map(mlua::LuaString::as_bytes);
     let n = i64::try_from(table.raw_len()).unwrap_or(i64::MAX);
     let from = args.opt_int(3)?.unwrap_or(1);
@@ -23,6 +27,12 @@ fn concat(args: &Args<'_>) -> mlua::Result<MultiValue> {
         return args.text("");
     }
     let (from, to) = (from.min(n).max(1), args.opt_int(4)?.unwrap_or(n).min(n));
+    if from == to
+        && let number @ (Value::Number(_) | Value::Integer(_)) = table.raw_get::<Value>(from)?
+    {
+        // gopher-lua joins with nothing, and leaves the number as it is.
+        return Ok(one(number));
+    }
     let mut text: Vec<u8> = Vec::new();
     for idx in from..=to {
         let value = table.raw_get::<Value>(idx)?;
