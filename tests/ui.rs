@@ -21,6 +21,8 @@ mod inside_a_function;
 mod interpreters;
 #[path = "ui/pass/options.rs"]
 mod options;
+#[path = "ui/pass/owned_subresources.rs"]
+mod owned_subresources;
 #[path = "ui/pass/parts.rs"]
 mod parts;
 #[path = "ui/pass/predicates.rs"]
@@ -47,6 +49,7 @@ fn right_use_compiles() {
         (helpers::app(), vec!["configmap", "adder"]),
         (inside_a_function::app(), vec!["note", "cluster-scoped"]),
         (options::app(), vec!["configs"]),
+        (owned_subresources::app(), vec!["configmap"]),
         (parts::app(), vec!["configmap"]),
         (predicates::app(), vec!["deployment"]),
         (structure::app(), vec!["greeting"]),
@@ -107,7 +110,7 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
 }
 
 /// Misuse that takes more than one error to say, with the reason.
-const SEVERAL: [(&str, usize); 12] = [
+const SEVERAL: [(&str, usize); 17] = [
     // Three controllers.
     ("converged_of_wrong_type", 3),
     ("view_several_mistakes", 4),
@@ -125,6 +128,14 @@ const SEVERAL: [(&str, usize); 12] = [
     ("admission_several_mistakes", 4),
     // rustc reports a bound of an `async fn` at its argument, at its call and at its `.await`.
     ("helper_needs_more", 3),
+    ("helper_owns_with_fewer_verbs", 3),
+    ("helper_client_without_rules", 3),
+    // Two clients.
+    ("client_of_another_cluster", 2),
+    // What is not a cluster has nothing of one.
+    ("cluster_by_text_in_the_call", 2),
+    // Neither a status nor the permission for it is known.
+    ("helper_writes_any_status", 2),
     // The methods of the trait are checked as well as its `impl`.
     ("reconcile_without_controller", 3),
 ];

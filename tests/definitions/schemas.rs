@@ -12,7 +12,7 @@ use kctl::{
 use kctl_apiserver::ApiServer;
 
 /// So many cases are promised.
-const CASES_MIN: usize = 120;
+const CASES_MIN: usize = 600;
 
 struct Case {
     name: String,

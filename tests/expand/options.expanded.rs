@@ -26,7 +26,7 @@ const _: () = {
                 .namespaces(["default", "other"])
                 .resync(__p::millis(36000000))
                 .timeout(__p::millis(30000))
-                .rbac([("rbac(extra_rule())", extra_rule())])
+                .rbac("rbac(extra_rule())", extra_rule())
                 .owns::<__K0>("owns = Pod(fields = \"spec.nodeName=a\")")
                 .map(users_of)
                 .when(is_labelled)

@@ -2,6 +2,7 @@
 
 mod contend;
 mod controller;
+mod markers;
 mod scrape;
 
 use std::{
@@ -23,9 +24,14 @@ fn asked() -> bool {
 
 /// A program in Go, built before its time counts.
 async fn program(folder: &str) -> Command {
+    program_of(folder, ".").await
+}
+
+/// The same of a package that the module in the folder names.
+async fn program_of(folder: &str, package: &str) -> Command {
     let binary = Folder::shared().join(folder);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop").join(folder);
-    let built = Command::new("go").arg("build").arg("-o").arg(&binary).arg(".").current_dir(source).output().await;
+    let built = Command::new("go").arg("build").arg("-o").arg(&binary).arg(package).current_dir(source).output().await;
     let built = built.expect("go is there");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let mut program = Command::new(binary);

@@ -30,6 +30,7 @@ mod slim;
 mod slow;
 mod start;
 mod still;
+mod subresources;
 mod successor;
 mod taken;
 mod tidy;

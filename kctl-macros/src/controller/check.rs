@@ -1,13 +1,13 @@
 //! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{Error, Expr, FnArg, Ident, ItemStruct, ReturnType, Type, spanned::Spanned};
 
 use super::{
     parse::{Annotated, Argument, Entry, Input, Value},
     part::Part,
-    relation::{is_of_relations, primary, relation},
+    relation::{is_of_relations, named_at_run_time, primary, relation},
     values::{backoff, duration, entry_value, namespaces, number, text},
 };
 use crate::{
@@ -139,6 +139,7 @@ pub(super) fn check(input: &Input) -> syn::Result<Model> {
         converged: None,
         signature,
     };
+    named_at_run_time(&model.primary, &mut errors);
     for entry in &input.options {
         option(entry, &mut model, &mut errors);
     }
@@ -368,13 +369,19 @@ fn rbac(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         (Ok(rules), _) if rules.is_empty() => errors.push(&entry.name, 25, "`rbac` names no rule", RULE),
         (Err(place), _) => errors.push(place, 25, "a rule is a value of the type `PolicyRule`", RULE),
         (Ok(rules), None) => {
-            let texts = rules.iter().map(|rule| format!("rbac({})", written(rule)));
-            model.calls.push(quote!(.rbac([#((#texts, #rules)),*])));
+            let call = |rule: &TokenStream| {
+                let text = format!("rbac({})", written(rule));
+                quote_spanned!(rule.span()=> .rbac(#text, #rule))
+            };
+            model.calls.extend(rules.iter().map(call));
         }
         (Ok(rules), Some(Expr::Path(cluster))) => {
             let on = written(&cluster.to_token_stream());
-            let texts = rules.iter().map(|rule| format!("rbac({}, on = {on})", written(rule)));
-            model.calls.push(quote!(.rbac_on::<#cluster>([#((#texts, #rules)),*])));
+            let call = |rule: &TokenStream| {
+                let text = format!("rbac({}, on = {on})", written(rule));
+                quote_spanned!(rule.span()=> .rbac_on::<#cluster, _>(#text, #rule))
+            };
+            model.calls.extend(rules.iter().map(call));
             model.has_rules_on.push(cluster.clone());
         }
         (_, Some(other)) => {

@@ -82,14 +82,14 @@ mod tests {
     #[test]
     fn rules_are_in_the_role_in_whatever_form_they_are_written() {
         let cases = [
-            (quote!(rule), quote!(("rbac(rule)", rule))),
-            (quote!(rule()), quote!(("rbac(rule())", rule()))),
-            (quote!(rule(GROUP)), quote!(("rbac(rule(GROUP))", rule(GROUP)))),
-            (quote!(rules::of(A, "b")), quote!(("rbac(rules::of(A, \"b\"))", rules::of(A, "b")))),
-            (quote!(a(), b(B)), quote!(("rbac(a())", a()), ("rbac(b(B))", b(B)))),
+            (quote!(rule), quote!(.rbac("rbac(rule)", rule))),
+            (quote!(rule()), quote!(.rbac("rbac(rule())", rule()))),
+            (quote!(rule(GROUP)), quote!(.rbac("rbac(rule(GROUP))", rule(GROUP)))),
+            (quote!(rules::of(A, "b")), quote!(.rbac("rbac(rules::of(A, \"b\"))", rules::of(A, "b")))),
+            (quote!(a(), b(B)), quote!(.rbac("rbac(a())", a()).rbac("rbac(b(B))", b(B)))),
         ];
         for (written, expected) in cases {
-            check(quote!(rbac(#written)), &reconcile(), &format!(". rbac ([{expected}])"));
+            check(quote!(rbac(#written)), &reconcile(), &expected.to_string());
         }
         check(quote!(rbac(group = "apps", verbs = "get")), &reconcile(), "a rule is a value of the type");
         check(quote!(rbac()), &reconcile(), "names no rule");

@@ -8,6 +8,7 @@ use syn::{Error, FnArg, Type};
 use super::{
     check::described_by,
     parse::{Annotated, Input, Value},
+    relation::is_dynamic,
 };
 use crate::function::{Function, argument_of, referenced};
 
@@ -64,8 +65,11 @@ fn first_kind(function: &Function) -> Option<TokenStream> {
     kinds.next().filter(|kind| matches!(kind, Type::Path(_))).map(meant)
 }
 
-/// The kind, also where its spec stands.
+/// The kind, also where its spec stands; one that is named at run time was told already.
 fn meant(kind: &Type) -> TokenStream {
+    if is_dynamic(kind) {
+        return any_kind();
+    }
     described_by(kind).map_or_else(|| kind.to_token_stream(), |(_spec, kind)| kind.to_token_stream())
 }
 

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Expr, ExprLit, Ident, Lit};
+use syn::{Expr, ExprLit, Ident, Lit, Type};
 
 use super::{
     check::{Model, Relation},
@@ -84,7 +84,7 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         no_kind(entry, &name, errors);
         return;
     };
-    if part_named_as_a_kind(&name, kind, errors) {
+    if part_named_as_a_kind(&name, kind, errors) || named_at_run_time(kind, errors) {
         return;
     }
     let mut relation = Relation {
@@ -130,6 +130,7 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             }
         }
     }
+    verbs_fit_the_role(&relation, errors);
     options_fit_the_role(&relation, &given, errors);
     part_fits_the_role(&relation, errors);
     let verbs: Vec<_> = relation.verbs.iter().map(ToString::to_string).collect();
@@ -194,6 +195,35 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         }
     }
     model.calls.push(quote!(.primary(&[#(#verbs),*])));
+}
+
+/// A kind without a name has no permissions of its own that could be declared.
+pub(super) fn named_at_run_time(kind: &Type, errors: &mut Errors) -> bool {
+    let is_dynamic = is_dynamic(kind);
+    if is_dynamic {
+        let help = "name the kind; what is found at run time is declared by `rbac(rule())`, watched by `env.watches` and changed by \
+                    `cx.client()`";
+        errors.push(kind, 30, "`DynamicObject` is any kind: nobody could say what may be done with it", help);
+    }
+    is_dynamic
+}
+
+pub(super) fn is_dynamic(kind: &Type) -> bool {
+    let Type::Path(path) = kind else { return false };
+    path.path.segments.last().is_some_and(|last| last.ident == "DynamicObject")
+}
+
+/// What is owned is changed by `cx.owned`, which has no operation for these.
+const NOT_OF_OWNED: [&str; 3] = ["binding", "deletecollection", "token"];
+
+fn verbs_fit_the_role(relation: &Relation, errors: &mut Errors) {
+    let is_not = |verb: &&Ident| NOT_OF_OWNED.iter().any(|not| *verb == not);
+    if relation.role == "owns"
+        && let Some(verb) = relation.verbs.iter().find(is_not)
+    {
+        let help = "write the rule in `rbac(rule())`, and use `cx.client()`";
+        errors.push(verb, 13, &format!("`{verb}` is no operation on what is owned"), help);
+    }
 }
 
 fn verb(word: &Ident, verbs: &mut Vec<Ident>, errors: &mut Errors) {

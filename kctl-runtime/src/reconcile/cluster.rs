@@ -43,7 +43,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a cluster",
     label = "not a cluster",
-    note = "help: write `impl Cluster for {Self} {{ const NAME: &'static str = \"…\"; }}`, with the name that `App::cluster` has",
+    note = "help: write `impl Cluster for {Self} {{ const NAME: &'static str = \"…\"; }}`, with the name that `App::cluster` has; what is declared with a text, `on = \"name\"`, is reached without `cx.cluster`",
     note = "code: K0042"
 )]
 pub trait Cluster: Send + Sync + 'static {

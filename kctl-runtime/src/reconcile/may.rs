@@ -73,22 +73,22 @@ operations! {
     MayGetPrimary: get,
         "`{C}` may not get `{K}` from the API server",
         "`get` on the primary is not declared",
-        "help: write `#[controller(primary(get))]`";
+        "help: write `#[controller(primary(get))]`; in a helper function, add the bound `Controller<Primary = {K}, Grant: MayGetPrimary<C, {K}>>`";
     /// A grant that includes `patch` on the primary.
     MayPatchPrimary: patch,
         "`{C}` may not patch `{K}`",
         "`patch` on the primary is not declared",
-        "help: write `#[controller(primary(patch))]`";
+        "help: write `#[controller(primary(patch))]`; in a helper function, add the bound `Controller<Primary = {K}, Grant: MayPatchPrimary<C, {K}>>`";
     /// A grant that includes `delete` on the primary.
     MayDeletePrimary: delete,
         "`{C}` may not delete `{K}`",
         "`delete` on the primary is not declared",
-        "help: write `#[controller(primary(delete))]`";
+        "help: write `#[controller(primary(delete))]`; in a helper function, add the bound `Controller<Primary = {K}, Grant: MayDeletePrimary<C, {K}>>`";
     /// A grant that includes `scale` on the primary.
     MayScalePrimary: scale,
         "`{C}` may not scale `{K}`",
         "`scale` on the primary is not declared",
-        "help: write `#[controller(primary(scale))]`";
+        "help: write `#[controller(primary(scale))]`; in a helper function, add the bound `Controller<Primary = {K}, Grant: MayScalePrimary<C, {K}>>`";
 }
 
 /// A controller that may write the status of its primary where that is a custom resource: each, but for `primary(read_only)`.

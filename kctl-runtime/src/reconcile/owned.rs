@@ -13,7 +13,10 @@ use kube::ResourceExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Env, MayApply, MayCreate, MayDelete, MayPatch, MayUpdate, Request, applied::hash_of};
+use super::{
+    Env, MayApply, MayCreate, MayDelete, MayEvict, MayPatch, MayPatchStatus, MayScale, MayUpdate, Objects, Request,
+    applied::hash_of,
+};
 use crate::{
     effect::{APPLY_PATCH, ApiError, MERGE_PATCH, Target},
     key::ObjectKey,
@@ -171,6 +174,46 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
             let (name, namespace) = (object.name_any(), object.namespace());
             let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
             env.writer.delete(&target, &object.uid().unwrap_or_default()).await
+        })
+    }
+
+    /// Sends a JSON merge patch of the status of an object of the primary.
+    pub fn patch_status(&self, object: &K, status: impl Serialize) -> Request<Arc<K>>
+    where
+        A: MayPatchStatus<C, K>,
+    {
+        let status = serde_json::to_value(status).unwrap_or_default();
+        let (sent, object) = (self.objects().patch_status(object, status), object.clone());
+        self.checked("patch the status of", object, sent)
+    }
+
+    /// Sets the replicas of an object of the primary through its scale subresource.
+    pub fn scale(&self, object: &K, replicas: i32) -> Request<()>
+    where
+        A: MayScale<C, K>,
+    {
+        self.checked("scale", object.clone(), self.objects().scale(object, replicas))
+    }
+
+    /// Asks for the eviction of a pod of the primary: a disruption budget may refuse it with 429.
+    pub fn evict(&self, object: &K) -> Request<()>
+    where
+        A: MayEvict<C, K>,
+    {
+        self.checked("evict", object.clone(), self.objects().evict(object))
+    }
+
+    fn objects(&self) -> Objects<C, K, A> {
+        let (env, primary, source) = self.parts();
+        Objects::new(env, primary, source)
+    }
+
+    /// Sends a request about an object if it is one of the primary.
+    fn checked<T: Send + 'static>(&self, verb: &'static str, object: K, sent: Request<T>) -> Request<T> {
+        let (env, primary, _) = self.parts();
+        Request::new(async move {
+            check_owned(verb, &object, &env, &primary)?;
+            sent.await
         })
     }
 

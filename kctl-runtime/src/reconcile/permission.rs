@@ -30,9 +30,9 @@ pub trait Allows<V, C: ?Sized, K> {
 
 /// A controller that declares `owns = K`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not declare `{K}`",
-    label = "`{K}` is not declared",
-    note = "help: write `#[controller(owns = {K})]`; in a helper function, add the bound `Owns<{K}>`",
+    message = "`{Self}` does not own `{K}`",
+    label = "`{K}` is not declared as `owns`",
+    note = "help: write `#[controller(owns = {K})]`; in a helper function, add the bound `Owns<{K}>`; what is watched or read is changed by `cx.objects::<{K}>()`",
     note = "code: K0039"
 )]
 pub trait Declares<K>: Controller {
@@ -68,9 +68,9 @@ pub trait Caches<K>: Controller {
 
 /// A controller that declares `K` without owning it: what it may do beyond reading stands in the parentheses.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not declare `{K}`",
+    message = "`{Self}` does not declare `{K}` as `watches` or `reads`",
     label = "`{K}` is not declared as `watches` or `reads`",
-    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used; a view is only read: write its kind, `cx.objects::<Kind>()`",
+    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used; what is owned is changed by `cx.owned::<{K}>()`; a view is only read: write its kind, `cx.objects::<Kind>()`",
     note = "code: K0039"
 )]
 pub trait Writes<K>: Controller {
@@ -104,25 +104,39 @@ pub trait Reads<K>: Caches<K> {}
 impl<C: Caches<K>, K> Reads<K> for C {}
 
 macro_rules! alias {
-    ($(#[$doc:meta])* $name:ident: $($verb:ident)+) => {
+    ($(#[$doc:meta])* $name:ident: $($verb:ident)+; $message:literal, $label:literal, $help:literal) => {
         $(#[$doc])*
+        #[diagnostic::on_unimplemented(message = $message, label = $label, note = $help, note = "code: K0038")]
         pub trait $name<K>: Declares<K, Grant: $(Allows<verb::$verb, Self, K> +)+> {}
+        #[diagnostic::do_not_recommend]
         impl<C, K> $name<K> for C where C: Declares<K, Grant: $(Allows<verb::$verb, C, K> +)+> {}
     };
 }
 alias! {
     /// What `owns = K` grants: the bound of helper functions that manage `K`.
-    Owns: create update patch apply delete
+    Owns: create update patch apply delete;
+    "`{Self}` may not do all with `{K}` that an owner may",
+    "`owns = {K}` is not declared, or with fewer verbs",
+    "help: write `#[controller(owns = {K})]` without verbs, or have the helper function ask for less: `Creates<{K}>`, `Patches<{K}>`, `Deletes<{K}>`"
 }
 alias! {
     /// What `owns = K(create)` grants.
-    Creates: create
+    Creates: create;
+    "`{Self}` may not create `{K}`",
+    "`create` on `{K}` is not declared",
+    "help: write `#[controller(owns = {K}(create))]`; in a helper function, add the bound `Creates<{K}>`"
 }
 alias! {
     /// What `owns = K(patch)` grants.
-    Patches: patch
+    Patches: patch;
+    "`{Self}` may not patch `{K}`",
+    "`patch` on `{K}` is not declared",
+    "help: write `#[controller(owns = {K}(patch))]`; in a helper function, add the bound `Patches<{K}>`"
 }
 alias! {
     /// What `owns = K(delete)` grants.
-    Deletes: delete
+    Deletes: delete;
+    "`{Self}` may not delete `{K}`",
+    "`delete` on `{K}` is not declared",
+    "help: write `#[controller(owns = {K}(delete))]`; in a helper function, add the bound `Deletes<{K}>`"
 }

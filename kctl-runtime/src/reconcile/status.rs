@@ -27,7 +27,7 @@ use serde::Serialize;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no status",
     label = "no status is declared",
-    note = "help: write `#[resource(…, status = \"…\")]` on its spec",
+    note = "help: write `#[resource(…, status = \"…\")]` on its spec; in a helper function, name the kind: `Controller<Primary = Kind> + WritesStatus`",
     note = "code: K0032"
 )]
 pub trait HasStatus<From> {

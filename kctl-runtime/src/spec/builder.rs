@@ -15,6 +15,30 @@ use crate::{
     store::Change,
 };
 
+/// What `rbac(…)` takes: a rule, or several.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no rule",
+    label = "not a `PolicyRule`",
+    note = "help: write `rbac(rule())` and `fn rule() -> kctl::k8s::api::rbac::v1::PolicyRule {{ … }}`; a function can return a `Vec` of them",
+    note = "code: K0025"
+)]
+pub trait Rules {
+    /// One by one.
+    fn rules(self) -> Vec<PolicyRule>;
+}
+
+impl Rules for PolicyRule {
+    fn rules(self) -> Vec<PolicyRule> {
+        vec![self]
+    }
+}
+
+impl Rules for Vec<PolicyRule> {
+    fn rules(self) -> Vec<PolicyRule> {
+        self
+    }
+}
+
 /// Collects the options of a `#[controller]`, then its relations, each with what stands in its parentheses.
 pub struct SpecBuilder<C: Controller> {
     spec: ControllerSpec,
@@ -174,22 +198,21 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// `rbac(…)`: rules with the text of each.
+    /// `rbac(…)`: one of its values, with its text.
     #[must_use]
-    pub fn rbac(self, rules: impl IntoIterator<Item = (&'static str, PolicyRule)>) -> Self {
-        self.rules("", rules)
+    pub fn rbac(self, text: &str, rules: impl Rules) -> Self {
+        self.rules("", text, rules)
     }
 
     /// `rbac(…, on = Name)`.
     #[must_use]
-    pub fn rbac_on<M: Cluster>(self, rules: impl IntoIterator<Item = (&'static str, PolicyRule)>) -> Self {
-        self.rules(M::NAME, rules)
+    pub fn rbac_on<M: Cluster, R: Rules>(self, text: &str, rules: R) -> Self {
+        self.rules(M::NAME, text, rules)
     }
 
-    fn rules(mut self, cluster: &str, rules: impl IntoIterator<Item = (&'static str, PolicyRule)>) -> Self {
-        let rule =
-            |(text, rule): (&str, _)| ExtraRule { rule, text: text.into(), cluster: cluster.into(), everywhere: false };
-        self.spec.rbac.extend(rules.into_iter().map(rule));
+    fn rules(mut self, cluster: &str, text: &str, rules: impl Rules) -> Self {
+        let rule = |rule| ExtraRule { rule, text: text.into(), cluster: cluster.into(), everywhere: false };
+        self.spec.rbac.extend(rules.rules().into_iter().map(rule));
         self
     }
 

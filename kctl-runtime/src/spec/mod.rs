@@ -9,7 +9,7 @@ use k8s_openapi::{
     api::rbac::v1::PolicyRule, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 
-pub use builder::SpecBuilder;
+pub use builder::{Rules, SpecBuilder};
 pub use relation::{Erased, Relation};
 
 use crate::{

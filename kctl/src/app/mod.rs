@@ -456,7 +456,7 @@ impl App {
     }
 
     /// Clients of the other clusters, by their names.
-    async fn connected(&self) -> Result<Vec<(String, Client)>> {
+    pub(crate) async fn connected(&self) -> Result<Vec<(String, Client)>> {
         let mut clusters = Vec::new();
         for (name, connect) in &self.clusters {
             clusters.push((name.clone(), connect().await?));

@@ -1,6 +1,8 @@
 //! Runs an app on an API server of its own, for tests.
 
 mod emitted;
+mod made;
+mod real;
 mod refusal;
 mod role;
 mod sim;
@@ -15,7 +17,7 @@ pub use emitted::check_grants;
 #[doc(hidden)]
 pub use emitted::{Emitted, Granted, Probe, Refused};
 pub(crate) use refusal::Refusals;
-pub use role::{check_role, check_role_on_cluster};
+pub use role::{check_role, check_role_on_cluster, check_whole_role_on_cluster};
 #[doc(hidden)]
 pub use sim::simulate;
 pub use sim::{Failure, Report, Scenario, Sim, Snapshot};

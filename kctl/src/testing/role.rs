@@ -1,6 +1,6 @@
 //! The proof that a role is exactly what an app needs: enough, and nothing in it can be left out.
 
-use std::panic::AssertUnwindSafe;
+use std::{fmt, panic::AssertUnwindSafe};
 
 use futures::FutureExt;
 use kctl_runtime::{
@@ -9,7 +9,7 @@ use kctl_runtime::{
 };
 use kube::Config;
 
-use super::Trial;
+use super::{Trial, trial::Reach};
 use crate::{App, app::Grants};
 
 /// Tests of an app's role on the embedded API server and, when `KUBECONFIG` names one, on a real one. The scenario makes the
@@ -60,39 +60,60 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
     check_whole(run(&whole, &scenario).await, whole.lacks())?;
     let mut superfluous = Vec::new();
     let parts = app().all_grants();
-    for (cluster, grant) in droppable(&role) {
+    for (_, part) in droppable(&role) {
         let mut rest = role.clone();
-        rest.insert(cluster.clone(), without(&grant, parts.get(&cluster).map_or(&[], Vec::as_slice)));
+        rest.insert(part.cluster.clone(), without(&part.grant, parts.get(&part.cluster).map_or(&[], Vec::as_slice)));
         let trial = Trial::embedded(&app(), &rest).await?;
-        check_part(&trial, &scenario, grant, &mut superfluous).await?;
+        check_part(&trial, &scenario, part, &mut superfluous).await?;
     }
     report(&superfluous)
 }
 
-/// The same on the cluster that the kubeconfig names, by impersonation: each run in a namespace of its own. Other clusters of
-/// the app are used as its closures say.
+/// The same on the cluster that the kubeconfig names, by impersonation: each run in a namespace of its own, and the app is run
+/// for it alone. Other clusters of the app are those that its closures connect to; each gets a namespace of that name, and the
+/// role that is generated for it.
 ///
 /// # Errors
-/// As [`check_role`], and when the cluster does not allow what an administrator may do.
+/// As [`check_role`], and when a cluster does not allow what an administrator may do.
 pub async fn check_role_on_cluster(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
+    check_on_clusters(app, scenario, Reach::OwnNamespace).await
+}
+
+/// The same with the app run for the namespaces that it declares, usually all: for apps that make namespaces, or whose kinds are
+/// of no namespace. What the scenario and the app make is removed after each run; on clusters that others use, the app would
+/// also do its work on what is theirs.
+///
+/// # Errors
+/// As [`check_role_on_cluster`].
+pub async fn check_whole_role_on_cluster(
+    app: impl Fn() -> App,
+    scenario: impl AsyncFn(&Trial) -> Result<()>,
+) -> Result<()> {
+    check_on_clusters(app, scenario, Reach::AsDeclared).await
+}
+
+async fn check_on_clusters(
+    app: impl Fn() -> App,
+    scenario: impl AsyncFn(&Trial) -> Result<()>,
+    reach: Reach,
+) -> Result<()> {
     // A simulated kubelet runs the pods of all namespaces: two would get in each other's way.
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
     let _alone = ONE_AT_A_TIME.lock().await;
     let config = Config::infer().await?;
-    let whole = Trial::on_cluster(&config, &mut app(), None).await?;
+    let whole = Trial::on_clusters(&config, &mut app(), reach, None).await?;
     let outcome = run(&whole, &scenario).await;
     let lacks = whole.lacks();
     whole.end().await?;
     check_whole(outcome, lacks)?;
     let mut superfluous = Vec::new();
     let mut first = app();
-    first.run_only_in("any");
-    for (index, grant) in first.grants().remove("").unwrap_or_default().into_iter().enumerate() {
-        if grant.framework {
-            continue;
-        }
-        let trial = Trial::on_cluster(&config, &mut app(), Some(index)).await?;
-        let checked = check_part(&trial, &scenario, grant, &mut superfluous).await;
+    if reach == Reach::OwnNamespace {
+        first.run_only_in("any");
+    }
+    for (index, part) in droppable(&first.grants()) {
+        let trial = Trial::on_clusters(&config, &mut app(), reach, Some((&part.cluster, index))).await?;
+        let checked = check_part(&trial, &scenario, part, &mut superfluous).await;
         trial.end().await?;
         checked?;
     }
@@ -105,10 +126,25 @@ pub(super) fn without(grant: &Grant, parts: &[Grant]) -> Vec<Grant> {
     parts.iter().filter(|other| !is_it(other)).cloned().collect()
 }
 
-fn droppable(role: &Grants) -> Vec<(String, Grant)> {
-    let all =
-        role.iter().flat_map(|(cluster, grants)| grants.iter().map(move |grant| (cluster.clone(), grant.clone())));
-    all.filter(|(_, grant)| !grant.framework).collect()
+/// A permission of the role on a cluster; empty is the one that the app is started against.
+struct Part {
+    cluster: String,
+    grant: Grant,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.grant)?;
+        if self.cluster.is_empty() { Ok(()) } else { write!(f, " on {}", self.cluster) }
+    }
+}
+
+/// What is tried, with its place in the role of its cluster.
+fn droppable(role: &Grants) -> impl Iterator<Item = (usize, Part)> {
+    let all = role.iter().flat_map(|(cluster, grants)| {
+        grants.iter().enumerate().map(|(index, grant)| (index, Part { cluster: cluster.clone(), grant: grant.clone() }))
+    });
+    all.filter(|(_, part)| !part.grant.framework)
 }
 
 /// Runs a scenario to its end; a panic is a failure.
@@ -134,8 +170,8 @@ fn check_whole(outcome: Result<()>, lacks: Option<Grant>) -> Result<()> {
 async fn check_part(
     trial: &Trial,
     scenario: &impl AsyncFn(&Trial) -> Result<()>,
-    grant: Grant,
-    superfluous: &mut Vec<Grant>,
+    part: Part,
+    superfluous: &mut Vec<Part>,
 ) -> Result<()> {
     let outcome = tokio::select! {
         // What follows a refusal does not matter any more.
@@ -146,19 +182,19 @@ async fn check_part(
         return Ok(());
     }
     outcome.map_err(|error| {
-        Error::from(format!("without `{grant}` nothing is refused, and the scenario still fails: {error}"))
+        Error::from(format!("without {part} nothing is refused, and the scenario still fails: {error}"))
     })?;
-    superfluous.push(grant);
+    superfluous.push(part);
     Ok(())
 }
 
-fn report(superfluous: &[Grant]) -> Result<()> {
+fn report(superfluous: &[Part]) -> Result<()> {
     if superfluous.is_empty() {
         return Ok(());
     }
-    let line = |grant: &Grant| {
-        let because: Vec<_> = grant.because.iter().map(|text| format!("`{text}`")).collect();
-        format!("\n  `{grant}`, declared by {}", because.join(" and "))
+    let line = |part: &Part| {
+        let because: Vec<_> = part.grant.because.iter().map(|text| format!("`{text}`")).collect();
+        format!("\n  {part}, declared by {}", because.join(" and "))
     };
     let lines: String = superfluous.iter().map(line).collect();
     Err(Error::from(format!(

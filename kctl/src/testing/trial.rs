@@ -5,34 +5,26 @@ use std::{
     time::Duration,
 };
 
-use http::Request;
-use k8s_openapi::api::core::v1::Namespace;
-use kctl_apiserver::{ApiServer, Kubelet};
+use kctl_apiserver::ApiServer;
 use kctl_runtime::{
     manager::View,
-    manifest::{Grant, RbacOptions},
-    reconcile::{Error, Result, ResultExt},
+    manifest::Grant,
+    reconcile::{Error, Result},
 };
-use kube::{
-    Api, Client, Config,
-    api::{DeleteParams, ObjectMeta, PostParams},
-    client::ClientBuilder,
-};
-use serde_json::Value;
+use kube::{Client, Config};
 use tokio::task::JoinSet;
 
-use super::Refusals;
+use super::{
+    Refusals,
+    real::{POLL, RealServer},
+};
 use crate::{
     App,
-    app::{self, Grants, World},
+    app::{Grants, World},
 };
 
 /// Longest wait until nothing is left to do.
 const IDLE_WITHIN: Duration = Duration::from_secs(60);
-/// Longest wait until a real server knows new definitions and roles.
-const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How often a real server is asked again.
-const POLL: Duration = Duration::from_millis(50);
 /// So many quiet looks in a row are idle: on a real server, events are on their way for a moment.
 const IDLE_POLLS: u32 = 20;
 
@@ -45,15 +37,23 @@ pub struct Trial {
 
 enum Server {
     Embedded(Box<World>),
-    Real(Box<RealServer>),
+    Real(Box<RealServers>),
 }
 
-struct RealServer {
+struct RealServers {
     view: View,
-    kubelet: Kubelet,
-    namespace: String,
-    name: String,
-    _tasks: JoinSet<()>,
+    /// The first is the one that the app is started against.
+    servers: Vec<RealServer>,
+    tasks: JoinSet<()>,
+}
+
+/// Where an app looks in a trial on real servers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// As with `run --namespace`: so that a trial meets nothing but its own.
+    OwnNamespace,
+    /// Wherever its declaration says.
+    AsDeclared,
 }
 
 impl Trial {
@@ -67,51 +67,46 @@ impl Trial {
         })
     }
 
-    /// In a namespace of its own on a cluster, as an administrator says: by impersonation. `without` is the permission of the
-    /// role, by its place in the order, that the app does not get.
-    pub(super) async fn on_cluster(config: &Config, app: &mut App, without: Option<usize>) -> Result<Self> {
+    /// On a cluster, and on the others that the app names, as an administrator says: by impersonation. `without` is the
+    /// permission of the role on a cluster, by its place in the order, that the app does not get.
+    pub(super) async fn on_clusters(
+        config: &Config,
+        app: &mut App,
+        reach: Reach,
+        without: Option<(&str, usize)>,
+    ) -> Result<Self> {
         static TRIALS: AtomicU32 = AtomicU32::new(0);
         let name = format!("kctl-trial-{}-{}", std::process::id(), TRIALS.fetch_add(1, Ordering::Relaxed));
-        let mut config = config.clone();
-        config.default_namespace.clone_from(&name);
-        let client: Client = ClientBuilder::try_from(config.clone())?.build();
-        let space = Namespace {
-            metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
-            ..Namespace::default()
-        };
-        Api::all(client.clone()).create(&PostParams::default(), &space).await.context("the namespace of a trial")?;
-        app.run_only_in(&name);
-        let mut grants = app.grants().remove("").unwrap_or_default();
-        if let Some(index) = without {
-            let parts = app.all_grants().remove("").unwrap_or_default();
-            grants = super::role::without(&grants[index], &parts);
+        if reach == Reach::OwnNamespace {
+            app.run_only_in(&name);
         }
-        let options = RbacOptions { name: name.clone(), namespace: name.clone(), ..RbacOptions::default() };
-        app::install(&client, &app.definitions()?, &grants, &options).await?;
-        wait_for_kinds(&client, app).await?;
-
-        let user = format!("system:serviceaccount:{name}:{name}");
-        config.auth_info.impersonate_groups = Some(vec![
-            "system:serviceaccounts".into(),
-            format!("system:serviceaccounts:{name}"),
-            "system:authenticated".into(),
-        ]);
-        config.auth_info.impersonate = Some(user);
-        let refusals = Refusals::beyond(grants.clone());
-        let own: Client = ClientBuilder::try_from(config)?.with_layer(&refusals).build();
-        wait_for(&own, &grants).await?;
-        let manager = app.manager(own).await?;
-        let (view, kubelet) = (manager.view(), Kubelet::new(client.clone(), "kctl-trial"));
+        let mut role = app.grants();
+        if let Some((cluster, index)) = without {
+            let parts = app.all_grants().remove(cluster).unwrap_or_default();
+            let rest = super::role::without(&role[cluster][index], &parts);
+            role.insert(cluster.into(), rest);
+        }
+        let mut clients = vec![(String::new(), Client::try_from(config.clone())?)];
+        clients.extend(app.connected().await?);
         let mut tasks = JoinSet::new();
-        tasks.spawn(kubelet.clone().run());
+        let mut servers = Vec::new();
+        for (cluster, client) in clients {
+            let grants = role.get(&cluster).map_or(&[][..], Vec::as_slice);
+            servers.push(RealServer::prepare(client, (app, &name, &cluster), grants, &mut tasks).await?);
+        }
+        let others = servers[1..].iter().map(|server| (server.cluster.clone(), server.own.clone()));
+        let manager = app.manager_at(servers[0].own.clone(), others.collect(), |manager| manager).await?;
+        let view = manager.view();
         tasks.spawn(async move {
             if let Err(error) = manager.run(std::future::pending()).await {
                 tracing::error!(%error, "the controllers no longer run");
             }
         });
-        let server = RealServer { view, kubelet, namespace: name.clone(), name, _tasks: tasks };
-        let server = Server::Real(Box::new(server));
-        Ok(Self { client, refusals: vec![refusals], server })
+        Ok(Self {
+            client: servers[0].client.clone(),
+            refusals: servers.iter().map(|server| server.refusals.clone()).collect(),
+            server: Server::Real(Box::new(RealServers { view, servers, tasks })),
+        })
     }
 
     /// An administrator's client; what has no namespace goes where the app looks.
@@ -119,10 +114,17 @@ impl Trial {
         self.client.clone()
     }
 
-    /// An administrator's client of another cluster (`App::cluster`), where it is an embedded one.
+    /// An administrator's client of another cluster (`App::cluster`).
     pub fn cluster(&self, name: &str) -> Option<Client> {
-        let Server::Embedded(world) = &self.server else { return None };
-        world.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
+        match &self.server {
+            Server::Embedded(world) => {
+                world.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
+            }
+            Server::Real(real) => {
+                let mut others = real.servers[1..].iter();
+                others.find(|server| server.cluster == name).map(|server| server.client.clone())
+            }
+        }
     }
 
     /// Returns once nothing is left to do.
@@ -147,31 +149,26 @@ impl Trial {
         self.refusals.iter().find_map(Refusals::last)
     }
 
-    /// Stops the app and removes what the trial has made in a cluster.
+    /// Stops the app and removes what the trial has made in clusters.
     pub(super) async fn end(self) -> Result<()> {
         let Server::Real(real) = self.server else { return Ok(()) };
-        let RealServer { namespace, name, .. } = *real;
-        let whole = DeleteParams::default();
-        Api::<Namespace>::all(self.client.clone()).delete(&namespace, &whole).await.context("the end of a trial")?;
-        let gone = |deleted: kube::Result<_>| match deleted {
-            Err(kube::Error::Api(refused)) if refused.code != 404 => Err(kube::Error::Api(refused)),
-            _ => Ok(()),
-        };
-        let roles = Api::<k8s_openapi::api::rbac::v1::ClusterRole>::all(self.client.clone());
-        gone(roles.delete(&name, &whole).await.map(drop))?;
-        let bindings = Api::<k8s_openapi::api::rbac::v1::ClusterRoleBinding>::all(self.client);
-        gone(bindings.delete(&name, &whole).await.map(drop))?;
+        let RealServers { mut tasks, servers, .. } = *real;
+        tasks.shutdown().await;
+        for server in servers {
+            server.end().await?;
+        }
         Ok(())
     }
 }
 
-impl RealServer {
+impl RealServers {
     async fn idle(&self) -> Result<()> {
         let quiet = async {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
                 tokio::time::sleep(POLL).await;
-                quiet = if self.view.is_idle() && self.kubelet.pending() == 0 { quiet + 1 } else { 0 };
+                let simulated = self.servers.iter().all(|server| server.kubelet.pending() == 0);
+                quiet = if self.view.is_idle() && simulated { quiet + 1 } else { 0 };
             }
         };
         let timed = tokio::time::timeout(IDLE_WITHIN, quiet).await;
@@ -180,33 +177,4 @@ impl RealServer {
             Error::from(format!("not idle after {IDLE_WITHIN:?}\n  {}", lines.join("\n  ")))
         })
     }
-}
-
-/// Waits until a real server serves new definitions.
-async fn wait_for_kinds(client: &Client, app: &App) -> Result<()> {
-    for spec in app.specs().into_iter().filter(|spec| spec.crd.is_some()) {
-        let path = format!("{}?limit=1", spec.primary.kind.path(None));
-        let served = async {
-            while client.request::<Value>(Request::get(&path).body(Vec::new())?).await.is_err() {
-                tokio::time::sleep(POLL).await;
-            }
-            Ok(())
-        };
-        let late = |_elapsed| Err(Error::from(format!("{} is not served after {READY_WITHIN:?}", spec.primary.kind)));
-        tokio::time::timeout(READY_WITHIN, served).await.unwrap_or_else(late)?;
-    }
-    Ok(())
-}
-
-/// Waits until the authorizer of a real server knows the role: it watches roles like everybody else.
-async fn wait_for(client: &Client, grants: &[Grant]) -> Result<()> {
-    let known = async {
-        while !app::missing(client, grants).await?.is_empty() {
-            tokio::time::sleep(POLL).await;
-        }
-        Ok(())
-    };
-    tokio::time::timeout(READY_WITHIN, known).await.unwrap_or_else(|_elapsed| {
-        Err(Error::from(format!("the server does not know the role after {READY_WITHIN:?}")))
-    })
 }

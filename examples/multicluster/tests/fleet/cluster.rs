@@ -11,7 +11,7 @@ use kctl::{
     prelude::*,
 };
 use multicluster::{MemberCluster, OverridePolicy, PropagationPolicy, Work};
-use tokio::task::JoinSet;
+use tokio::{sync::Mutex, task::JoinSet};
 
 use crate::{
     kinds::{WORKLOAD, WORKLOADS, define, undefine, workloads},
@@ -25,14 +25,23 @@ async fn client(variable: &str) -> Option<Client> {
     Some(Client::try_from(config).unwrap())
 }
 
+/// The real API servers are one fleet at a time.
+pub(crate) static REAL: Mutex<()> = Mutex::const_new(());
+
+/// The control plane and its members, where the environment names them.
+pub(crate) async fn clients() -> Option<[Client; 3]> {
+    let named = (client("KUBECONFIG").await, client("KUBECONFIG_MEMBER1").await, client("KUBECONFIG_MEMBER2").await);
+    let (Some(home), Some(first), Some(second)) = named else {
+        eprintln!("left out: KUBECONFIG, KUBECONFIG_MEMBER1 and KUBECONFIG_MEMBER2 do not name three API servers");
+        return None;
+    };
+    Some([home, first, second])
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn flow_on_real_api_servers() {
-    let (Some(home), Some(first), Some(second)) =
-        (client("KUBECONFIG").await, client("KUBECONFIG_MEMBER1").await, client("KUBECONFIG_MEMBER2").await)
-    else {
-        eprintln!("left out: KUBECONFIG, KUBECONFIG_MEMBER1 and KUBECONFIG_MEMBER2 do not name three API servers");
-        return;
-    };
+    let Some([home, first, second]) = clients().await else { return };
+    let _alone = REAL.lock().await;
     let members = [first, second];
     let mut tasks = JoinSet::new();
     for member in &members {

@@ -11,16 +11,26 @@ use kctl::{
 };
 use multicluster::PropagationPolicy;
 
-use crate::world::{FLEET, apply};
+use crate::{
+    cluster::{REAL, clients},
+    world::{FLEET, apply},
+};
 
 const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: { name: job, labels: { team: a } }\nspec: { containers: [{ name: job, image: job }], terminationGracePeriodSeconds: 1 }";
 const POLICY: &str = "apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: job }\nspec: { resourceSelectors: [{ apiVersion: v1, kind: Pod }] }";
 const ELSEWHERE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: { name: shop }";
 
+/// On real servers pods take the time to end that they are given.
+fn ends_soon(yaml: &str) -> String {
+    let (from, to) = ("      containers:\n", "      terminationGracePeriodSeconds: 1\n      containers:\n");
+    assert!(yaml.contains(from), "there is a template of pods");
+    yaml.replace(from, to)
+}
+
 /// Every kind comes, changes and goes, on both members.
 async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     let home = trial.client();
-    apply(&home, FLEET).await;
+    apply(&home, &ends_soon(FLEET)).await;
     apply(&home, POD).await;
     apply(&home, POLICY).await;
     trial.idle().await?;
@@ -78,4 +88,14 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn roles_are_exactly_what_is_needed() {
     kctl::testing::check_role(multicluster::app, everything_that_it_does).await.unwrap();
+}
+
+/// The members are those of `KUBECONFIG_MEMBER1` and `KUBECONFIG_MEMBER2`.
+#[tokio::test]
+async fn role_is_exactly_what_the_app_needs_on_a_real_server() {
+    if clients().await.is_none() {
+        return;
+    }
+    let _alone = REAL.lock().await;
+    kctl::testing::check_whole_role_on_cluster(multicluster::app, everything_that_it_does).await.unwrap();
 }

@@ -1,11 +1,8 @@
 //! Defaults: what a schema fills in must be what it lets through.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
-use k8s_openapi::jiff::{Timestamp, civil::Date};
 use serde_json::Value;
 
-use super::Problem;
+use super::{Problem, formats};
 
 /// How often Go's regexp repeats.
 #[cfg(feature = "rules")]
@@ -56,8 +53,8 @@ fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(
         push("it is none of the allowed values".to_owned());
     }
     size(schema, given, &mut push);
-    if let Some(format) = given.as_str().and_then(|text| wrong_format(schema, text)) {
-        push(format!("it is no {format}"));
+    if let Some(what) = formats::wrong(schema, given) {
+        push(what);
     }
     if let Some(what) = wrong_alternative(schema, given) {
         push(what.to_owned());
@@ -68,6 +65,11 @@ fn value(schema: &Value, given: &Value, path: &str, at: Place, found: &mut Vec<(
                 // The defaults below it are not filled in yet.
                 if !fields.contains_key(name) {
                     push(format!("`{name}` is missing"));
+                }
+            }
+            if at == Place::Type && schema["x-kubernetes-embedded-resource"] == true {
+                for name in ["apiVersion", "kind"].into_iter().filter(|name| !fields.contains_key(*name)) {
+                    push(format!("`{name}` of the embedded object is missing"));
                 }
             }
             for (name, below) in fields {
@@ -119,19 +121,6 @@ fn wrong_alternative(schema: &Value, given: &Value) -> Option<&'static str> {
         return Some("not all of its parts fit");
     }
     (schema["not"].is_object() && fits(&schema["not"])).then_some("it is what it must not be")
-}
-
-/// The format that a text does not have, of those that are easily told.
-fn wrong_format<'a>(schema: &'a Value, text: &str) -> Option<&'a str> {
-    let format = schema["format"].as_str()?;
-    let fits = match format {
-        "date-time" => text.parse::<Timestamp>().is_ok(),
-        "date" => text.parse::<Date>().is_ok(),
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
-        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
-        _ => true,
-    };
-    (!fits).then_some(format)
 }
 
 fn is_type_meta(name: &str) -> bool {

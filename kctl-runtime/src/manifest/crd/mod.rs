@@ -6,6 +6,7 @@ mod cel;
 mod check;
 mod compat;
 mod defaults;
+mod formats;
 mod join;
 mod names;
 mod numbers;

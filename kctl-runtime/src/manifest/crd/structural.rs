@@ -37,7 +37,30 @@ fn below(place: &str, field: &str) -> String {
     if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
 }
 
+/// Keywords whose value API servers only decode as what it is: a whole number, a number, a truth value, a list of texts.
+fn decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+    type Is = fn(&Value) -> bool;
+    let kinds: [(&[&str], &str, Is); 4] = [
+        (
+            &["maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"],
+            "a whole number",
+            |value| value.is_i64(),
+        ),
+        (&["maximum", "minimum", "multipleOf"], "a number", Value::is_number),
+        (&["exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems"], "true or false", Value::is_boolean),
+        (&["required", "x-kubernetes-list-map-keys"], "a list of texts", |value| {
+            value.as_array().is_some_and(|texts| texts.iter().all(Value::is_string))
+        }),
+    ];
+    for (keys, what, is) in kinds {
+        for key in keys.iter().filter(|key| schema.get(**key).is_some_and(|value| !value.is_null() && !is(value))) {
+            problems.push(Problem::new(name_of(path), format!("`{key}` is not {what}"), format!("write {what}")));
+        }
+    }
+}
+
 fn node(schema: &Value, path: &str, place: Place, problems: &mut Vec<Problem>) {
+    decoded(schema, path, problems);
     keywords(schema, path, problems);
     value_type(schema, path, place, problems);
     extensions(schema, path, problems);

@@ -65,7 +65,12 @@ impl Scope {
             Expr::Literal(literal) => of_literal(literal),
             Expr::Ident(name) => self.variable(name),
             Expr::List(list) => {
-                let items: Vec<Type> = list.elements.iter().map(|item| self.of(item)).collect();
+                let mut items: Vec<Type> = list.elements.iter().map(|item| self.of(item)).collect();
+                for index in &list.optional_indices {
+                    if let Some(item) = items.get_mut(*index) {
+                        *item = self.left_out(item.clone());
+                    }
+                }
                 Type::list(self.one_type("list", items))
             }
             Expr::Map(map) => {
@@ -73,7 +78,8 @@ impl Scope {
                 for entry in &map.entries {
                     if let EntryExpr::MapEntry(entry) = &entry.expr {
                         keys.push(self.of(&entry.key));
-                        values.push(self.of(&entry.value));
+                        let value = self.of(&entry.value);
+                        values.push(if entry.optional { self.left_out(value) } else { value });
                     }
                 }
                 Type::map(self.one_type("map", keys), self.one_type("map", values))
@@ -89,6 +95,15 @@ impl Scope {
             }
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
+        }
+    }
+
+    /// What is in a list or a map where `?` is before an optional value that is there.
+    fn left_out(&mut self, value: Type) -> Type {
+        match value {
+            Type::Any => Type::Any,
+            Type::Optional(of) => (*of).clone(),
+            other => self.error(format!("`?` before a {other}"), "leave out `?`, or write an optional value"),
         }
     }
 

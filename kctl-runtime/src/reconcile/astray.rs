@@ -1,0 +1,119 @@
+//! Operations where they are looked for and are not, so that the compiler says where they are, instead of that there is no such method.
+//!
+//! No type has the traits: what is here cannot be called.
+
+use super::{Context, Live, OnCluster, Owned, Request, unbound::Everything};
+use crate::store::Store;
+
+macro_rules! nowhere {
+    ($(#[$doc:meta])* $name:ident<$($of:ident),*>: $message:literal, $label:literal, $help:literal) => {
+        $(#[$doc])*
+        #[diagnostic::on_unimplemented(message = $message, label = $label, note = $help, note = "code: K0116")]
+        pub trait $name<$($of),*> {
+            #[doc(hidden)]
+            fn never<T>() -> T;
+        }
+    };
+}
+
+nowhere! {
+    /// A kind that the context itself would change or read.
+    OfContext<C>:
+    "the context of `{C}` does nothing with `{Self}` by itself",
+    "a handle does, which has the verbs that are declared",
+    "help: write `cx.owned::<{Self}>()` before it, with `owns = {Self}`; or `cx.objects::<{Self}>()`, with `reads = {Self}(verb)`; what is cached is in `cx.store::<{Self}>()`"
+}
+nowhere! {
+    /// A kind that a store would change.
+    OfStore<>:
+    "a store of `{Self}` is only read",
+    "a store changes nothing",
+    "help: write `cx.objects::<{Self}>()`, with the verb in the parentheses of `{Self}` in `#[controller(…)]`; what is owned is changed by `cx.owned::<{Self}>()`"
+}
+nowhere! {
+    /// A kind that would be listed past the cache.
+    OfLive<>:
+    "`{Self}` is read live by its name: it is not listed",
+    "there is no list of what is read live",
+    "help: write `#[controller(reads = {Self})]` and `cx.store::<{Self}>()`; or `get(name)`"
+}
+nowhere! {
+    /// A kind that would be owned on another cluster.
+    OfCluster<C, M>:
+    "`{C}` owns no `{Self}` on `{M}`: what is owned is where its owner is",
+    "owner references do not cross clusters",
+    "help: write `cx.cluster({M}).objects::<{Self}>()`, with `watches = {Self}(map = …, create, delete, on = {M})`"
+}
+
+impl<C> Context<C> {
+    #[doc(hidden)]
+    pub fn create<K: OfContext<C>>(&self, _object: K) -> Request<()> {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn update<K: OfContext<C>>(&self, _object: K) -> Request<()> {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn apply<K: OfContext<C>>(&self, _object: K) -> Request<()> {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn list<K: OfContext<C>>(&self) -> Request<Vec<K>> {
+        K::never()
+    }
+}
+
+impl<K> Store<K> {
+    #[doc(hidden)]
+    pub fn create(&self, _object: &K) -> Request<()>
+    where
+        K: OfStore,
+    {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn update(&self, _object: &K) -> Request<()>
+    where
+        K: OfStore,
+    {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn patch<P>(&self, _object: &K, _patch: P) -> Request<()>
+    where
+        K: OfStore,
+    {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn delete(&self, _object: &K) -> Request<()>
+    where
+        K: OfStore,
+    {
+        K::never()
+    }
+}
+
+impl<K> Live<K> {
+    #[doc(hidden)]
+    pub fn list(&self) -> Request<Vec<K>>
+    where
+        K: OfLive,
+    {
+        K::never()
+    }
+}
+
+impl<C, M> OnCluster<C, M> {
+    #[doc(hidden)]
+    pub fn owned<K: OfCluster<C, M>>(&self) -> Owned<C, K, Everything> {
+        K::never()
+    }
+}

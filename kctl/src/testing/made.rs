@@ -1,0 +1,117 @@
+//! Notes what was made on a real server, so that a trial can take it away again.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{Method, Request, Response, StatusCode};
+use kctl_runtime::reconcile::{Error, Result};
+use kube::{Client, client::Body, core::PartialObjectMeta};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::RwLock;
+use tower::{BoxError, service_fn};
+
+/// So many objects are noted on a server; a scenario that makes more of them leaves the later ones behind.
+const MADE_MAX: usize = 10_000;
+/// How often it is looked whether what was deleted is gone.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What was made by some clients, in order. Clones are the same.
+#[derive(Clone, Default)]
+pub(super) struct Made(Arc<Noted>);
+
+#[derive(Default)]
+struct Noted {
+    paths: Mutex<Vec<String>>,
+    /// Held by each write that is on its way.
+    under_way: RwLock<()>,
+}
+
+impl Made {
+    /// A client whose creations are noted, also those whose answer nobody waits for any more.
+    pub(super) fn by(&self, client: Client) -> Client {
+        let (made, namespace) = (self.clone(), client.default_namespace().to_owned());
+        let service = service_fn(move |request: Request<Body>| {
+            let (client, made) = (client.clone(), made.clone());
+            async move {
+                if ![Method::POST, Method::PATCH, Method::PUT].contains(request.method()) {
+                    return Ok(client.send(request).await?);
+                }
+                tokio::spawn(async move { made.noted(client, request).await }).await?
+            }
+        });
+        Client::new(service, namespace)
+    }
+
+    async fn noted(&self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let _under_way = self.0.under_way.read().await;
+        let (posts, path) = (request.method() == Method::POST, request.uri().path().to_owned());
+        let answer = client.send(request).await?;
+        if answer.status() != StatusCode::CREATED {
+            return Ok(answer);
+        }
+        let (head, body) = answer.into_parts();
+        let bytes = body.collect_bytes().await?;
+        // Reviews and tokens are created as well, and are no objects.
+        if let Some(name) = name_of(&bytes) {
+            let mut made = self.0.paths.lock();
+            if made.len() < MADE_MAX {
+                made.push(if posts { format!("{path}/{name}") } else { path });
+            }
+        }
+        Ok(Response::from_parts(head, Body::from(bytes)))
+    }
+
+    /// Deletes what was made, the last first, also what waits for a finalizer, and returns once it is gone: after so long for
+    /// each at most.
+    ///
+    /// # Errors
+    /// When something stays, or may not be deleted.
+    pub(super) async fn remove(&self, client: &Client, within: Duration) -> Result<()> {
+        let _nothing_under_way = self.0.under_way.write().await;
+        let made = std::mem::take(&mut *self.0.paths.lock());
+        for path in made.iter().rev() {
+            delete(client, path).await?;
+        }
+        for path in &made {
+            let gone = async {
+                while read(client, path).await?.is_some() {
+                    tokio::time::sleep(POLL).await;
+                }
+                Ok(())
+            };
+            let late = |_elapsed| Err(Error::from(format!("{path} of a trial is not gone after {within:?}")));
+            tokio::time::timeout(within, gone).await.unwrap_or_else(late)?;
+        }
+        Ok(())
+    }
+}
+
+fn name_of(answer: &[u8]) -> Option<String> {
+    let object: PartialObjectMeta = serde_json::from_slice(answer).ok()?;
+    object.metadata.uid.and(object.metadata.name)
+}
+
+async fn read(client: &Client, path: &str) -> Result<Option<Value>> {
+    answered(client, Request::get(path).body(Vec::new())?).await
+}
+
+/// Nothing where the object is gone already.
+async fn delete(client: &Client, path: &str) -> Result<()> {
+    let at_once = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0 });
+    let request = Request::delete(path).header("content-type", "application/json");
+    answered(client, request.body(serde_json::to_vec(&at_once)?)?).await?;
+    let Some(left) = read(client, path).await? else { return Ok(()) };
+    if left["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty) {
+        return Ok(());
+    }
+    let free = json!({ "metadata": { "finalizers": null } });
+    let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+    answered(client, request.body(serde_json::to_vec(&free)?)?).await.map(drop)
+}
+
+async fn answered(client: &Client, request: Request<Vec<u8>>) -> Result<Option<Value>> {
+    match client.request(request).await {
+        Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(None),
+        answer => Ok(Some(answer?)),
+    }
+}

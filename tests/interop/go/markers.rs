@@ -1,0 +1,170 @@
+//! What controller-gen makes of the same kinds, written in Go beside this (`controller-gen/`), and of the same role. Ours are the golden
+//! manifests.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Folder, asked, printed, program_of};
+
+/// What is said of these is said by k8s-openapi here and by the sources in Go there: `guide/crds.md` tells how they differ.
+const BUILT_IN: [&str; 3] = ["spec.selector", "spec.template", "status.conditions"];
+
+/// All other differences; why they are is in `guide/crds.md`.
+const KNOWN: [&str; 13] = [
+    "Bounds metadata.name: \"boundses.example.com\" here, \"bounds.example.com\" there",
+    "Bounds names.plural: \"boundses\" here, \"bounds\" there",
+    "Bounds v1 spec.table[][].enum: [\"a\",\"b\"] here, null there",
+    "Ruled v1 spec.class.rules.0.message: \"the value can't be changed\" here, \"field is immutable\" there",
+    "Ruled v1 spec.rules.0.message: \"at least one of a, b, c-d must be set\" here, \"at least one of the fields in [a b c-d] must be set\" there",
+    "Ruled v1 spec.rules.0.rule: \"[has(self.a), has(self.b), has(self.c__dash__d)].filter(present, present).size() >= 1\" here, \"has(self.a)||has(self.b)||has(self.c-d)\" there",
+    "Ruled v1 spec.rules.1.message: \"at most one of a, b must be set\" here, \"at most one of the fields in [a b] may be set\" there",
+    "Ruled v1 spec.rules.1.rule: \"[has(self.a), has(self.b)].filter(present, present).size() <= 1\" here, \"(has(self.a)?1:0)+(has(self.b)?1:0) <= 1\" there",
+    "Ruled v1 spec.rules.2.message: \"exactly one of secret, file must be set\" here, \"exactly one of the fields in [secret file] must be set\" there",
+    "Ruled v1 spec.rules.2.rule: \"[has(self.secret), has(self.file)].filter(present, present).size() == 1\" here, \"(has(self.secret)?1:0)+(has(self.file)?1:0) == 1\" there",
+    "Words metadata.name: \"wordses.example.com\" here, \"words.example.com\" there",
+    "Words names.plural: \"wordses\" here, \"words\" there",
+    "Words v1 spec.level.enum: [\"HIGH\",\"Low\",null] here, [\"HIGH\",\"Low\"] there",
+];
+
+#[tokio::test]
+async fn controller_gen_makes_the_same_definitions_and_role() {
+    if !asked() {
+        return;
+    }
+    let made = Folder::new("controller-gen");
+    let out = made.0.display().to_string();
+    let mut generator = program_of("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen").await;
+    generator.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/controller-gen"));
+    generator.args(["crd:allowDangerousTypes=true", "rbac:roleName=podset", "paths=./..."]);
+    generator.args([format!("output:crd:dir={out}"), format!("output:rbac:dir={out}")]);
+    printed(&mut generator).await;
+
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let mut ours = read(&golden.join("markers"));
+    ours.extend(read(&golden.join("podset/crds")));
+    ours.extend(read(&golden.join("website/crds")));
+    let theirs = read(&made.0);
+    let (mut different, mut n_kinds) = (Vec::new(), 0);
+    for there in theirs.iter().filter(|object| object["kind"] == "CustomResourceDefinition") {
+        let kind = there["spec"]["names"]["kind"].as_str().expect("a kind");
+        let here = ours.iter().find(|object| object["spec"]["names"]["kind"] == kind).expect(kind);
+        compare(kind, here, there, &mut different);
+        n_kinds += 1;
+    }
+    different.sort();
+    assert_eq!(n_kinds, 11, "all kinds of the sources in Go");
+    assert_eq!(different, KNOWN, "{different:#?}");
+
+    let there = theirs.iter().find(|object| object["kind"] == "ClusterRole").expect("a role");
+    let roles = read(&golden.join("podset/rbac"));
+    let here = roles.iter().find(|role| role["metadata"]["name"] == "podset" && role["kind"] == "ClusterRole");
+    assert_eq!(here.expect("a role")["rules"], there["rules"], "merged and sorted alike");
+}
+
+fn read(folder: &Path) -> Vec<Value> {
+    let files = std::fs::read_dir(folder).expect("the folder is there").map(|entry| entry.expect("a file").path());
+    let yaml = files.filter(|file| file.extension().is_some_and(|ending| ending == "yaml"));
+    yaml.map(|file| {
+        let text = std::fs::read_to_string(&file).expect("a text");
+        kctl::from_yaml(text.trim_start_matches("---")).expect("YAML")
+    })
+    .collect()
+}
+
+fn compare(kind: &str, here: &Value, there: &Value, different: &mut Vec<String>) {
+    let mut one =
+        |place: &str, here: &Value, there: &Value| differences(&format!("{kind} {place}"), here, there, different);
+    one("metadata.name", &here["metadata"]["name"], &there["metadata"]["name"]);
+    one("metadata.labels", &here["metadata"]["labels"], &there["metadata"]["labels"]);
+    for field in ["kind", "plural", "singular", "shortNames", "categories"] {
+        one(&format!("names.{field}"), &here["spec"]["names"][field], &there["spec"]["names"][field]);
+    }
+    one("scope", &here["spec"]["scope"], &there["spec"]["scope"]);
+    let versions = |crd: &Value| crd["spec"]["versions"].as_array().cloned().unwrap_or_default();
+    assert_eq!(versions(here).len(), versions(there).len(), "{kind}");
+    for before in versions(here) {
+        let name = before["name"].as_str().expect("a name");
+        let after = versions(there).into_iter().find(|version| version["name"] == name).expect(name);
+        for field in [
+            "served",
+            "storage",
+            "deprecated",
+            "deprecationWarning",
+            "subresources",
+            "selectableFields",
+            "additionalPrinterColumns",
+        ] {
+            one(&format!("{name} {field}"), &before[field], &after[field]);
+        }
+        let schema = |version: &Value| normal(&version["schema"]["openAPIV3Schema"], true);
+        one(&format!("{name} "), &schema(&before), &schema(&after));
+    }
+}
+
+/// A schema as a tree of its fields, as far as API servers treat it differently.
+fn normal(schema: &Value, is_root: bool) -> Value {
+    let mut own = serde_json::Map::new();
+    for (key, value) in schema.as_object().into_iter().flatten() {
+        match key.as_str() {
+            // Texts for people; what every object has; what says how wide a number is that is that wide in any case.
+            "description" => {}
+            "format" if value == "double" => {}
+            "anyOf" if schema["x-kubernetes-int-or-string"] == true => {}
+            "properties" => {
+                for (name, field) in value.as_object().into_iter().flatten() {
+                    if !is_root || !["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
+                        own.insert(format!(".{name}"), normal(field, false));
+                    }
+                }
+            }
+            "items" => {
+                own.insert("[]".into(), normal(value, false));
+            }
+            "additionalProperties" => {
+                own.insert("{}".into(), normal(value, false));
+            }
+            "required" | "enum" => {
+                own.insert(format!(".{key}"), sorted(value));
+            }
+            "x-kubernetes-validations" => {
+                own.insert(".rules".into(), sorted(value));
+            }
+            _ => {
+                own.insert(format!(".{key}"), value.clone());
+            }
+        }
+    }
+    own.into()
+}
+
+fn sorted(values: &Value) -> Value {
+    let mut values = values.as_array().cloned().unwrap_or_default();
+    values.sort_by_key(|value| value["message"].as_str().map_or_else(|| value.to_string(), ToOwned::to_owned));
+    values.into()
+}
+
+fn differences(place: &str, here: &Value, there: &Value, different: &mut Vec<String>) {
+    let path = place.rsplit(' ').next().unwrap_or_default();
+    if here == there || (place.starts_with("PodSet") && BUILT_IN.iter().any(|built_in| path.starts_with(built_in))) {
+        return;
+    }
+    let below = |name: &str| {
+        format!("{place}{}{name}", if name.starts_with(char::is_numeric) { "." } else { "" }).replace(" .", " ")
+    };
+    match (here, there) {
+        (Value::Object(one), Value::Object(other)) => {
+            let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for name in names {
+                let separator = if name.starts_with(['.', '[', '{']) { "" } else { "." };
+                differences(&below(&format!("{separator}{name}")), &here[name], &there[name], different);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (index, (one, other)) in one.iter().zip(other).enumerate() {
+                differences(&below(&index.to_string()), one, other, different);
+            }
+        }
+        _ => different.push(format!("{place}: {here} here, {there} there")),
+    }
+}

@@ -1,0 +1,10 @@
+//! A cluster is a type, not its name.
+use kctl::prelude::*;
+
+#[controller(reads = Pod(on = "edge"))]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    println!("{}", cx.cluster("edge").store::<Pod>().len());
+    Ok(Action::await_change())
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! A helper that says that it needs rules, and a caller that has none.
+use kctl::{kube::Api, prelude::*, reconcile::HasRules};
+
+async fn raw<C: HasRules>(cx: &Context<C>) -> Result<usize> {
+    let pods = Api::<Pod>::all(cx.client()).list(&Default::default()).await?;
+    Ok(pods.items.len())
+}
+
+#[controller(owns = Pod)]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    raw(&cx).await?;
+    Ok(Action::await_change())
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! A helper that takes owners, called by one that may create only.
+use kctl::prelude::*;
+
+async fn renew<C: Owns<Pod>>(cx: &Context<C>) -> Result<()> {
+    cx.owned::<Pod>().create(Pod::default()).await?;
+    Ok(())
+}
+
+#[controller(owns = Pod(create))]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    renew(&cx).await?;
+    Ok(Action::await_change())
+}
+
+fn main() {}
