@@ -126,7 +126,8 @@ pub fn validate(object: &Value) -> Result<(), ConfigurationInvalid> {
     for (idx, webhook) in webhooks.iter().enumerate() {
         let mut fields = Fields { path: format!("webhooks[{idx}]"), problems: &mut problems };
         let name = webhook["name"].as_str().unwrap_or_default();
-        if name.split('.').count() < 2 || !name.split('.').all(is_label) {
+        let labels = name.strip_suffix('.').unwrap_or(name);
+        if !labels.contains('.') || !is_subdomain(labels) {
             fields.wrong("name", name, "should be a domain with at least two segments separated by dots");
         }
         if !names.insert(name) {
@@ -136,8 +137,8 @@ pub fn validate(object: &Value) -> Result<(), ConfigurationInvalid> {
         for (idx, rule) in webhook["rules"].as_array().into_iter().flatten().enumerate() {
             fields.rule(idx, rule);
         }
-        if let Some(seconds) = webhook["timeoutSeconds"].as_u64()
-            && !(u64::from(TIMEOUT_SECONDS.0)..=u64::from(TIMEOUT_SECONDS.1)).contains(&seconds)
+        if let Some(seconds) = webhook["timeoutSeconds"].as_i64()
+            && !(i64::from(TIMEOUT_SECONDS.0)..=i64::from(TIMEOUT_SECONDS.1)).contains(&seconds)
         {
             fields.wrong("timeoutSeconds", &seconds.to_string(), "the timeout value must be between 1 and 30 seconds");
         }
@@ -198,7 +199,8 @@ impl Fields<'_> {
         }
         let path = service["path"].as_str().unwrap_or("/");
         let segments = path.strip_prefix('/').map(|path| path.strip_suffix('/').unwrap_or(path));
-        let is_right = segments.is_some_and(|segments| segments.is_empty() || segments.split('/').all(is_subdomain));
+        let is_right =
+            matches!(path, "" | "/") || segments.is_some_and(|segments| segments.split('/').all(is_subdomain));
         if !is_right {
             self.wrong("clientConfig.service.path", path, "must start with a '/' and have DNS-1123 segments");
         }
@@ -290,6 +292,11 @@ mod tests {
         let cases = [
             ("/name", json!("workloads"), "should be a domain with at least two segments separated by dots"),
             ("/name", json!("Work.loads"), "should be a domain with at least two segments separated by dots"),
+            (
+                "/name",
+                json!(vec!["a.b"; 64].join(".")),
+                "should be a domain with at least two segments separated by dots",
+            ),
             ("/clientConfig", json!({}), "exactly one of url or service is required"),
             (
                 "/clientConfig",
@@ -310,6 +317,8 @@ mod tests {
             ("/clientConfig", service("port", json!(65536)), "must be between 1 and 65535, inclusive"),
             ("/clientConfig", service("path", json!("a")), "must start with a '/'"),
             ("/clientConfig", service("path", json!("/A")), "DNS-1123 segments"),
+            ("/clientConfig", service("path", json!("//")), "DNS-1123 segments"),
+            ("/clientConfig", service("path", json!("/a//b")), "DNS-1123 segments"),
             ("/rules/0/operations", json!([]), "is required"),
             ("/rules/0/operations", json!(["Prune"]), "is no operation that webhooks are asked for"),
             ("/rules/0/operations", json!(["*", "Retain"]), "if '*' is present, must not specify other operations"),
@@ -317,6 +326,7 @@ mod tests {
             ("/rules/0/apiVersions", json!([""]), "is required"),
             ("/rules/0/kinds", json!(["*", "A"]), "if '*' is present, must not specify other kinds"),
             ("/timeoutSeconds", json!(0), "the timeout value must be between 1 and 30 seconds"),
+            ("/timeoutSeconds", json!(-1), "the timeout value must be between 1 and 30 seconds"),
             ("/timeoutSeconds", json!(31), "the timeout value must be between 1 and 30 seconds"),
             ("/interpreterContextVersions", json!([]), "must specify one of v1alpha1"),
             ("/interpreterContextVersions", json!(["v1"]), "must include at least one of v1alpha1"),
@@ -328,6 +338,24 @@ mod tests {
             *object.pointer_mut(&format!("/webhooks/0{field}")).unwrap() = value;
             let error = validate(&object).unwrap_err().to_string();
             assert!(error.contains(expected), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_karmada_accepts_is_accepted() {
+        let service = |path: &str| json!({ "service": { "namespace": "n", "name": "s", "path": path } });
+        for (field, value) in [
+            ("/name", json!("a.b.")),
+            ("/clientConfig", service("")),
+            ("/clientConfig", service("/")),
+            ("/clientConfig", service("/a/b.c/")),
+            ("/rules", json!([])),
+            ("/rules/0/apiGroups", json!(["*"])),
+            ("/timeoutSeconds", json!(30)),
+        ] {
+            let mut object = valid();
+            *object.pointer_mut(&format!("/webhooks/0{field}")).unwrap() = value;
+            assert_eq!(validate(&object), Ok(()), "{field}");
         }
     }
 
