@@ -16,6 +16,11 @@ pub use schemars;
 pub use serde;
 pub use serde_json;
 
+use crate::manager::{
+    Manager,
+    lease::{ElectionConfig, ElectionError},
+};
+
 pub use crate::{
     allows, converged, function, grant, has,
     marks::Marks,
@@ -30,6 +35,15 @@ pub use crate::{
     spec::{ControllerSpec, Relation, SpecBuilder},
     spec_of, writes_nothing,
 };
+
+/// For tests of the simulator: a manager that works while it holds a lease, and writes without asking whether it does. Two of
+/// them can write at once.
+///
+/// # Errors
+/// When the configuration contradicts itself.
+pub fn elect_unfenced(manager: Manager, config: ElectionConfig) -> core::result::Result<Manager, ElectionError> {
+    manager.elect_unfenced(config)
+}
 
 /// Stands in every permission, so that only generated code can grant one.
 #[derive(Debug)]

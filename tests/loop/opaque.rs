@@ -97,3 +97,30 @@ async fn wait_for_a_deaf_watch_is_bounded_and_the_next_reconcile_lists() {
     assert_eq!(log.take().last().unwrap(), "1 1");
     assert_eq!(world.n_requests("create", "pods"), 1);
 }
+
+/// As `run --dry-run` does it: what the server answers to a create that it did not store has no version at all.
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_the_watch_to_bring_what_was_only_tried() {
+    let (mut world, log) = (World::new(), Log::default());
+    let inner = world.faults.client(&world.server);
+    let tried = service_fn(move |mut request: Request<Body>| {
+        let inner = inner.clone();
+        async move {
+            if request.method() != http::Method::GET {
+                *request.uri_mut() = format!("{}&dryRun=All", request.uri()).parse()?;
+            }
+            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(inner.send(request).await?)
+        }
+    });
+    world.run_on(Client::new(tried, "default"), counting(&log)).await;
+    seconds(1).await;
+    let n_lists = world.n_requests("list", "pods");
+    world.set("a", "2").await;
+    seconds(1).await;
+    assert_eq!(log.take(), ["0 0"]);
+    world.set("a", "02").await;
+    seconds(1).await;
+    assert_eq!(log.take(), ["0 0"]);
+    assert_eq!((world.n_requests("create", "pods"), world.n_requests("list", "pods")), (4, n_lists));
+    assert!(world.pod_names().await.is_empty());
+}

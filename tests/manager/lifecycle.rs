@@ -282,6 +282,24 @@ async fn a_stop_finishes_reconciles_sends_events_and_hands_the_lease_back() {
     assert_eq!((last.verb, last.resource.as_str()), ("update", "leases"), "handing back comes last");
 }
 
+/// The page for people keeps reports; a task of somebody's own may keep a context.
+#[tokio::test(start_paused = true)]
+async fn who_keeps_reports_does_not_hold_up_the_stop() {
+    let contest = Contest::new();
+    let kept = Arc::<parking_lot::Mutex<Vec<_>>>::default();
+    let keep = kept.clone();
+    let setup = |manager| elected("a")(manager).on_end(Arc::new(move |report| keep.lock().push(report.clone())));
+    let process = start(&contest, Duration::ZERO, setup).await;
+    create(&contest, 0..1).await;
+    seconds(3).await;
+    let told = Instant::now();
+    process.stop().await.unwrap();
+    assert!(!kept.lock().is_empty());
+    assert!(told.elapsed() < Duration::from_secs(1), "{:?}", told.elapsed());
+    assert_eq!(contest.held().await.0, "");
+    assert_eq!(n_requests(&contest, "create", "events"), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_reconcile_starts_after_the_stop() {
     let contest = Contest::new();

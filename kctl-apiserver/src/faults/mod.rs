@@ -77,6 +77,8 @@ pub enum RequestFault {
     },
     /// The client's process ends: nothing that it sends from now on reaches the server.
     Crash(Moment),
+    /// The same, but this request is on its way already, and reaches the server so much later.
+    CrashLate(Duration),
 }
 
 /// What happens at an event of a watch.
@@ -120,6 +122,7 @@ impl Fault {
             Self::Request(RequestFault::Stale { .. }) => "stale read",
             Self::Request(RequestFault::Outdated { .. }) => "outdated list",
             Self::Request(RequestFault::Crash(_)) => "crash",
+            Self::Request(RequestFault::CrashLate(_)) => "late request of a crash",
             Self::Event(EventFault::Close) => "watch closed",
             Self::Event(EventFault::Expire) => "watch expired",
             Self::Event(EventFault::Hold(_)) => "events held",

@@ -94,6 +94,10 @@ where
             let performed = tower::Service::call(&mut server, request);
             let answer = match fault {
                 Some(RequestFault::Late(time)) => late(performed, time).await?,
+                Some(RequestFault::CrashLate(time)) => {
+                    connection.cut();
+                    late(performed, time).await?
+                }
                 _ => performed.await.unwrap_or_else(|never| match never {}),
             };
             after(fault, &connection, answer).await

@@ -194,19 +194,21 @@ async fn server_that_takes_an_old_state_for_the_newest_lists_it_to_all_and_its_w
 
 #[tokio::test(start_paused = true)]
 async fn late_request_arrives_although_its_client_has_given_up_or_has_ended() {
-    for ends in [false, true] {
+    let (late, crash) = (RequestFault::Late(Duration::from_secs(2)), RequestFault::CrashLate(Duration::from_secs(2)));
+    for (fault, ends) in [(late, false), (late, true), (crash, false)] {
         let world = World::new();
         world.set("a", "1").await;
-        world.faults.add(Rule::request(RequestFault::Late(Duration::from_secs(2)), Asked::is_write));
+        world.faults.add(Rule::request(fault, Asked::is_write));
         let (configs, params) = (world.configs(), DeleteParams::default());
         assert!(timeout(Duration::from_secs(1), configs.delete("a", &params)).await.is_err());
+        assert_eq!(world.connection.is_dead(), fault == crash);
         if ends {
             world.connection.cut();
         }
         let there = || world.server.object("", "configmaps", "default", "a").is_some();
         assert!(there());
         sleep(Duration::from_millis(1_500)).await;
-        assert!(!there(), "ends: {ends}");
+        assert!(!there(), "{fault:?}, ends: {ends}");
     }
 }
 

@@ -433,6 +433,9 @@ async fn shown(target: &Target<'_>, operation: &str, object: Arc<Stored>, doubt:
     if meta.revision().is_some() {
         target.source.store().acknowledged(Delta::Written(object)).await;
         doubt.settle();
+    } else if meta.resource_version.is_none() {
+        // What is stored has a version: this was only tried (`--dry-run`), and no watch will bring it.
+        doubt.settle();
     } else if target.source.arrives(object.key(), &meta.uid, &meta.resource_version, OPAQUE_WITHIN).await {
         doubt.settle();
     } else {

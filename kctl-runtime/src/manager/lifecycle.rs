@@ -19,7 +19,7 @@ use super::{
     serve::{self, Guard, Server},
 };
 use crate::{
-    effect::WritePermit,
+    effect::{RecorderView, WritePermit},
     key::ObjectKey,
     queue::WorkQueue,
     reconcile::Env,
@@ -85,6 +85,7 @@ impl Manager {
         let (graceful, stopping, permit) = (self.graceful_timeout, self.stopping.clone(), self.permit.clone());
         let queues: Vec<_> = self.controllers.iter().map(|c| (c.env.spec.name.clone(), c.queue.clone())).collect();
         self.metrics.register(|registry| registry.register_collector(Box::new(Scrape(self.view()))));
+        let recorders = self.view().recorders().to_vec();
         let mut running = self.start();
         tokio::select! {
             biased;
@@ -102,6 +103,7 @@ impl Manager {
         }
         // What still runs now is cut off; a write of it may be on its way, so the lease has to run out by itself.
         running.workers.shutdown().await;
+        recorders.iter().for_each(RecorderView::close);
         let _late = timeout(FLUSH_WITHIN, async { while running.recorders.join_next().await.is_some() {} }).await;
         running.recorders.shutdown().await;
         if let Some(resign) = running.resign.take() {

@@ -199,6 +199,12 @@ impl Manager {
         Ok(self)
     }
 
+    /// The same with a permit that grants always, so that tests see what a missing permit does.
+    pub(crate) fn elect_unfenced(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
+        self.elector = Some(Elector::new(self.client.clone(), config, self.settable.clock())?);
+        Ok(self)
+    }
+
     /// How long reconciles that run may go on after it was told to stop: 0 does not wait, `None` waits for ever.
     #[must_use]
     pub fn graceful_timeout(mut self, timeout: Option<Duration>) -> Self {

@@ -96,6 +96,11 @@ enum Number {
 }
 
 impl Version {
+    /// Whether there is none: nothing is stored under it.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// As a number, if it is one.
     pub fn number(&self) -> Option<u64> {
         match &self.0 {

@@ -15,7 +15,7 @@ use kctl_runtime::{
 };
 use kctl_webhook::{
     rotation::{Stored, Who, due},
-    server::Served,
+    server::{Pair, Served},
 };
 use kube::Client;
 use serde_json::{Value, json};
@@ -116,7 +116,11 @@ impl Keeper {
             None => self.empty().await?,
         };
         let fields = secret.data.clone().unwrap_or_default().into_iter().map(|(name, ByteString(value))| (name, value));
-        let stored = Stored::read(&fields.collect());
+        let fields: Fields = fields.collect();
+        if is_of_others(&secret, &fields) {
+            return self.serve_of_others(&fields);
+        }
+        let stored = Stored::read(&fields);
         let mut trusted = false;
         if let Some(stored) = &stored {
             self.serve(stored)?;
@@ -134,6 +138,21 @@ impl Keeper {
     fn serve(&self, stored: &Stored) -> Result<()> {
         if self.of.served.set(stored.pair().clone())? {
             tracing::info!(secret = self.of.secret, "webhooks have a new certificate");
+        }
+        Ok(())
+    }
+
+    /// Whoever writes it has it trusted, as cert-manager's injector does.
+    fn serve_of_others(&self, fields: &Fields) -> Result<()> {
+        let text = |name: &str| fields.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| text(name).unwrap_or_default());
+        let name = &self.of.secret;
+        let news = self.of.served.set(Pair { certificate, key }).context(format!(
+            "Secret {name} is filled by somebody else and is left as it is, but its tls.crt and tls.key cannot be served: mend \
+             them, or name another Secret by --webhook-secret"
+        ))?;
+        if news {
+            tracing::info!(secret = name, "webhooks have a new certificate, which somebody else has written");
         }
         Ok(())
     }
@@ -207,6 +226,16 @@ impl Keeper {
     }
 }
 
+/// The data of a Secret.
+type Fields = BTreeMap<String, Vec<u8>>;
+
+/// Whether somebody else fills a Secret, such as cert-manager: kctl's own are `Opaque`, and have the key of an authority.
+fn is_of_others(secret: &Secret, fields: &Fields) -> bool {
+    let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_empty());
+    let is_own = has("ca.key") || has("state.json");
+    secret.type_.as_deref() == Some("kubernetes.io/tls") || (has("tls.crt") && !is_own)
+}
+
 /// What came within a time.
 async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = T>) -> Result<T> {
     let late = |_elapsed| Error::from(format!("{path}: no answer within {within:?}; it is asked again"));
@@ -229,5 +258,7 @@ fn missing(object: &Value, stored: &Stored) -> Vec<(String, String)> {
 
 #[cfg(all(test, feature = "dev"))]
 mod hand_over;
+#[cfg(all(test, feature = "dev"))]
+mod of_others;
 #[cfg(all(test, feature = "dev"))]
 mod tests;

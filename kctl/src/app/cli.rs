@@ -283,10 +283,22 @@ fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::
     Ok(cli)
 }
 
+/// Ends with what is wrong, and where it stands.
+fn refuse(error: &clap::Error, typed: &[OsString]) -> ! {
+    // Where nobody can be told there is the status.
+    let _told = error.print();
+    if let Some(origin) = settings::origin(error, typed, |name| std::env::var_os(name).is_some()) {
+        say!("{origin}");
+    }
+    std::process::exit(error.exit_code())
+}
+
 pub(super) async fn main(app: App) -> Result<()> {
     let command = settings::with_environment(Cli::command().name(app.name.clone()).version(version(&app)));
-    let given = settings::arguments(&command, std::env::args_os().collect())?;
-    match parse(command, given).unwrap_or_else(|error| error.exit()).command {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let given = settings::arguments(&command, typed.clone());
+    let given = given.unwrap_or_else(|error| command.clone().error(ErrorKind::InvalidValue, error).exit());
+    match parse(command, given).unwrap_or_else(|error| refuse(&error, &typed)).command {
         Command::Run(options) => {
             let ran = run::run(app, *options).await;
             #[cfg(feature = "otel")]

@@ -3,7 +3,11 @@
 
 use std::{ffi::OsString, path::Path};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource};
+use clap::{
+    Arg, ArgAction, ArgMatches, Command,
+    error::{ContextKind, ContextValue},
+    parser::ValueSource,
+};
 use kctl_runtime::reconcile::{Error, Result, ResultExt};
 use serde_json::{Map, Value};
 
@@ -53,6 +57,23 @@ pub(super) fn arguments(command: &Command, mut given: Vec<OsString>) -> Result<V
         }
     }
     Ok(given)
+}
+
+/// Where a value stands that is refused under the name of its flag, unless somebody typed that. `is_set` knows the environment.
+pub(super) fn origin(refused: &clap::Error, typed: &[OsString], is_set: impl Fn(&str) -> bool) -> Option<String> {
+    let Some(ContextValue::String(arg)) = refused.get(ContextKind::InvalidArg) else { return None };
+    let name: String = arg.strip_prefix("--")?.chars().take_while(|c| *c == '-' || c.is_ascii_lowercase()).collect();
+    let (flag, with_value) = (format!("--{name}"), format!("--{name}="));
+    let is_typed = |typed: &OsString| typed.to_str().is_some_and(|text| text == flag || text.starts_with(&with_value));
+    if typed.iter().any(is_typed) {
+        return None;
+    }
+    let variable = variable(&name);
+    Some(if is_set(&variable) {
+        format!("help: that is what the variable {variable} says")
+    } else {
+        format!("help: that is the line `{name}:` in the file of --config")
+    })
 }
 
 fn said(matches: &ArgMatches, arg: &Arg) -> bool {
@@ -175,6 +196,26 @@ mod tests {
         }
         let missing = ["app", RUN, "--config=/nowhere.yaml"].map(OsString::from).to_vec();
         assert!(arguments(&command(), missing).unwrap_err().to_string().starts_with("--config /nowhere.yaml"));
+    }
+
+    #[test]
+    fn value_that_is_refused_is_found_where_it_stands() {
+        let number = || Arg::new("wait-for").long("wait-for").value_parser(clap::value_parser!(u32));
+        let with_number = || command().mut_subcommand(RUN, |run| run.arg(number()));
+        let origin = |typed: &[&str], more: &[&str], is_set: bool| {
+            let typed: Vec<_> = typed.iter().map(OsString::from).collect();
+            let all = typed.iter().cloned().chain(more.iter().map(OsString::from));
+            let error = with_number().try_get_matches_from(all).unwrap_err();
+            origin(&error, &typed, |name| is_set && name == "KCTL_WAIT_FOR")
+        };
+        let file = Some("help: that is the line `wait-for:` in the file of --config".to_owned());
+        let environment = Some("help: that is what the variable KCTL_WAIT_FOR says".to_owned());
+        assert_eq!(origin(&["app", RUN], &["--wait-for=5x"], false), file);
+        assert_eq!(origin(&["app", RUN], &["--wait-for=5x"], true), environment);
+        for typed in [&["app", RUN, "--wait-for=5x"][..], &["app", RUN, "--wait-for", "5x"]] {
+            assert_eq!(origin(typed, &[], true), None);
+        }
+        assert_eq!(origin(&["app", RUN, "--elect=5"], &[], true), None);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(super) struct ServeOptions {
     #[arg(long, value_name = "DIR")]
     webhook_cert_dir: Option<PathBuf>,
     /// Make the certificate in this Secret of the namespace in which the program runs, renew it there, and have the webhook
-    /// configurations and definitions of the app trust it
+    /// configurations and definitions of the app trust it; one that somebody else fills is served and never written
     #[arg(long, value_name = "NAME", conflicts_with = "webhook_cert_dir")]
     webhook_secret: Option<String>,
     /// The name of the Service, and of the webhook configurations; by default that of the app

@@ -20,6 +20,7 @@ mod finalizers_cleared;
 mod generated_name;
 mod missed_delete;
 mod missing_finalizer;
+mod no_permit;
 mod outdated_list;
 mod outdated_member;
 mod owner_by_name;
@@ -102,6 +103,18 @@ fn trust_in_the_first_list_is_found_by_a_restart_on_an_older_cache_alone() {
     }
 }
 
+/// Any seed may choose a lease that lapses: no list of single faults is needed to find what the permit is for.
+#[test]
+fn missing_permit_is_found_by_seeds_alone() {
+    let found = (0..SEEDS).find_map(|seed| {
+        let report = Sim::seeded(seed).run(&no_permit::bug()).unwrap();
+        report.failure().map(|failure| (seed, failure.checker().to_owned(), failure.to_string()))
+    });
+    let (seed, checker, text) = found.expect("the simulator does not find the bug");
+    println!("seed {seed}: {text}");
+    assert_eq!(checker, "only the leader writes", "{text}");
+}
+
 /// Two controllers clean up at once: only a crash in between shows that one of them takes away the finalizer of the other.
 #[test]
 fn finalizers_of_others_that_are_cleared_are_found_by_a_crash() {
@@ -127,6 +140,7 @@ mod bug {
         generated_name: WithFaults, "one key for the site";
         missed_delete: WithFaults, "each record leads to a site";
         missing_finalizer: WithFaults, "one record for each site";
+        no_permit: WithFaults, "only the leader writes";
         outdated_list: WithFaults, "no database of a site is dropped";
         outdated_member: WithFaults, "the secret opens the site";
         owner_by_name: WithFaults, "each site has a key of its own";

@@ -20,7 +20,10 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 use kube::Client;
-use tokio::sync::mpsc;
+use tokio::sync::{
+    Notify,
+    mpsc::{self, error::TrySendError},
+};
 
 use send::Sender;
 
@@ -46,6 +49,7 @@ pub enum EventType {
 pub struct Recorder {
     events: mpsc::Sender<Event>,
     dropped: Arc<AtomicU64>,
+    closing: Arc<Notify>,
     reporter: String,
     clock: Clock,
 }
@@ -55,12 +59,19 @@ pub struct Recorder {
 pub(crate) struct RecorderView {
     events: mpsc::WeakSender<Event>,
     dropped: Arc<AtomicU64>,
+    closing: Arc<Notify>,
 }
 
 impl RecorderView {
     /// Events that wait to be sent.
     pub(crate) fn waiting(&self) -> usize {
         self.events.upgrade().map_or(0, |events| events.max_capacity() - events.capacity())
+    }
+
+    /// Has it send what waits, and end: whoever still holds the recorder, in a report that was kept or in a task of its own,
+    /// keeps no stop waiting.
+    pub(crate) fn close(&self) {
+        self.closing.notify_one();
     }
 
     /// Events that were dropped since the start.
@@ -79,15 +90,16 @@ impl Recorder {
         permit: WritePermit,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (events, waiting) = mpsc::channel(EVENTS_MAX);
-        let dropped = Arc::default();
+        let (dropped, closing) = (Arc::default(), Arc::<Notify>::default());
         // Of the name alone, so that two runs of the same program tell the same.
         let [low, high, ..] = FixedState::default().hash_one(controller).to_le_bytes();
         let sender = Sender { client, permit, suffix: u16::from_le_bytes([low, high]) };
-        (Self { events, dropped, reporter: reporter.into(), clock }, sender.run(waiting))
+        let sending = sender.run(waiting, closing.clone());
+        (Self { events, dropped, closing, reporter: reporter.into(), clock }, sending)
     }
 
     pub(crate) fn view(&self) -> RecorderView {
-        RecorderView { events: self.events.downgrade(), dropped: self.dropped.clone() }
+        RecorderView { events: self.events.downgrade(), dropped: self.dropped.clone(), closing: self.closing.clone() }
     }
 
     pub(crate) fn record(&self, spec: &ControllerSpec, about: &Stored, kind: EventType, reason: &str, note: String) {
@@ -114,10 +126,13 @@ impl Recorder {
             }),
             ..Event::default()
         };
-        if self.events.try_send(event).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(reason, object = meta.name(), "an event is dropped: {EVENTS_MAX} others wait");
-        }
+        let why = match self.events.try_send(event) {
+            Ok(()) => return,
+            Err(TrySendError::Full(_)) => format!("{EVENTS_MAX} others wait"),
+            Err(TrySendError::Closed(_)) => "the program has stopped".into(),
+        };
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(reason, object = meta.name(), "an event is dropped: {why}");
     }
 }
 

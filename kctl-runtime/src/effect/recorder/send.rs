@@ -1,12 +1,15 @@
 //! From events to the API server: in the background, in order, each tried again while nobody answers.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
 use serde_json::json;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::Instant,
+};
 
 use super::correlate::{Correlator, Step};
 use crate::effect::{ApiError, MERGE_PATCH, WritePermit, transport};
@@ -28,14 +31,18 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Sends what comes, until nobody records any more; then the counts of all series.
-    pub(super) async fn run(self, mut waiting: mpsc::Receiver<Event>) {
+    /// Sends what comes, until nobody records any more or it is closed; then the counts of all series.
+    pub(super) async fn run(self, mut waiting: mpsc::Receiver<Event>, closing: Arc<Notify>) {
         let (mut told, mut last) = (Correlator::new(), 0);
         loop {
             let due = tokio::time::sleep(TICK);
             let event = tokio::select! {
                 biased;
                 event = waiting.recv() => event,
+                () = closing.notified() => {
+                    waiting.close();
+                    continue;
+                }
                 () = due, if !told.is_empty() => {
                     self.send_all(told.tick(Instant::now())).await;
                     continue;

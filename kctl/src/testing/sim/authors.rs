@@ -1,6 +1,6 @@
 //! Who does what: the process, the controller and the key behind each request, by the trace that it names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use kctl_runtime::key::ObjectKey;
 
@@ -15,10 +15,14 @@ struct Running {
 pub(super) struct Authors {
     /// By controller and key.
     running: BTreeMap<(String, String), Running>,
+    /// The traces of those that ended last, with the controller and the key: what they have sent may arrive later.
+    ended: VecDeque<(String, (String, String))>,
     /// By controller, verb and resource.
     n_asked: BTreeMap<(String, &'static str, String), u64>,
 }
 
+/// Reconciles that have ended and are remembered.
+const ENDED_MAX: usize = 256;
 /// Who sends what none of the reconciles that run has sent.
 const OUTSIDE: &str = "outside of a reconcile";
 
@@ -30,12 +34,28 @@ impl Authors {
     }
 
     pub(super) fn end(&mut self, controller: &str, key: &ObjectKey) {
-        self.running.remove(&(controller.to_owned(), key.to_string()));
+        let place = (controller.to_owned(), key.to_string());
+        if let Some(running) = self.running.remove(&place) {
+            self.keep(running.trace, place);
+        }
     }
 
     /// A process runs no reconcile any more.
     pub(super) fn process_ended(&mut self, process: &str) {
-        self.running.retain(|_, running| running.process != process);
+        let (ended, running) =
+            std::mem::take(&mut self.running).into_iter().partition(|(_, one)| one.process == process);
+        self.running = running;
+        let ended: BTreeMap<_, Running> = ended;
+        for (place, running) in ended {
+            self.keep(running.trace, place);
+        }
+    }
+
+    fn keep(&mut self, trace: String, place: (String, String)) {
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((trace, place));
     }
 
     /// The process, with the controller and the key. What names no trace, as requests past the context do, is from one of the
@@ -43,6 +63,10 @@ impl Authors {
     pub(super) fn author(&self, process: &str, trace: &str) -> String {
         if let Some((controller, key)) = self.named(process, trace) {
             return format!("{process}, {controller} {key}");
+        }
+        let ended = self.ended.iter().rev().find(|(of, _)| !trace.is_empty() && of == trace);
+        if let Some((_, (controller, key))) = ended {
+            return format!("{process}, {controller} {key} (a reconcile that has ended)");
         }
         let names: Vec<_> = self.of(process).map(|((controller, key), _)| format!("{controller} {key}")).collect();
         match names.as_slice() {
@@ -99,8 +123,15 @@ mod tests {
         }
         authors.end("labels", &key("a"));
         assert_eq!(authors.author("app-0.1", ""), "app-0.1, labels default/b");
+        assert_eq!(authors.author("app-0.1", "t1"), "app-0.1, labels default/a (a reconcile that has ended)");
         authors.process_ended("app-0.1");
-        assert_eq!(authors.author("app-0.1", "t2"), "app-0.1, outside of a reconcile");
+        assert_eq!(authors.author("app-0.1", "t2"), "app-0.1, labels default/b (a reconcile that has ended)");
+        assert_eq!(authors.author("app-0.1", ""), "app-0.1, outside of a reconcile");
+        for n in 0..ENDED_MAX {
+            authors.begin("app-1.1", "labels", &key("d"), &format!("later-{n}"));
+            authors.end("labels", &key("d"));
+        }
+        assert_eq!(authors.author("app-0.1", "t2"), "app-0.1, outside of a reconcile", "too many have ended since");
     }
 
     #[test]

@@ -179,6 +179,12 @@ impl Checks {
         }
     }
 
+    /// The replica that holds the lease, by the server.
+    pub(super) fn leader(&self) -> Option<String> {
+        let (replica, _start) = self.leader.as_deref()?.split_once('.')?;
+        Some(format!("app-{replica}"))
+    }
+
     fn only_the_leader_writes(&mut self, request: &RequestRecord, by: &str, id: &Id) {
         if let Some(leader) = &self.leader
             && *leader != number(by)

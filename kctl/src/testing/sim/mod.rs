@@ -2,6 +2,7 @@
 
 mod authors;
 mod checks;
+mod lapse;
 mod normal;
 mod ownership;
 mod plan;

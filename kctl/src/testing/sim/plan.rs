@@ -3,7 +3,8 @@
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault, Told};
-use kctl_runtime::manager::lease::ElectionConfig;
+
+use super::lapse::{Lapse, Renewals, longest_write};
 
 /// A state that a watch does not show comes after so long at the latest.
 pub(super) const SKIPPED_FOR: Duration = Duration::from_secs(10);
@@ -15,6 +16,10 @@ pub(super) const DOWN_FOR: Duration = Duration::from_secs(1);
 pub(super) const SINGLES_MAX: usize = 4_000;
 /// Restarts on servers that are behind among them.
 const BEHIND_MAX: usize = 1_000;
+/// A lease that is not renewed for so long has a new holder, but for one that is about to ask: 15 s, and some.
+const LAPSE_FOR: Duration = Duration::from_secs(17);
+/// Of the faults of a seed with several instances, one in so many is such a lease.
+const LAPSES_ONE_IN: u64 = 6;
 /// Faults of one seed.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
@@ -38,6 +43,8 @@ pub(super) enum OnWrite {
     Fails(RequestFault),
     /// The program ends, and is started again: perhaps on a server that is still at this revision, as far as it may be.
     Crash { moment: Moment, behind: Option<Behind> },
+    /// The program ends, and is started again; the write, which is on its way, arrives so much later.
+    CrashLate(Duration),
 }
 
 /// How far behind a server is.
@@ -60,6 +67,8 @@ pub(super) enum Timed {
     Partition { instance: usize, length: Duration },
     /// The clock of a process shows another time from here on, those of the others do not.
     ClockJump { instance: usize, seconds: i64 },
+    /// The lease of whoever leads then is not renewed.
+    Lapse(Lapse),
 }
 
 impl fmt::Display for Fault {
@@ -69,6 +78,9 @@ impl fmt::Display for Fault {
             Self::Write { nth, what: OnWrite::Crash { moment, behind } } => {
                 write!(formatter, "crash {} write {nth} took effect", moment_text(*moment))?;
                 behind.as_ref().map_or(Ok(()), |behind| write!(formatter, ", restart on {behind}"))
+            }
+            Self::Write { nth, what: OnWrite::CrashLate(time) } => {
+                write!(formatter, "crash at write {nth}, which arrives {time:?} later")
             }
             Self::Read { nth, what } => write!(formatter, "read {nth}: {}", request(*what)),
             Self::Event { nth, what } => write!(formatter, "watch event {nth}: {}", event(*what)),
@@ -82,6 +94,7 @@ impl fmt::Display for Fault {
                     Timed::ClockJump { instance, seconds } => {
                         write!(formatter, "the clock of app-{instance} jumps by {seconds} s")
                     }
+                    Timed::Lapse(lapse) => write!(formatter, "who leads {lapse}"),
                 }
             }
         }
@@ -123,6 +136,7 @@ pub(super) fn request(fault: RequestFault) -> String {
             format!("server takes revision {revision} for the newest state, events {lag:?} late")
         }
         RequestFault::Crash(moment) => format!("crash {} it took effect", moment_text(moment)),
+        RequestFault::CrashLate(time) => format!("crash; it arrives {time:?} later"),
     }
 }
 
@@ -141,6 +155,8 @@ pub(super) fn event(fault: EventFault) -> String {
 pub(super) struct Points {
     /// How many writes there were by the app.
     pub(super) n_writes: usize,
+    /// When each of them was sent.
+    pub(super) write_times: Vec<Duration>,
     /// The verb of each read of the app: `get`, `list` or `watch`.
     pub(super) reads: Vec<&'static str>,
     /// The events of the app's watches.
@@ -232,9 +248,13 @@ impl Points {
             singles.extend(writes().map(|nth| on_write(nth, OnWrite::Crash { moment, behind: None })));
         }
         singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_FOR) }));
+        singles.extend(self.lapses());
         singles.extend(self.restarts_behind());
         for fault in FAILURES.into_iter().chain(self.late()) {
             singles.extend(writes().map(|nth| on_write(nth, OnWrite::Fails(fault))));
+        }
+        if let Some(latest) = self.latest() {
+            singles.extend(writes().map(|nth| on_write(nth, OnWrite::CrashLate(latest))));
         }
         for what in READ_FAILURES {
             let reads = (1..).zip(&self.reads).filter(|(_, verb)| fits(verb, what));
@@ -266,10 +286,26 @@ impl Points {
 
     /// A write that comes when nobody waits for it any more harms who is alone: the next process may have looked already. Where
     /// there is a lease it is safe for as long as a write may take, and the margin: then it has to be done before the lease ends.
+    fn latest(&self) -> Option<Duration> {
+        (self.instances > 1).then(longest_write)
+    }
+
     fn late(&self) -> Option<RequestFault> {
-        let election = ElectionConfig::new("", "", "");
-        let longest = election.write_timeout() + election.write_margin();
-        (self.instances > 1).then_some(RequestFault::Late(longest))
+        self.latest().map(RequestFault::Late)
+    }
+
+    /// Leases that are not renewed any more so long before a write that only the permit keeps it from being sent.
+    fn lapses(&self) -> Vec<Fault> {
+        if self.instances < 2 {
+            return Vec::new();
+        }
+        let before = |time: &Duration| {
+            let time = *time;
+            Lapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
+        };
+        let lapse = Lapse { renewals: Renewals::Refused, length: LAPSE_FOR };
+        let at = |time| Fault::At { time, what: Timed::Lapse(lapse) };
+        self.write_times.iter().flat_map(before).map(at).collect()
     }
 
     /// A combination that the seed chooses.
@@ -280,6 +316,10 @@ impl Points {
     }
 
     fn any(&self, dice: &mut Dice) -> Fault {
+        // Of one instance nothing is chosen: its plans are those that they were.
+        if self.instances > 1 && dice.below(LAPSES_ONE_IN) == 0 {
+            return self.any_lapse(dice);
+        }
         // A little beyond what happened without faults: they make more of it.
         let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
         let nth_write = 1 + dice.below(reach(self.n_writes));
@@ -288,6 +328,9 @@ impl Points {
             0..=3 => {
                 let moment = if dice.below(2) == 0 { Moment::Before } else { Moment::After };
                 let behind = self.any_behind(dice, nth_write);
+                if let Some(latest) = self.latest().filter(|_| dice.below(4) == 0) {
+                    return Fault::Write { nth: nth_write, what: OnWrite::CrashLate(latest) };
+                }
                 Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, behind } }
             }
             4..=6 => {
@@ -328,9 +371,24 @@ impl Points {
         }
     }
 
-    fn any_timed(&self, dice: &mut Dice) -> Fault {
+    /// A lease that is not renewed from a few seconds before a write on, mostly; or from any time on.
+    fn any_lapse(&self, dice: &mut Dice) -> Fault {
+        let before = Duration::from_millis(dice.within(4_000, 10_000));
+        let n = usize::try_from(dice.below(self.write_times.len() as u64)).unwrap_or_default();
+        let time = self.write_times.get(n).and_then(|time| time.checked_sub(before));
+        let renewals = dice.one_of(&[Renewals::Refused, Renewals::Unanswered]);
+        let length = Duration::from_millis(dice.within(12_000, 17_000));
+        let time = time.unwrap_or_else(|| self.any_time(dice));
+        Fault::At { time, what: Timed::Lapse(Lapse { renewals, length }) }
+    }
+
+    fn any_time(&self, dice: &mut Dice) -> Duration {
         let length = u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX).max(1);
-        let time = Duration::from_millis(dice.below(length));
+        Duration::from_millis(dice.below(length))
+    }
+
+    fn any_timed(&self, dice: &mut Dice) -> Fault {
+        let time = self.any_time(dice);
         let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
         let what = match dice.below(4) {
             0 => Timed::Crash { instance },
@@ -481,6 +539,41 @@ mod tests {
             let late =
                 |fault: &&Fault| matches!(fault, Fault::Write { what: OnWrite::Fails(RequestFault::Late(_)), .. });
             assert_eq!(singles.iter().filter(late).count(), expected, "{instances} instances");
+            let of_crash = |fault: &&Fault| matches!(fault, Fault::Write { what: OnWrite::CrashLate(_), .. });
+            assert_eq!(singles.iter().filter(of_crash).count(), expected, "{instances} instances");
+            let seeded = (0..400).flat_map(|seed| points.seeded(seed)).collect::<Vec<_>>();
+            assert_eq!(seeded.iter().any(|fault| of_crash(&fault)), instances > 1);
+        }
+    }
+
+    #[test]
+    fn leases_lapse_a_few_seconds_before_a_write_and_only_where_there_are_some() {
+        let [early, at] = [3, 20].map(Duration::from_secs);
+        let lapses = |faults: Vec<Fault>| -> Vec<(Duration, Lapse)> {
+            let of = |fault| match fault {
+                Fault::At { time, what: Timed::Lapse(lapse) } => Some((time, lapse)),
+                _ => None,
+            };
+            faults.into_iter().filter_map(of).collect()
+        };
+        for instances in [1, 2] {
+            let length = Duration::from_secs(30);
+            let points = Points { write_times: vec![early, at], n_writes: 2, instances, length, ..Points::default() };
+            let singles: Vec<_> =
+                lapses(points.singles()).into_iter().map(|(time, _)| at.saturating_sub(time)).collect();
+            let seeded = lapses((0..400).flat_map(|seed| points.seeded(seed)).collect());
+            if instances == 1 {
+                assert!(singles.is_empty() && seeded.is_empty());
+                continue;
+            }
+            // The first write is too early: the lease was not held for so long.
+            assert_eq!(singles, Lapse::BEFORE_WRITE);
+            let before = Duration::from_secs(4)..=Duration::from_secs(10);
+            let n_before = seeded.iter().filter(|(time, _)| before.contains(&at.saturating_sub(*time))).count();
+            assert!(n_before > 50 && n_before < seeded.len(), "{n_before} of {}", seeded.len());
+            for renewals in [Renewals::Refused, Renewals::Unanswered] {
+                assert!(seeded.iter().any(|(_, lapse)| lapse.renewals == renewals), "{renewals:?}");
+            }
         }
     }
 

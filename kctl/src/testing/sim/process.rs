@@ -11,6 +11,7 @@ use kctl_apiserver::{
     faults::{Asked, Connection, RequestFault, Rule},
 };
 use kctl_runtime::{
+    __private,
     manager::{Manager, View, lease::ElectionConfig},
     reconcile::Result,
 };
@@ -74,7 +75,9 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
         app.manager_at(client, others.collect(), |manager| observed(shared, &name, manager.clock(Arc::new(clock))));
     let mut manager = manager.await?;
     if shared.scenario.instances > 1 {
-        manager = manager.elect(election(app.name(), &user, index, incarnation))?;
+        let config = election(app.name(), &user, index, incarnation);
+        let unfenced = shared.scenario.unfenced;
+        manager = if unfenced { __private::elect_unfenced(manager, config)? } else { manager.elect(config)? };
     }
     shared.started(index, manager.view());
     shared.log(&name, "starts");

@@ -43,6 +43,7 @@ pub struct Scenario {
     pub(super) invariants: Vec<Invariant>,
     pub(super) settled: Vec<Invariant>,
     pub(super) instances: usize,
+    pub(super) unfenced: bool,
     pub(super) kubelet: bool,
     pub(super) ignored: Vec<String>,
     pub(super) kept: Vec<String>,
@@ -83,6 +84,7 @@ impl Scenario {
             invariants: Vec::new(),
             settled: Vec::new(),
             instances: 1,
+            unfenced: false,
             kubelet: true,
             ignored: Vec::new(),
             kept: Vec::new(),
@@ -166,6 +168,14 @@ impl Scenario {
     #[must_use]
     pub fn instances(mut self, n: usize) -> Self {
         self.instances = n.max(1);
+        self
+    }
+
+    /// Leaders whose write permit grants always: what the simulator has to find.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn unfenced(mut self) -> Self {
+        self.unfenced = true;
         self
     }
 

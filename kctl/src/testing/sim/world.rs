@@ -23,6 +23,7 @@ use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
 use super::{
     checks::{Checks, Found, SharedChecks, is_app, is_aside},
+    lapse::{Lapse, longest_write},
     ownership::Ownership,
     plan::{self, Behind, Fault, History, OnWrite, Points, Timed},
     process::{self, supervise},
@@ -64,6 +65,22 @@ fn what(change: &Change) -> &'static str {
             "is being deleted"
         }
         _ => "changes",
+    }
+}
+
+/// What becomes of the lease, where it is not only renewed.
+fn of_lease(change: &Change) -> Option<&'static str> {
+    if change.resource != "leases" {
+        return None;
+    }
+    let [before, after] = [&change.before, &change.after].map(|lease| {
+        let spec = lease.as_ref().map(|lease| &lease["spec"]);
+        spec.and_then(|spec| spec["holderIdentity"].as_str()).unwrap_or_default()
+    });
+    match after {
+        _ if after == before => None,
+        "" => Some("hands the lease back"),
+        _ => Some("holds the lease from here on"),
     }
 }
 
@@ -350,6 +367,8 @@ impl Shared {
             if !is_aside(&change.resource) {
                 let id = Id::of(&name, change);
                 shared.log(by(change), format!("{id} {} at revision {}", what(change), change.revision));
+            } else if let Some(what) = of_lease(change) {
+                shared.log(by(change), what);
             }
             shared.check(|checks, now| checks.change(&name, change, now));
         });
@@ -379,8 +398,10 @@ impl Shared {
             Seen::Request(asked) if is_aside(&asked.resource) => {}
             Seen::Request(asked) if asked.is_write() => {
                 let revisions = self.checks.lock().revisions.clone();
+                let now = self.elapsed();
                 let mut points = self.points.lock();
                 points.n_writes += 1;
+                points.write_times.push(now);
                 for history in &mut points.histories {
                     let newest = revisions.get(&*history.cluster).copied().unwrap_or_default();
                     history.before.push(newest.max(history.first));
@@ -425,6 +446,9 @@ impl Shared {
                         end = end.max(start + time + length);
                         self.partition(instance, start + time, length);
                     }
+                    if let Timed::Lapse(Lapse { length, .. }) = what {
+                        end = end.max(start + time + length + longest_write());
+                    }
                     let shared = self.clone();
                     tasks.spawn(async move {
                         tokio::time::sleep_until(start + time).await;
@@ -440,6 +464,7 @@ impl Shared {
         let fault = match &what {
             OnWrite::Fails(fault) => *fault,
             OnWrite::Crash { moment, .. } => RequestFault::Crash(*moment),
+            OnWrite::CrashLate(time) => RequestFault::CrashLate(*time),
         };
         let rule =
             Rule::request(fault, |asked| is_app(&asked.client) && asked.is_write() && !is_aside(&asked.resource));
@@ -483,6 +508,13 @@ impl Shared {
             }
             Timed::Partition { instance, length } => {
                 self.log("fault", format!("app-{instance} does not reach the server for {length:?}"));
+            }
+            Timed::Lapse(lapse) => {
+                let leader = self.checks.lock().leader();
+                if let Some(instance) = leader {
+                    self.log("fault", format!("{instance} {lapse}"));
+                    lapse.begin(&self.faults, &instance);
+                }
             }
             Timed::ClockJump { instance, seconds } => {
                 self.log("fault", format!("the clock of app-{instance} jumps by {seconds} s"));

@@ -1,0 +1,65 @@
+//! A leader that works on while its lease runs out: whatever it asks about the lease fails, all else that it sends arrives, and
+//! its writes are on their way for as long as the write permit allows. Without the permit some of them arrive under the next leader.
+
+use std::{fmt, time::Duration};
+
+use kctl_apiserver::faults::{Asked, Faults, Moment, RequestFault, Rule};
+use kctl_runtime::manager::lease::ElectionConfig;
+use tokio::time::Instant;
+
+use super::checks::is_aside;
+
+/// How requests about the lease fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Renewals {
+    Refused,
+    Unanswered,
+}
+
+/// What happens to whoever leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lapse {
+    pub(super) renewals: Renewals,
+    /// How long they fail: about as long as a lease lasts.
+    pub(super) length: Duration,
+}
+
+/// What a write of a leader may take, and go on unseen: by then it has to be done, before the lease ends.
+pub(super) fn longest_write() -> Duration {
+    let election = ElectionConfig::new("", "", "");
+    election.write_timeout() + election.write_margin()
+}
+
+impl Lapse {
+    /// So long before a write the lease is not renewed any more: the first is too late for the permit, the last just before a
+    /// leader gives up.
+    pub(super) const BEFORE_WRITE: [Duration; 3] =
+        [Duration::from_secs(5), Duration::from_secs(8), Duration::from_millis(9_500)];
+
+    /// Has it happen from now on to the processes of one instance.
+    pub(super) fn begin(self, faults: &Faults, instance: &str) {
+        let (prefix, until) = (format!("{instance}."), Instant::now() + self.length);
+        let of_instance = move |asked: &Asked| asked.client.starts_with(&prefix) && Instant::now() < until;
+        let (asks, writes) = (of_instance.clone(), of_instance);
+        let fault = match self.renewals {
+            Renewals::Refused => RequestFault::Refuse { code: 503, retry_after: None, moment: Moment::Before },
+            Renewals::Unanswered => RequestFault::Delay(self.length),
+        };
+        faults.add(Rule::request(fault, move |asked| asked.resource == "leases" && asks(asked)));
+        let late = RequestFault::Late(longest_write());
+        let works = |asked: &Asked| asked.is_write() && !is_aside(&asked.resource);
+        faults.add(Rule::request(late, move |asked| works(asked) && writes(asked)));
+    }
+}
+
+impl fmt::Display for Lapse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { renewals, length } = self;
+        let how = match renewals {
+            Renewals::Refused => "is refused whatever it asks about its lease",
+            Renewals::Unanswered => "gets no answer about its lease",
+        };
+        let late = longest_write();
+        write!(formatter, "{how} for {length:?}, while its writes are on their way for {late:?}")
+    }
+}
