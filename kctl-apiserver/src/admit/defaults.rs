@@ -12,11 +12,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::quantity::canonical;
-use crate::{
-    schema::{PerPlace, Schema},
-    ways::at_mut,
-};
+use super::{quantity::canonical, zeros};
+use crate::schema::{PerPlace, Schema};
 
 /// Fills in what a client left out. Other kinds, such as custom resources, stay as they are.
 ///
@@ -32,12 +29,15 @@ pub fn default_object(api_version: &str, kind: &str, object: &mut Value, stored:
     if !object.is_object() {
         return;
     }
-    if let Some(schema) = Schema::built_in(api_version, kind) {
+    let schema = Schema::built_in(api_version, kind);
+    if let Some(schema) = schema {
         decode(schema, object, stored);
     }
     if stored.is_none_or(|stored| !has_defaults_of(api_version, kind, stored, object)) {
         default(object);
-        add_times_of_conditions(api_version, kind, object);
+        if let Some(schema) = schema {
+            zeros::add(schema, object, stored);
+        }
     }
 }
 
@@ -52,22 +52,6 @@ fn has_defaults_of(api_version: &str, kind: &str, stored: &Value, object: &Value
         name == other && (was == is || is_free(name))
     };
     stored.len() == object.len() && stored.iter().zip(object).all(is_same)
-}
-
-/// Go writes the times of conditions even when they are not there.
-fn add_times_of_conditions(api_version: &str, kind: &str, object: &mut Value) {
-    let times: &[&str] = match (api_version, kind) {
-        ("v1", "Pod" | "PersistentVolumeClaim") | ("batch/v1", "Job") => &["lastProbeTime", "lastTransitionTime"],
-        ("v1", "Node") => &["lastHeartbeatTime", "lastTransitionTime"],
-        ("apps/v1", "Deployment") => &["lastTransitionTime", "lastUpdateTime"],
-        _ => &["lastTransitionTime"],
-    };
-    let conditions = at_mut(object, ["status", "conditions"]).and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten() {
-        for time in times {
-            add(condition, time, Value::Null);
-        }
-    }
 }
 
 fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
@@ -118,7 +102,9 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("networking.k8s.io/v1", "IngressClass") => service::ingress_class,
         ("storage.k8s.io/v1", "CSINode") => api::csi_node,
         ("storage.k8s.io/v1", "VolumeAttachment") => |object| add(part(object, "status"), "attached", false),
-        ("v1", "ConfigMap" | "ServiceAccount") | ("node.k8s.io/v1", "RuntimeClass") => |_| {},
+        // Definitions have schemas in them, which go through code of their own.
+        ("apiextensions.k8s.io/v1", _) => return None,
+        _ if Schema::built_in(api_version, kind).is_some() => |_| {},
         _ => return None,
     })
 }

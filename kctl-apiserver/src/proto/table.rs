@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::LazyLock};
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// The type of a field, or of the items of a list or a map.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -58,6 +59,9 @@ pub(super) struct Field {
     pub(super) r#type: Type,
     #[serde(default)]
     pub(super) form: Form,
+    /// Whether a list, map or pointer is null in JSON instead of left out.
+    #[serde(default)]
+    null: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -94,6 +98,33 @@ pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
         _ => Vec::new(),
     };
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
+}
+
+/// The fields of a type that are always in JSON, with what they are when nobody has set them.
+pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
+    let of = |field: &'static Field| match (&field.r#type, field.form) {
+        (Type::Message(name), Form::Inline) => always(name),
+        (r#type, Form::Always) => vec![(field.name.as_str(), zero(r#type))],
+        _ if field.null => vec![(field.name.as_str(), Value::Null)],
+        _ => Vec::new(),
+    };
+    MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
+}
+
+/// What Go writes of a value that nobody has set.
+fn zero(r#type: &Type) -> Value {
+    match r#type {
+        Type::String => "".into(),
+        Type::Bool => false.into(),
+        Type::Int32 | Type::Int64 | Type::Double => 0.into(),
+        Type::Bytes => Value::Null,
+        Type::Message(name) => match name.rsplit('.').next().unwrap_or_default() {
+            "Quantity" => "0".into(),
+            "IntOrString" => 0.into(),
+            "MicroTime" | "RawExtension" | "Time" => Value::Null,
+            _ => always(name).into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into(),
+        },
+    }
 }
 
 #[cfg(test)]
