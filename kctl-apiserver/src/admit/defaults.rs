@@ -25,6 +25,13 @@ use crate::schema::{PerPlace, Schema};
 ///
 /// What is as in the stored object has its defaults.
 pub fn default_object(api_version: &str, kind: &str, object: &mut Value, stored: Option<&Value>) {
+    if (api_version, kind) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
+        return without_schemas(object, |object| {
+            let Some(schema) = Schema::built_in(api_version, kind) else { return };
+            decode(schema, object, stored);
+            zeros::add(schema, object, stored);
+        });
+    }
     let Some(default) = of_kind(api_version, kind) else { return };
     if !object.is_object() {
         return;
@@ -37,6 +44,22 @@ pub fn default_object(api_version: &str, kind: &str, object: &mut Value, stored:
         default(object);
         if let Some(schema) = schema {
             zeros::add(schema, object, stored);
+        }
+    }
+}
+
+/// Changes a definition but for the schemas of its versions, which go through code of their own.
+fn without_schemas(object: &mut Value, change: impl FnOnce(&mut Value)) {
+    let versions = |object: &mut Value| -> Vec<Option<Value>> {
+        let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+        versions.into_iter().flatten().map(|version| version.get_mut("schema").map(Value::take)).collect()
+    };
+    let schemas = versions(object);
+    change(object);
+    let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    for (version, schema) in versions.into_iter().flatten().zip(schemas) {
+        if let (Some(version), Some(schema)) = (version.as_object_mut(), schema) {
+            version.insert("schema".to_owned(), schema);
         }
     }
 }
@@ -81,6 +104,7 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("v1", "LimitRange") => api::limit_range,
         ("v1", "Event") => api::event,
         ("events.k8s.io/v1", "Event") => api::new_event,
+        ("v1", "ServiceAccount") => api::service_account,
         ("v1", "ResourceQuota") => |object| add(object, "status", json!({})),
         ("coordination.k8s.io/v1", "Lease") => |object| add(object, "spec", json!({})),
         ("storage.k8s.io/v1", "StorageClass") => api::storage_class,
@@ -99,11 +123,14 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => {
             api::admission_policy_binding
         }
+        ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema") => {
+            |object| fill(part(object, "spec"), "matchingPrecedence", api::PRECEDENCE)
+        }
+        ("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration") => api::priority_level,
+        ("apiregistration.k8s.io/v1", "APIService") => api::api_service,
         ("networking.k8s.io/v1", "IngressClass") => service::ingress_class,
         ("storage.k8s.io/v1", "CSINode") => api::csi_node,
         ("storage.k8s.io/v1", "VolumeAttachment") => |object| add(part(object, "status"), "attached", false),
-        // Definitions have schemas in them, which go through code of their own.
-        ("apiextensions.k8s.io/v1", _) => return None,
         _ if Schema::built_in(api_version, kind).is_some() => |_| {},
         _ => return None,
     })

@@ -37,6 +37,21 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
     }
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
         ("", "pods") => template(object, "", &mut texts),
+        ("apps", "statefulsets") if object["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) => {
+            template(&object["spec"]["template"], "spec.template.", &mut texts);
+            let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
+            texts.push(format!("spec.revisionHistoryLimit: {why}"));
+        }
+        ("storage.k8s.io", "csidrivers") => {
+            let spec = &object["spec"];
+            if entries(&spec["tokenRequests"]).next().is_some() && spec["serviceAccountTokenInSecrets"].is_null() {
+                texts.push(
+                    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to \
+                     prevent possible logging of tokens in volume attributes"
+                        .to_owned(),
+                );
+            }
+        }
         ("", "replicationcontrollers")
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
         | ("batch", "jobs") => {
@@ -123,6 +138,10 @@ fn text(value: &Value) -> &str {
 
 fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
     profiles(template, at, texts);
+    if template["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        let why = "must be >= 0; negative values are invalid and will be treated as 1";
+        texts.push(format!("{at}spec.terminationGracePeriodSeconds: {why}"));
+    }
     pod(&template["spec"], &format!("{at}spec"), texts);
 }
 

@@ -94,7 +94,7 @@ impl Message {
 pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
     let of = |field: &'static Field| match (&field.r#type, field.form) {
         (Type::Message(name), Form::Inline) => left_out(name),
-        (Type::String | Type::Bool | Type::Int32 | Type::Int64, Form::Value) => vec![field.name.as_str()],
+        (Type::String | Type::Bytes | Type::Bool | Type::Int32 | Type::Int64, Form::Value) => vec![field.name.as_str()],
         _ => Vec::new(),
     };
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
@@ -109,6 +109,23 @@ pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
         _ => Vec::new(),
     };
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
+}
+
+/// The structs that a type embeds on the way to one of its fields, from the outermost on.
+pub(crate) fn embedded(of: &str, field: &str) -> Vec<&'static str> {
+    let inline = MESSAGES.get(of).into_iter().flat_map(|message| &message.fields);
+    let mut inline = inline.filter(|field| field.form == Form::Inline).filter_map(|field| match &field.r#type {
+        Type::Message(name) => Some(name.as_str()),
+        _ => None,
+    });
+    let has = |name: &str| MESSAGES.get(name).is_some_and(|message| message.fields.iter().any(|one| one.name == field));
+    inline
+        .find_map(|name| {
+            let within = embedded(name, field);
+            let short = name.rsplit('.').next().unwrap_or(name);
+            (has(name) || !within.is_empty()).then(|| std::iter::once(short).chain(within).collect())
+        })
+        .unwrap_or_default()
 }
 
 /// What Go writes of a value that nobody has set.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Answer, access, body, create, update, versions};
 use crate::{
     apply, decode, go,
-    patch::{json::JsonPatchError, json_patch},
+    patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
     request::Call,
     status::{Cause, Refusal},
     store::State,
@@ -106,8 +106,10 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
         json_patch::merge(&mut object, &patch);
         return Ok(Patched { object, shown: None });
     }
-    crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch)
-        .map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))?;
+    crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {
+        BAD_RETAIN_KEYS => Refusal::bad_request(why),
+        _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
+    })?;
     Ok(Patched { object, shown: Some(go::shown(&patch)) })
 }
 

@@ -60,6 +60,21 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
                 keeps(field, &old[field], &new[field], &mut errors);
             }
         }
+        ("storage.k8s.io", "volumeattributesclasses") => {
+            for field in ["driverName", "parameters"].into_iter().filter(|field| old[*field] != new[*field]) {
+                errors.forbidden(field, &format!("updates to {field} are forbidden."));
+            }
+        }
+        ("storage.k8s.io", "csistoragecapacities") => {
+            for field in ["nodeTopology", "storageClassName"] {
+                keeps(field, &old[field], &new[field], &mut errors);
+            }
+        }
+        ("storage.k8s.io", "volumeattachments") => keeps("spec", &old["spec"], &new["spec"], &mut errors),
+        ("node.k8s.io", "runtimeclasses") => keeps("handler", &old["handler"], &new["handler"], &mut errors),
+        ("networking.k8s.io", "ipaddresses") => {
+            keeps("spec.parentRef", &old["spec"]["parentRef"], &new["spec"]["parentRef"], &mut errors);
+        }
         ("scheduling.k8s.io", "priorityclasses") if old["value"] != new["value"] => {
             errors.forbidden("value", "may not be changed in an update.");
         }
