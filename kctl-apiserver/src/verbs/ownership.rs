@@ -28,6 +28,10 @@ pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Va
     if resource.has_status() {
         remove(object, "/status");
     }
+    // Nobody may change what is asked for, so nobody owns it.
+    if resource.of.group == "certificates.k8s.io" && resource.of.resource == "certificatesigningrequests" {
+        remove(object, "/spec");
+    }
     leave_filled_in(resource, sent, object);
 }
 

@@ -78,15 +78,7 @@ impl Managers {
 fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<Patched, Refusal> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();
-        json_patch(&mut object, &call.body).map_err(|error| match error {
-            JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),
-            JsonPatchError::Rejected => {
-                let mut refusal = Refusal::invalid("", "", "", &[]);
-                refusal.message = error.to_string();
-                refusal.details = json!({});
-                refusal
-            }
-        })?;
+        operate(&mut object, &call.body)?;
         return Ok(Patched { object, shown: None });
     }
     let merges = media == "application/merge-patch+json";
@@ -111,6 +103,19 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
         _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
     })?;
     Ok(Patched { object, shown: Some(go::shown(&patch)) })
+}
+
+/// Applies a JSON patch.
+pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), Refusal> {
+    json_patch(object, patch).map_err(|error| match error {
+        JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),
+        JsonPatchError::Rejected => {
+            let mut refusal = Refusal::invalid("", "", "", &[]);
+            refusal.message = error.to_string();
+            refusal.details = json!({});
+            refusal
+        }
+    })
 }
 
 fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
