@@ -42,16 +42,6 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
             let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
             texts.push(format!("spec.revisionHistoryLimit: {why}"));
         }
-        ("storage.k8s.io", "csidrivers") => {
-            let spec = &object["spec"];
-            if entries(&spec["tokenRequests"]).next().is_some() && spec["serviceAccountTokenInSecrets"].is_null() {
-                texts.push(
-                    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to \
-                     prevent possible logging of tokens in volume attributes"
-                        .to_owned(),
-                );
-            }
-        }
         ("", "replicationcontrollers")
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
         | ("batch", "jobs") => {
@@ -70,9 +60,35 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
                 ));
             }
         }
+        ("", "persistentvolumeclaims") => {
+            claim(&object["spec"], "spec", &mut texts);
+            let annotation = super::CLASS_OF_CLAIM;
+            if object["metadata"]["annotations"].get(annotation).is_some() {
+                let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+                texts.push(format!("metadata.annotations[{annotation}]: {why}"));
+            }
+        }
+        _ => of_others(resource, object, &mut texts),
+    }
+    texts
+}
+
+/// What is said of storage, runtimes, accounts and slices.
+fn of_others(resource: &Resource, object: &Value, texts: &mut Vec<String>) {
+    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+        ("storage.k8s.io", "csidrivers") => {
+            let spec = &object["spec"];
+            if entries(&spec["tokenRequests"]).next().is_some() && spec["serviceAccountTokenInSecrets"].is_null() {
+                texts.push(
+                    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to \
+                     prevent possible logging of tokens in volume attributes"
+                        .to_owned(),
+                );
+            }
+        }
         ("", "persistentvolumes") => {
             let terms = &object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
-            old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", &mut texts);
+            old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", texts);
         }
         ("storage.k8s.io", "storageclasses") => {
             for (index, term) in entries(&object["allowedTopologies"]) {
@@ -98,17 +114,8 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
         ("discovery.k8s.io", "endpointslices") if object["addressType"] == "FQDN" => {
             texts.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
         }
-        ("", "persistentvolumeclaims") => {
-            claim(&object["spec"], "spec", &mut texts);
-            let annotation = super::CLASS_OF_CLAIM;
-            if object["metadata"]["annotations"].get(annotation).is_some() {
-                let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
-                texts.push(format!("metadata.annotations[{annotation}]: {why}"));
-            }
-        }
         _ => {}
     }
-    texts
 }
 
 /// Annotations that name profiles of containers begin with it.

@@ -112,17 +112,7 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
                 }]);
             }
         }
-        ("", "namespaces") => {
-            object["status"] = json!({ "phase": "Active" });
-            let own = Value::from("kubernetes");
-            match &mut object["spec"]["finalizers"] {
-                Value::Array(list) if list.contains(&own) => {}
-                Value::Array(list) => list.push(own),
-                none => *none = json!([own]),
-            }
-            let name = object["metadata"]["name"].clone();
-            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
-        }
+        ("", "namespaces") => prepare_namespace(object),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::default_definition(object),
         ("", "nodes") => {
             let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
@@ -239,6 +229,19 @@ fn label_own_pods(job: &mut Value) {
         job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
     }
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
+}
+
+/// A namespace is held until what is in it has gone.
+fn prepare_namespace(object: &mut Value) {
+    object["status"] = json!({ "phase": "Active" });
+    let own = Value::from("kubernetes");
+    match &mut object["spec"]["finalizers"] {
+        Value::Array(list) if list.contains(&own) => {}
+        Value::Array(list) => list.push(own),
+        none => *none = json!([own]),
+    }
+    let name = object["metadata"]["name"].clone();
+    object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
 }
 
 /// What the admission plugin `StorageObjectInUseProtection` adds.

@@ -124,7 +124,7 @@ fn check_initial(call: &Call) -> Result<(), Refusal> {
     if !["", "NotOlderThan"].contains(&matching) {
         causes.push(list::unsupported_match(matching, r#""NotOlderThan""#));
     }
-    if !call.params.text("continue").is_empty() && !(wants && matching.is_empty()) {
+    if !call.params.text("continue").is_empty() && (!wants || !matching.is_empty()) {
         causes.push(Cause::forbidden(list::MATCH, "resourceVersionMatch is forbidden when continue is provided"));
     }
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
