@@ -103,8 +103,10 @@ def message(package, lines, fields):
         # Types that write themselves to JSON have fields without tags.
         go_type, json_name, options = fields.get(int(number), ("", name, ["omitempty"]))
         if json_name == "-":
-            json_name = name
+            json_name, options = name, ["omitempty"]
         how = "map" if of_map else form(kind, label == "repeated", go_type, options)
+        if how in ("list", "map", "pointer") and not {"omitempty", "omitzero", "inline"} & set(options):
+            entry["null"] = True
         if how != "inline":
             entry["name"] = json_name
         if how:

@@ -179,7 +179,7 @@ impl Decoder {
             if stored == Some(value) {
                 continue;
             }
-            let path = Path::Field(path, name);
+            let path = Path::Field(path, name, schema.name());
             if let Some(field) = schema.property(name) {
                 self.value(field, owner, value, stored, &path)?;
             } else {
@@ -221,7 +221,7 @@ impl Decoder {
                     } else if value.is_null() && values.type_name() == Some("string") {
                         *value = Value::String(String::new());
                     }
-                    let decoded = self.value(values, owner, value, None, &Path::Field(path, key));
+                    let decoded = self.value(values, owner, value, None, &Path::Field(path, key, None));
                     decoded.map_err(|error| error.replace(&format!(".{key} of type"), " of type"))?;
                 }
                 Ok(())

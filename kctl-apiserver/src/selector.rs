@@ -51,6 +51,11 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
+    /// Whether it selects by the name, so that there is nothing else to look for.
+    pub(crate) fn names_one(&self) -> bool {
+        self.fields.iter().any(|wanted| wanted.equal && wanted.path == "metadata.name")
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -62,7 +67,13 @@ impl Selector {
     }
 }
 
+/// Fields of slices of devices: only their scheduler names the kind when it refuses others.
+const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
+
 fn unknown_field(path: &str, known: &[&str]) -> String {
+    if known == OF_SLICES {
+        return format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {path}");
+    }
     if known.is_empty() {
         format!(r#""{path}" is not a known field selector: only "metadata.name", "metadata.namespace""#)
     } else {
@@ -137,6 +148,7 @@ pub(crate) fn fields_of(group: &str, resource: &str) -> &'static [&'static str] 
         ("", "replicationcontrollers") => &["status.replicas"],
         ("batch", "jobs") => &["status.successful"],
         ("certificates.k8s.io", "certificatesigningrequests") => &["spec.signerName"],
+        ("resource.k8s.io", "resourceslices") => OF_SLICES,
         _ => &[],
     }
 }

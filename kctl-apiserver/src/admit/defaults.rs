@@ -12,11 +12,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::quantity::canonical;
-use crate::{
-    schema::{PerPlace, Schema},
-    ways::at_mut,
-};
+use super::{quantity::canonical, zeros};
+use crate::schema::{PerPlace, Schema};
 
 /// Fills in what a client left out. Other kinds, such as custom resources, stay as they are.
 ///
@@ -28,16 +25,42 @@ use crate::{
 ///
 /// What is as in the stored object has its defaults.
 pub fn default_object(api_version: &str, kind: &str, object: &mut Value, stored: Option<&Value>) {
+    if (api_version, kind) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
+        return without_schemas(object, |object| {
+            let Some(schema) = Schema::built_in(api_version, kind) else { return };
+            decode(schema, object, stored);
+            zeros::add(schema, object, stored);
+        });
+    }
     let Some(default) = of_kind(api_version, kind) else { return };
     if !object.is_object() {
         return;
     }
-    if let Some(schema) = Schema::built_in(api_version, kind) {
+    let schema = Schema::built_in(api_version, kind);
+    if let Some(schema) = schema {
         decode(schema, object, stored);
     }
     if stored.is_none_or(|stored| !has_defaults_of(api_version, kind, stored, object)) {
         default(object);
-        add_times_of_conditions(api_version, kind, object);
+        if let Some(schema) = schema {
+            zeros::add(schema, object, stored);
+        }
+    }
+}
+
+/// Changes a definition but for the schemas of its versions, which go through code of their own.
+fn without_schemas(object: &mut Value, change: impl FnOnce(&mut Value)) {
+    let versions = |object: &mut Value| -> Vec<Option<Value>> {
+        let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+        versions.into_iter().flatten().map(|version| version.get_mut("schema").map(Value::take)).collect()
+    };
+    let schemas = versions(object);
+    change(object);
+    let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    for (version, schema) in versions.into_iter().flatten().zip(schemas) {
+        if let (Some(version), Some(schema)) = (version.as_object_mut(), schema) {
+            version.insert("schema".to_owned(), schema);
+        }
     }
 }
 
@@ -52,22 +75,6 @@ fn has_defaults_of(api_version: &str, kind: &str, stored: &Value, object: &Value
         name == other && (was == is || is_free(name))
     };
     stored.len() == object.len() && stored.iter().zip(object).all(is_same)
-}
-
-/// Go writes the times of conditions even when they are not there.
-fn add_times_of_conditions(api_version: &str, kind: &str, object: &mut Value) {
-    let times: &[&str] = match (api_version, kind) {
-        ("v1", "Pod" | "PersistentVolumeClaim") | ("batch/v1", "Job") => &["lastProbeTime", "lastTransitionTime"],
-        ("v1", "Node") => &["lastHeartbeatTime", "lastTransitionTime"],
-        ("apps/v1", "Deployment") => &["lastTransitionTime", "lastUpdateTime"],
-        _ => &["lastTransitionTime"],
-    };
-    let conditions = at_mut(object, ["status", "conditions"]).and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten() {
-        for time in times {
-            add(condition, time, Value::Null);
-        }
-    }
 }
 
 fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
@@ -97,6 +104,7 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("v1", "LimitRange") => api::limit_range,
         ("v1", "Event") => api::event,
         ("events.k8s.io/v1", "Event") => api::new_event,
+        ("v1", "ServiceAccount") => api::service_account,
         ("v1", "ResourceQuota") => |object| add(object, "status", json!({})),
         ("coordination.k8s.io/v1", "Lease") => |object| add(object, "spec", json!({})),
         ("storage.k8s.io/v1", "StorageClass") => api::storage_class,
@@ -115,10 +123,15 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => {
             api::admission_policy_binding
         }
+        ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema") => {
+            |object| fill(part(object, "spec"), "matchingPrecedence", api::PRECEDENCE)
+        }
+        ("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration") => api::priority_level,
+        ("apiregistration.k8s.io/v1", "APIService") => api::api_service,
         ("networking.k8s.io/v1", "IngressClass") => service::ingress_class,
         ("storage.k8s.io/v1", "CSINode") => api::csi_node,
         ("storage.k8s.io/v1", "VolumeAttachment") => |object| add(part(object, "status"), "attached", false),
-        ("v1", "ConfigMap" | "ServiceAccount") | ("node.k8s.io/v1", "RuntimeClass") => |_| {},
+        _ if Schema::built_in(api_version, kind).is_some() => |_| {},
         _ => return None,
     })
 }

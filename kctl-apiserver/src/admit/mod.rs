@@ -7,6 +7,7 @@ pub mod names;
 pub mod quantity;
 pub(crate) mod rules;
 pub(crate) mod warnings;
+mod zeros;
 
 use serde_json::Value;
 

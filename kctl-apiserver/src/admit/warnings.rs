@@ -37,6 +37,11 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
     }
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
         ("", "pods") => template(object, "", &mut texts),
+        ("apps", "statefulsets") if object["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) => {
+            template(&object["spec"]["template"], "spec.template.", &mut texts);
+            let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
+            texts.push(format!("spec.revisionHistoryLimit: {why}"));
+        }
         ("", "replicationcontrollers")
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
         | ("batch", "jobs") => {
@@ -56,15 +61,61 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
             }
         }
         ("", "persistentvolumeclaims") => {
+            claim(&object["spec"], "spec", &mut texts);
             let annotation = super::CLASS_OF_CLAIM;
             if object["metadata"]["annotations"].get(annotation).is_some() {
                 let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
                 texts.push(format!("metadata.annotations[{annotation}]: {why}"));
             }
         }
-        _ => {}
+        _ => of_others(resource, object, &mut texts),
     }
     texts
+}
+
+/// What is said of storage, runtimes, accounts and slices.
+fn of_others(resource: &Resource, object: &Value, texts: &mut Vec<String>) {
+    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+        ("storage.k8s.io", "csidrivers") => {
+            let spec = &object["spec"];
+            if entries(&spec["tokenRequests"]).next().is_some() && spec["serviceAccountTokenInSecrets"].is_null() {
+                texts.push(
+                    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to \
+                     prevent possible logging of tokens in volume attributes"
+                        .to_owned(),
+                );
+            }
+        }
+        ("", "persistentvolumes") => {
+            let terms = &object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
+            old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", texts);
+        }
+        ("storage.k8s.io", "storageclasses") => {
+            for (index, term) in entries(&object["allowedTopologies"]) {
+                for (nth, one) in entries(&term["matchLabelExpressions"]) {
+                    let at = format!("allowedTopologies[{index}].matchLabelExpressions[{nth}].key");
+                    texts.extend(old_label(text(&one["key"])).map(|why| format!("{at}: {why}")));
+                }
+            }
+        }
+        ("node.k8s.io", "runtimeclasses") => {
+            let labels = object["scheduling"]["nodeSelector"].as_object().into_iter().flatten();
+            texts.extend(
+                labels.filter_map(|(label, _)| old_label(label)).map(|why| format!("scheduling.nodeSelector: {why}")),
+            );
+        }
+        ("", "serviceaccounts") => {
+            let annotation = "kubernetes.io/enforce-mountable-secrets";
+            if object["metadata"]["annotations"].get(annotation).is_some() {
+                let why = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets";
+                texts.push(format!("metadata.annotations[{annotation}]: {why}"));
+            }
+        }
+        ("discovery.k8s.io", "endpointslices") if object["addressType"] == "FQDN" => {
+            texts.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        }
+        _ => {}
+    }
 }
 
 /// Annotations that name profiles of containers begin with it.
@@ -122,7 +173,16 @@ fn text(value: &Value) -> &str {
 }
 
 fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
+    let critical = "scheduler.alpha.kubernetes.io/critical-pod";
+    if template["metadata"]["annotations"].get(critical).is_some() {
+        let why = "non-functional in v1.16+; use the \"priorityClassName\" field instead";
+        texts.push(format!("{at}metadata.annotations[{critical}]: {why}"));
+    }
     profiles(template, at, texts);
+    if template["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        let why = "must be >= 0; negative values are invalid and will be treated as 1";
+        texts.push(format!("{at}spec.terminationGracePeriodSeconds: {why}"));
+    }
     pod(&template["spec"], &format!("{at}spec"), texts);
 }
 
@@ -145,8 +205,67 @@ fn service(spec: &Value, texts: &mut Vec<String>) {
     }
 }
 
+/// Labels of nodes by which nobody should choose any more, with those that took their place.
+const OLD_LABELS: [(&str, &str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "1.14", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/os", "1.14", "kubernetes.io/os"),
+    ("failure-domain.beta.kubernetes.io/region", "1.17", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "1.17", "topology.kubernetes.io/zone"),
+    ("beta.kubernetes.io/instance-type", "1.17", "node.kubernetes.io/instance-type"),
+];
+
+/// What is said of a label of nodes; nothing of most.
+fn old_label(label: &str) -> Option<String> {
+    let (_, since, instead) = OLD_LABELS.iter().find(|(old, ..)| *old == label)?;
+    Some(format!("deprecated since v{since}; use {instead:?} instead"))
+}
+
+fn old_labels_of_terms(terms: &Value, at: &str, texts: &mut Vec<String>) {
+    for (index, term) in entries(terms) {
+        old_labels_of_term(term, &format!("{at}[{index}]"), texts);
+    }
+}
+
+fn old_labels_of_term(term: &Value, at: &str, texts: &mut Vec<String>) {
+    for (index, expression) in entries(&term["matchExpressions"]) {
+        let key = text(&expression["key"]);
+        texts.extend(old_label(key).map(|why| format!("{at}.matchExpressions[{index}].key: {key} is {why}")));
+    }
+}
+
+/// Where a pod chooses nodes.
+fn nodes(spec: &Value, at: &str, texts: &mut Vec<String>) {
+    for label in spec["nodeSelector"].as_object().into_iter().flatten().map(|(label, _)| label) {
+        texts.extend(old_label(label).map(|why| format!("{at}.nodeSelector[{label}]: {why}")));
+    }
+    let (affinity, at) = (&spec["affinity"]["nodeAffinity"], format!("{at}.affinity.nodeAffinity"));
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let terms_at = format!("{at}.{required}.nodeSelectorTerms");
+    old_labels_of_terms(&affinity[required]["nodeSelectorTerms"], &terms_at, texts);
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+    for (index, term) in entries(&affinity[preferred]) {
+        old_labels_of_term(&term["preference"], &format!("{at}.{preferred}[{index}].preference"), texts);
+    }
+}
+
+/// An amount of storage that is no whole number of bytes.
+fn fraction(amount: &Value) -> Option<String> {
+    let amount = text(amount);
+    let is_part = quantity::amount(amount).is_some_and(|thousandths| thousandths % 1000 != 0);
+    is_part.then(|| format!("fractional byte value {amount:?} is invalid, must be an integer"))
+}
+
+fn claim(spec: &Value, at: &str, texts: &mut Vec<String>) {
+    let asked = fraction(&spec["resources"]["requests"]["storage"]);
+    texts.extend(asked.map(|why| format!("{at}.resources.requests[storage]: {why}")));
+}
+
 fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
+    nodes(spec, at, texts);
     for (index, constraint) in entries(&spec["topologySpreadConstraints"]) {
+        let key = text(&constraint["topologyKey"]);
+        let key_at = format!("{at}.topologySpreadConstraints[{index}].topologyKey");
+        texts.extend(old_label(key).map(|why| format!("{key_at}: {key} is {why}")));
         if constraint["labelSelector"].is_null() {
             texts.push(format!("{at}.topologySpreadConstraints[{index}].labelSelector: {NO_SELECTOR}"));
         }
@@ -155,6 +274,8 @@ fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
         for (_, shown, why) in DEPRECATED.iter().filter(|(name, ..)| volume[*name].is_object()) {
             texts.push(format!("{at}.volumes[{index}].{shown}: {why}"));
         }
+        let asked = &volume["ephemeral"]["volumeClaimTemplate"]["spec"];
+        claim(asked, &format!("{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
     }
     for (_, volume) in entries(&spec["volumes"]) {
         for (_, source) in entries(&volume["projected"]["sources"]) {

@@ -42,7 +42,7 @@ const POINTERS: &[(&str, &str)] =
     &[("io.k8s.api.core.v1.PodSpec", "resources"), ("io.k8s.api.core.v1.ReplicationControllerSpec", "template")];
 
 /// Required fields that Go leaves out of a zero value all the same (`omitempty`).
-const LEFT_OUT: &[&str] = &["validationActions"];
+const LEFT_OUT: &[&str] = &["parentRef", "validationActions"];
 
 /// The zero value of a kind, as far as the new object has it. Objects of custom resources start as nothing.
 pub(super) fn zero(schema: Option<Schema<'_>>, new: &Value) -> Value {

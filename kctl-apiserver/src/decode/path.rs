@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
     Root,
-    Field(&'a Path<'a>, &'a str),
+    /// By its name; of a field of a type, that type.
+    Field(&'a Path<'a>, &'a str, Option<&'static str>),
     Item(&'a Path<'a>, usize),
 }
 
@@ -16,8 +17,10 @@ impl<'a> Path<'a> {
         match *self {
             Self::Root => Vec::new(),
             Self::Item(parent, _) => parent.fields(),
-            Self::Field(parent, name) => {
+            Self::Field(parent, name, of) => {
                 let mut fields = parent.fields();
+                // Go names the structs that it embeds on the way.
+                fields.extend(of.into_iter().flat_map(|of| crate::proto::embedded(of, name)));
                 fields.push(name);
                 fields
             }
@@ -29,8 +32,8 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
-            Self::Field(Self::Root, name) => out.write_str(name),
-            Self::Field(parent, name) => write!(out, "{parent}.{name}"),
+            Self::Field(Self::Root, name, _) => out.write_str(name),
+            Self::Field(parent, name, _) => write!(out, "{parent}.{name}"),
             Self::Item(parent, index) => write!(out, "{parent}[{index}]"),
         }
     }

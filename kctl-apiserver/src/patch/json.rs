@@ -28,12 +28,62 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
         let why = format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");
         return Err(JsonPatchError::Undecodable(why));
     }
-    let patch: Patch = serde_json::from_value(parsed).map_err(|_| JsonPatchError::Rejected)?;
-    for operation in patch.0 {
+    let Value::Array(operations) = parsed else { return Ok(()) };
+    if let Some(other) = operations.iter().find(|one| !one.is_object()) {
+        let found = crate::go::json_type(other);
+        let why = format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp");
+        return Err(JsonPatchError::Undecodable(why));
+    }
+    for operation in operations {
+        let operation: PatchOperation =
+            serde_json::from_value(addressed(object, operation)).map_err(|_| JsonPatchError::Rejected)?;
+        let writes_all = operation.path().is_root() && !matches!(operation, PatchOperation::Test(_));
+        if writes_all {
+            return Err(JsonPatchError::Rejected);
+        }
+        // What is not there is null.
+        if matches!(&operation, PatchOperation::Test(test) if test.value.is_null() && object.pointer(test.path.as_str()).is_none())
+        {
+            continue;
+        }
         let operation = lenient(object, operation);
         json_patch::patch(object, &Patch(vec![operation])).map_err(|_| JsonPatchError::Rejected)?;
     }
     Ok(())
+}
+
+/// An operation with its value, which is null when it is left out, and with indexes as RFC 6902 writes them.
+fn addressed(object: &Value, mut operation: Value) -> Value {
+    let is_add = operation["op"] == "add";
+    if ["add", "replace", "test"].iter().any(|op| operation["op"] == **op) && operation.get("value").is_none() {
+        operation["value"] = Value::Null;
+    }
+    let to_new = is_add || operation["op"] == "move" || operation["op"] == "copy";
+    for (field, is_new) in [("path", to_new), ("from", false)] {
+        if let Some(path) = operation[field].as_str() {
+            operation[field] = counted(object, path, is_new).into();
+        }
+    }
+    operation
+}
+
+/// A path with indexes that count from the start. The real server reads numbers with zeros before them, and negative ones from
+/// the end, which is behind the last item for what is added.
+fn counted(object: &Value, path: &str, is_new: bool) -> String {
+    let (mut at, mut counted) = (Some(object), String::new());
+    let n_steps = path.matches('/').count();
+    for (number, step) in path.split('/').skip(1).enumerate() {
+        let list = at.and_then(Value::as_array);
+        let index = list.zip(step.parse::<i64>().ok()).map(|(list, index)| {
+            let len = list.len() + usize::from(is_new && number + 1 == n_steps);
+            if index < 0 { i64::try_from(len).unwrap_or(0) + index } else { index }
+        });
+        let step = index.map_or_else(|| step.to_owned(), |index| index.to_string());
+        at = at.and_then(|at| at.pointer(&format!("/{step}")));
+        counted = format!("{counted}/{step}");
+    }
+    // Without a slash at its start it is no path, for the parser to refuse.
+    if path.starts_with('/') { counted } else { path.to_owned() }
 }
 
 /// What the real server makes of an operation on something that is not there.

@@ -5,4 +5,4 @@ mod order;
 pub mod strategic;
 
 pub(crate) use json::json_patch;
-pub(crate) use strategic::strategic_merge;
+pub(crate) use strategic::{BAD_RETAIN_KEYS, strategic_merge};

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::LazyLock};
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// The type of a field, or of the items of a list or a map.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -58,6 +59,9 @@ pub(super) struct Field {
     pub(super) r#type: Type,
     #[serde(default)]
     pub(super) form: Form,
+    /// Whether a list, map or pointer is null in JSON instead of left out.
+    #[serde(default)]
+    null: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,10 +94,54 @@ impl Message {
 pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
     let of = |field: &'static Field| match (&field.r#type, field.form) {
         (Type::Message(name), Form::Inline) => left_out(name),
-        (Type::String | Type::Bool | Type::Int32 | Type::Int64, Form::Value) => vec![field.name.as_str()],
+        (Type::String | Type::Bytes | Type::Bool | Type::Int32 | Type::Int64, Form::Value) => vec![field.name.as_str()],
         _ => Vec::new(),
     };
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
+}
+
+/// The fields of a type that are always in JSON, with what they are when nobody has set them.
+pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
+    let of = |field: &'static Field| match (&field.r#type, field.form) {
+        (Type::Message(name), Form::Inline) => always(name),
+        (r#type, Form::Always) => vec![(field.name.as_str(), zero(r#type))],
+        _ if field.null => vec![(field.name.as_str(), Value::Null)],
+        _ => Vec::new(),
+    };
+    MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(of).collect()
+}
+
+/// The structs that a type embeds on the way to one of its fields, from the outermost on.
+pub(crate) fn embedded(of: &str, field: &str) -> Vec<&'static str> {
+    let inline = MESSAGES.get(of).into_iter().flat_map(|message| &message.fields);
+    let mut inline = inline.filter(|field| field.form == Form::Inline).filter_map(|field| match &field.r#type {
+        Type::Message(name) => Some(name.as_str()),
+        _ => None,
+    });
+    let has = |name: &str| MESSAGES.get(name).is_some_and(|message| message.fields.iter().any(|one| one.name == field));
+    inline
+        .find_map(|name| {
+            let within = embedded(name, field);
+            let short = name.rsplit('.').next().unwrap_or(name);
+            (has(name) || !within.is_empty()).then(|| std::iter::once(short).chain(within).collect())
+        })
+        .unwrap_or_default()
+}
+
+/// What Go writes of a value that nobody has set.
+fn zero(r#type: &Type) -> Value {
+    match r#type {
+        Type::String => "".into(),
+        Type::Bool => false.into(),
+        Type::Int32 | Type::Int64 | Type::Double => 0.into(),
+        Type::Bytes => Value::Null,
+        Type::Message(name) => match name.rsplit('.').next().unwrap_or_default() {
+            "Quantity" => "0".into(),
+            "IntOrString" => 0.into(),
+            "MicroTime" | "RawExtension" | "Time" => Value::Null,
+            _ => always(name).into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into(),
+        },
+    }
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let options = options(call)?;
+    let (propagation, warning) = propagation(&call.resource, &options.value)?;
     let of = &call.resource.of;
     let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     if of.group.is_empty() && of.resource == "namespaces" && LASTING.contains(&call.name.as_str()) {
@@ -50,7 +51,6 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
         return Err(Refusal::forbidden(of, &call.name, "this is a system priority class and cannot be deleted"));
     }
     check_preconditions(&call.resource, &object, &options.value)?;
-    let (propagation, warning) = propagation(&call.resource, &options.value)?;
     let grace = options.grace();
     admission::admit_delete(state, Attributes::delete(call, &object, &options.value))?;
     if options.is_dry {
@@ -101,7 +101,8 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     // One that is refused is the last: those before it are gone. Webhooks are asked about all of them at once.
     let mut refused = None;
     for (index, object) in shown.iter().enumerate() {
-        let admitted = admission::admit_delete(state, Attributes::delete(call, object, &options.value));
+        let admitted = check_preconditions(&call.resource, object, &options.value)
+            .and_then(|()| admission::admit_delete(state, Attributes::delete(call, object, &options.value)));
         if let Err(refusal) = admitted
             && !call.session.waits()
         {

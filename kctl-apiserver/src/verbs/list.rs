@@ -29,9 +29,12 @@ struct Token {
 pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {
     let selector = selector(call)?;
     let limit = usize::try_from(call.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
+    call.params.number("timeoutSeconds")?;
     let version = call.params.text("resourceVersion").to_owned();
     check_versions(call, &version)?;
     not_from_the_future(state, &version)?;
+    // What is at hand comes as a whole.
+    let limit = if version == "0" { 0 } else { limit };
     let token = match call.params.text("continue") {
         "" => None,
         text => Some(decode_token(text)?),
@@ -113,7 +116,8 @@ fn page(table: &Table, call: &Call, selector: &Selector, after: Option<&Key>, li
         last = Some(key.clone());
         items.push(object.clone());
     }
-    let left = matching.count();
+    // What comes after the page is counted, not looked at.
+    let left = if selector.names_one() { 0 } else { table.range(namespace, last.as_ref()).count() };
     Page { items, more: last.filter(|_| left > 0).map(|last| (last, left)) }
 }
 
@@ -189,40 +193,51 @@ pub(super) fn unreadable_version(version: &str) -> Refusal {
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
 }
 
+/// What a list may say of versions (apimachinery, `ValidateListOptions`).
 fn check_versions(call: &Call, version: &str) -> Result<(), Refusal> {
-    let cause = |field: &str, why: &str| Cause {
-        reason: "FieldValueForbidden",
-        message: format!("Forbidden: {why}"),
-        field: field.into(),
-    };
+    let matching = call.params.text("resourceVersionMatch");
+    let continues = !call.params.text("continue").is_empty();
+    let mut causes = Vec::new();
+    if !matching.is_empty() {
+        let forbidden = [
+            (version.is_empty(), "resourceVersionMatch is forbidden unless resourceVersion is provided"),
+            (continues, "resourceVersionMatch is forbidden when continue is provided"),
+        ];
+        causes.extend(forbidden.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| Cause::forbidden(MATCH, why)));
+        if !["Exact", "NotOlderThan"].contains(&matching) {
+            causes.push(unsupported_match(matching, r#""Exact", "NotOlderThan", """#));
+        }
+        if matching == "Exact" && version == "0" {
+            causes
+                .push(Cause::forbidden(MATCH, r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#));
+        }
+    }
     // Only watches stream what is there.
-    let streams = call.params.given("sendInitialEvents");
-    let streamed = streams.then(|| cause("sendInitialEvents", "sendInitialEvents is forbidden for list"));
-    let forbidden = |why: &str| {
-        let causes: Vec<Cause> = [cause("resourceVersionMatch", why)].into_iter().chain(streamed.clone()).collect();
-        Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes))
-    };
+    if call.params.given("sendInitialEvents") {
+        causes.push(Cause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    if !causes.is_empty() {
+        return Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes));
+    }
     if !version.is_empty() && version.parse::<u64>().is_err() {
         return Err(Refusal::bad_request(format!(
             "invalid resource version: resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
         )));
     }
-    match call.params.text("resourceVersionMatch") {
-        "" => {
-            streamed.clone().map_or(Ok(()), |cause| Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[cause])))
-        }
-        _ if version.is_empty() => forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"),
-        _ if call.params.given("continue") => forbidden("resourceVersionMatch is forbidden when continue is provided"),
-        "Exact" if version == "0" => forbidden(r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#),
-        "Exact" | "NotOlderThan" => Ok(()),
-        other => {
-            let cause = Cause {
-                reason: "FieldValueNotSupported",
-                message: format!(r#"Unsupported value: {other:?}: supported values: "Exact", "NotOlderThan", """#),
-                field: "resourceVersionMatch".into(),
-            };
-            Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[cause]))
-        }
+    if continues && !["", "0"].contains(&version) {
+        return Err(Refusal::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    Ok(())
+}
+
+pub(super) const MATCH: &str = "resourceVersionMatch";
+
+/// How a version is meant, in a word that is not known.
+pub(super) fn unsupported_match(found: &str, supported: &str) -> Cause {
+    Cause {
+        reason: "FieldValueNotSupported",
+        message: format!("Unsupported value: {found:?}: supported values: {supported}"),
+        field: MATCH.into(),
     }
 }
 

@@ -184,7 +184,11 @@ fn manager_causes(manager: &str) -> Vec<Cause> {
     let cause = |(at, character): (usize, char)| {
         let shown: String = manager
             .chars()
-            .map(|one| if one.is_control() { format!("\\x{:02x}", u32::from(one)) } else { one.to_string() })
+            .map(|one| match one {
+                '\n' | '\r' | '\t' => one.escape_default().to_string(),
+                one if one.is_control() => format!("\\x{:02x}", u32::from(one)),
+                one => one.to_string(),
+            })
             .collect();
         let code = u32::from(character);
         let message = format!("Invalid value: \"{shown}\": invalid character U+{code:04X} (at position {at})");

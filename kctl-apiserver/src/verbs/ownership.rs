@@ -10,8 +10,9 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("", "services", &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"]),
     ("", "namespaces", &["/spec"]),
     ("", "nodes", &["/spec"]),
-    ("", "persistentvolumeclaims", &["/metadata/finalizers"]),
+    ("", "persistentvolumeclaims", &["/metadata/finalizers", "/spec/dataSource", "/spec/dataSourceRef"]),
     ("", "persistentvolumes", &["/metadata/finalizers"]),
+    ("storage.k8s.io", "volumeattributesclasses", &["/metadata/finalizers"]),
     ("", "events", &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"]),
     ("events.k8s.io", "events", &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"]),
     ("rbac.authorization.k8s.io", "clusterroles", &["/rules"]),
@@ -26,6 +27,10 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
 pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     if resource.has_status() {
         remove(object, "/status");
+    }
+    // Nobody may change what is asked for, so nobody owns it.
+    if resource.of.group == "certificates.k8s.io" && resource.of.resource == "certificatesigningrequests" {
+        remove(object, "/spec");
     }
     leave_filled_in(resource, sent, object);
 }

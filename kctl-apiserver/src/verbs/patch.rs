@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Answer, access, body, create, update, versions};
 use crate::{
     apply, decode, go,
-    patch::{json::JsonPatchError, json_patch},
+    patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
     request::Call,
     status::{Cause, Refusal},
     store::State,
@@ -78,15 +78,7 @@ impl Managers {
 fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<Patched, Refusal> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();
-        json_patch(&mut object, &call.body).map_err(|error| match error {
-            JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),
-            JsonPatchError::Rejected => {
-                let mut refusal = Refusal::invalid("", "", "", &[]);
-                refusal.message = error.to_string();
-                refusal.details = json!({});
-                refusal
-            }
-        })?;
+        operate(&mut object, &call.body)?;
         return Ok(Patched { object, shown: None });
     }
     let merges = media == "application/merge-patch+json";
@@ -106,9 +98,24 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
         json_patch::merge(&mut object, &patch);
         return Ok(Patched { object, shown: None });
     }
-    crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch)
-        .map_err(|why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))?;
+    crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {
+        BAD_RETAIN_KEYS => Refusal::bad_request(why),
+        _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
+    })?;
     Ok(Patched { object, shown: Some(go::shown(&patch)) })
+}
+
+/// Applies a JSON patch.
+pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), Refusal> {
+    json_patch(object, patch).map_err(|error| match error {
+        JsonPatchError::Undecodable(_) => Refusal::bad_request(error.to_string()),
+        JsonPatchError::Rejected => {
+            let mut refusal = Refusal::invalid("", "", "", &[]);
+            refusal.message = error.to_string();
+            refusal.details = json!({});
+            refusal
+        }
+    })
 }
 
 fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {

@@ -7,6 +7,7 @@ mod pods;
 pub(super) mod quotas;
 mod security;
 mod services;
+mod signers;
 
 pub(super) use pods::topology;
 
@@ -125,6 +126,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         }
         (("", "persistentvolumeclaims"), _, "") => old.map_or(Ok(()), |old| may_grow(state, &refuse, old, object)),
         (("scheduling.k8s.io", "priorityclasses"), _, "") => one_default(state, call, object),
+        (("certificates.k8s.io", "certificatesigningrequests"), ..) => signers::check(state, attributes, object),
         _ => Ok(()),
     }
 }

@@ -32,7 +32,12 @@ pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option
         "selfsubjectaccessreviews" => {
             answered["status"] = decided(state, &call.caller.user, spec)?;
         }
-        "subjectaccessreviews" | "localsubjectaccessreviews" => {
+        of @ ("subjectaccessreviews" | "localsubjectaccessreviews") => {
+            let namespace = text(&spec["resourceAttributes"]["namespace"]);
+            if of == "localsubjectaccessreviews" && namespace != call.namespace {
+                let what = "must match metadata.namespace";
+                return Err(invalid("spec.resourceAttributes.namespace", &namespace.into(), what));
+            }
             let user = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
             if user.name.is_empty() && user.groups.is_empty() {
                 let what = "at least one of user or group must be specified";
@@ -47,6 +52,7 @@ pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option
             }
             let (resources, others) = access::rules_of(state, &call.caller.user, namespace);
             answered["spec"] = json!({});
+            answered["metadata"].as_object_mut().map(|meta| meta.remove("managedFields"));
             answered["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
         }
         "selfsubjectreviews" => {
@@ -86,6 +92,11 @@ fn invalid(field: &str, value: &Value, what: &str) -> Refusal {
 
 fn decided(state: &State, user: &User, spec: &Value) -> Result<Value, Refusal> {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    if resource.is_object() && other.is_object() {
+        let shown = json!({ "Path": text(&other["path"]), "Verb": text(&other["verb"]) });
+        let what = "cannot be specified in combination with resourceAttributes";
+        return Err(invalid("spec.nonResourceAttributes", &shown, what));
+    }
     if resource.is_object() == other.is_object() {
         let what = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
         return Err(invalid("spec.resourceAttributes", &Value::Null, what));

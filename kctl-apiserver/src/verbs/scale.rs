@@ -117,7 +117,15 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         return Err(Refusal::conflict(&part, &call.name, &why));
     }
     let replicas = admitted(state, call, &old, replicas)?;
+    let is_unknown = applies && call.resource.custom.is_some();
+    let has_managers = !scale_owners::of_scale(&old, &paths(call).spec).is_empty();
+    if is_unknown && !has_managers {
+        return Err(unknown_to_managers(call, false));
+    }
     let managed = owners(state, call, &old, replicas)?;
+    if is_unknown {
+        return Err(unknown_to_managers(call, true));
+    }
     let mut new = Value::clone(&old);
     let mut place = &mut new;
     for part in paths(call).spec {
@@ -132,6 +140,22 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         Ok(())
     })?;
     Ok(Answer::ok(scale_of(call, &written)))
+}
+
+/// The real server cannot apply the scale of a custom kind: it takes it for an object of that kind as soon as nothing conflicts.
+fn unknown_to_managers(call: &Call, has_managers: bool) -> Refusal {
+    let sent = decode::body("application/yaml", &call.body, "Scale").unwrap_or_default();
+    let namespace = sent["metadata"]["namespace"].as_str().unwrap_or_default();
+    let what = if has_managers {
+        format!("failed to convert new object ({namespace}/{};", call.name)
+    } else {
+        "failed to create manager for existing fields: failed to convert live object (/;".to_owned()
+    };
+    let why = format!(
+        "{what} autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: \
+         autoscaling/v1"
+    );
+    Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why)
 }
 
 /// The managers of the object after its replicas were written or applied.
@@ -190,18 +214,20 @@ fn wanted(call: &Call, old: &Value) -> Result<Value, Refusal> {
         return body::read_built_in(call, "Scale");
     }
     let content_type = call.header("content-type");
-    let body_type = if content_type.contains("yaml") { "application/yaml" } else { "application/json" };
-    let body = decode::body(body_type, &call.body, "Scale").map_err(Refusal::bad_request)?;
     let mut scale = scale_of(call, old);
     if let Some(meta) = scale["metadata"].as_object_mut() {
         meta.remove("resourceVersion");
     }
     if content_type.starts_with("application/json-patch") {
-        let patch: json_patch::Patch =
-            serde_json::from_value(body).map_err(|error| Refusal::bad_request(error.to_string()))?;
-        json_patch::patch(&mut scale, &patch).map_err(|error| Refusal::bad_request(error.to_string()))?;
+        super::patch::operate(&mut scale, &call.body)?;
     } else {
+        let body_type = if content_type.contains("yaml") { "application/yaml" } else { "application/json" };
+        let body = decode::body(body_type, &call.body, "Scale").map_err(Refusal::bad_request)?;
         json_patch::merge(&mut scale, &body);
+    }
+    if let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") {
+        let fits = decode::typed(schema, "Scale", &mut scale.clone(), None);
+        fits.map_err(|why| body::Misfit::Content(why).of_patch(&scale.to_string()))?;
     }
     Ok(scale)
 }

@@ -112,14 +112,7 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
                 }]);
             }
         }
-        ("", "namespaces") => {
-            object["status"] = json!({ "phase": "Active" });
-            if object["spec"]["finalizers"].is_null() {
-                object["spec"]["finalizers"] = json!(["kubernetes"]);
-            }
-            let name = object["metadata"]["name"].clone();
-            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
-        }
+        ("", "namespaces") => prepare_namespace(object),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::default_definition(object),
         ("", "nodes") => {
             let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
@@ -138,10 +131,12 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         }
         ("", "persistentvolumes" | "persistentvolumeclaims") => {
             protect_storage(resource, object);
+            object["status"] = json!({ "phase": "Pending" });
             if resource.of.resource == "persistentvolumes" {
                 object["status"]["lastPhaseTransitionTime"] = state.clock.seconds().into();
             }
         }
+        ("storage.k8s.io", "volumeattributesclasses") => protect_storage(resource, object),
         ("coordination.k8s.io", "leases") => drop_disabled(object),
         _ => {}
     }
@@ -236,16 +231,32 @@ fn label_own_pods(job: &mut Value) {
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
 }
 
+/// A namespace is held until what is in it has gone.
+fn prepare_namespace(object: &mut Value) {
+    object["status"] = json!({ "phase": "Active" });
+    let own = Value::from("kubernetes");
+    match &mut object["spec"]["finalizers"] {
+        Value::Array(list) if list.contains(&own) => {}
+        Value::Array(list) => list.push(own),
+        none => *none = json!([own]),
+    }
+    let name = object["metadata"]["name"].clone();
+    object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+}
+
 /// What the admission plugin `StorageObjectInUseProtection` adds.
 fn protect_storage(resource: &Resource, object: &mut Value) {
-    let name = if resource.of.resource == "persistentvolumes" { "pv" } else { "pvc" };
+    let name = match resource.of.resource.as_str() {
+        "persistentvolumes" => "pv",
+        "volumeattributesclasses" => "vac",
+        _ => "pvc",
+    };
     let finalizer = Value::from(format!("kubernetes.io/{name}-protection"));
     match &mut object["metadata"]["finalizers"] {
         Value::Array(list) if list.contains(&finalizer) => {}
         Value::Array(list) => list.push(finalizer),
         none => *none = json!([finalizer]),
     }
-    object["status"] = json!({ "phase": "Pending" });
 }
 
 /// Fields of leases that belong to a feature which is off by default: `CoordinatedLeaderElection`.

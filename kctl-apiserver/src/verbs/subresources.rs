@@ -6,7 +6,12 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{Answer, body, evict, plugins, update};
-use crate::{apply, request::Call, status::Refusal, store::State};
+use crate::{
+    apply,
+    request::Call,
+    status::{Cause, Refusal},
+    store::State,
+};
 
 /// `POST` to a subresource of an object.
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
@@ -14,8 +19,16 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let kind = call.resource.subresource(&call.subresource).map_or("", |listed| &listed.kind);
     let sent = body::read_built_in(call, kind)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
-    if ["binding", "eviction"].contains(&call.subresource.as_str()) && !named.is_empty() && named != call.name {
+    let is_named_by_path = ["binding", "eviction"].contains(&call.subresource.as_str());
+    // Whoever is bound may be named by the path alone.
+    if is_named_by_path && named != call.name && (call.subresource == "eviction" || !named.is_empty()) {
         return Err(Refusal::bad_request(format!("name in URL does not match name in {kind} object")));
+    }
+    let within = sent["metadata"]["namespace"].as_str().unwrap_or_default();
+    if is_named_by_path && !["", call.namespace.as_str()].contains(&within) {
+        return Err(Refusal::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     crate::admission::admit_sent(state, call, &shown(state, call, &sent))?;
@@ -84,12 +97,31 @@ fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Re
 
 /// The body of a namespace whose finalizers were changed.
 pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let sent = body::read(call)?;
+    let mut sent = body::read(call)?;
+    update::match_names(call, &mut sent)?;
     let of = &call.resource.of;
     let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let causes = causes_of_finalizers(call, &sent["spec"]["finalizers"]);
+    if !causes.is_empty() {
+        return Err(Refusal::invalid(&of.group, call.resource.kind(), &call.name, &causes));
+    }
     let mut new = Value::clone(&old);
-    new["spec"] = sent["spec"].clone();
+    new["spec"] = match &sent["spec"]["finalizers"] {
+        Value::Array(list) if !list.is_empty() => json!({ "finalizers": list }),
+        _ => json!({}),
+    };
     apply::update(&super::create::Writing::of(call, state).request(), Some(&old), &mut new);
     let written = update::settle(state, of, call.key(), &old, new);
     Ok(Answer::ok(written))
+}
+
+/// What is wrong with the finalizers of a namespace, each at its place: elsewhere the real server names the list alone.
+fn causes_of_finalizers(call: &Call, list: &Value) -> Vec<Cause> {
+    let one = |(index, name): (usize, &Value)| {
+        let alone = json!({ "spec": { "finalizers": [name] } });
+        let mut causes = crate::admit::rules::causes(&call.resource, &alone);
+        causes.retain(|cause| cause.field == "spec.finalizers");
+        causes.into_iter().map(move |cause| Cause { field: format!("spec.finalizers[{index}]"), ..cause })
+    };
+    list.as_array().into_iter().flatten().enumerate().flat_map(one).collect()
 }

@@ -105,22 +105,29 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
     Ok(Answer { payload: Payload::Watch(Box::new(start)), ..Answer::ok(Value::Null) })
 }
 
+/// What a watch may say of versions (apimachinery, `validateWatchOptions`).
 fn check_initial(call: &Call) -> Result<(), Refusal> {
     let wants = call.params.given("sendInitialEvents");
     let matching = call.params.text("resourceVersionMatch");
-    let why = match (wants, matching) {
-        (true, "NotOlderThan") | (false, "") => return Ok(()),
-        (true, _) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        (false, _) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-    };
-    let field = || "resourceVersionMatch".to_owned();
-    let message = format!("Forbidden: {why}");
-    let mut causes = vec![Cause { reason: "FieldValueForbidden", message, field: field() }];
-    if wants && !matching.is_empty() {
-        let message = format!(r#"Unsupported value: {matching:?}: supported values: "NotOlderThan""#);
-        causes.push(Cause { reason: "FieldValueNotSupported", message, field: field() });
+    let forbidden = [
+        (
+            wants && matching != "NotOlderThan",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        (
+            !wants && !matching.is_empty(),
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+    ];
+    let mut causes: Vec<Cause> =
+        forbidden.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| Cause::forbidden(list::MATCH, why)).collect();
+    if !["", "NotOlderThan"].contains(&matching) {
+        causes.push(list::unsupported_match(matching, r#""NotOlderThan""#));
     }
-    Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes))
+    if !call.params.text("continue").is_empty() && (!wants || !matching.is_empty()) {
+        causes.push(Cause::forbidden(list::MATCH, "resourceVersionMatch is forbidden when continue is provided"));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
 }
 
 impl Start {

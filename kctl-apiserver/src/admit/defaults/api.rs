@@ -59,6 +59,40 @@ pub(super) fn node(object: &mut Value) {
     }
 }
 
+/// Secrets are named, and nothing else is kept of them.
+pub(super) fn service_account(object: &mut Value) {
+    for secret in items(object, "secrets").filter_map(Value::as_object_mut) {
+        secret.retain(|field, _| field == "name");
+    }
+}
+
+/// What a schema of flow control has that says nothing.
+pub(super) const PRECEDENCE: i64 = 1000;
+
+pub(super) fn priority_level(object: &mut Value) {
+    let spec = part(object, "spec");
+    if let Some(exempt) = spec.get_mut("exempt").filter(|exempt| exempt.is_object()) {
+        add(exempt, "nominalConcurrencyShares", 0);
+        add(exempt, "lendablePercent", 0);
+    }
+    let Some(limited) = spec.get_mut("limited").filter(|limited| limited.is_object()) else { return };
+    add(limited, "nominalConcurrencyShares", 30);
+    add(limited, "lendablePercent", 0);
+    let queuing = limited.get_mut("limitResponse").and_then(|response| response.get_mut("queuing"));
+    if let Some(queuing) = queuing.filter(|queuing| queuing.is_object()) {
+        for (field, default) in [("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)] {
+            fill(queuing, field, default);
+        }
+    }
+}
+
+pub(super) fn api_service(object: &mut Value) {
+    let service = part(object, "spec").get_mut("service").filter(|service| service.is_object());
+    if let Some(service) = service {
+        add(service, "port", 443);
+    }
+}
+
 pub(super) fn secret(object: &mut Value) {
     fill(object, "type", "Opaque");
     let texts = object.as_object_mut().and_then(|fields| fields.remove("stringData"));

@@ -24,6 +24,10 @@ pub(super) fn pod(object: &mut Value) {
     requests_of_pod(spec);
     pod_spec(spec);
     add(spec, "enableServiceLinks", true);
+    // Of a template it stays what it is, with a warning.
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec["terminationGracePeriodSeconds"] = 1.into();
+    }
     admit(spec);
     let class = quality_of_service(spec);
     let status = part(object, "status");
@@ -78,9 +82,6 @@ fn pod_spec(spec: &mut Value) {
     fill(spec, "schedulerName", "default-scheduler");
     add(spec, "securityContext", json!({}));
     add(spec, "terminationGracePeriodSeconds", 30);
-    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
-        spec["terminationGracePeriodSeconds"] = 1.into();
-    }
     // The deprecated alias follows the name, or gives it.
     let account = ["serviceAccountName", "serviceAccount"].map(|key| spec.get(key).cloned());
     if let Some(account) = account.into_iter().flatten().find(|name| name != "") {
@@ -134,12 +135,28 @@ fn container(container: &mut Value) {
 /// reference of an image has no tag that could be read.
 fn is_latest(image: &str) -> bool {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    if !is_reference(name) {
+        return false;
+    }
     let last = name.rsplit('/').next().unwrap_or_default();
     match last.split_once(':') {
         _ if image.is_empty() || image.contains(char::is_whitespace) => false,
         Some((_, tag)) => tag == "latest",
         None => digest.is_none(),
     }
+}
+
+/// Whether the parts of a name are what registries know: lower case, but for a host before them.
+fn is_reference(name: &str) -> bool {
+    let (host, rest) = match name.split_once('/') {
+        Some((host, rest)) if host.contains(['.', ':']) || host == "localhost" || host.to_lowercase() != host => {
+            (host, rest)
+        }
+        _ => ("", name),
+    };
+    let (path, _) = rest.rsplit_once(':').unwrap_or((rest, ""));
+    let is_known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-/".contains(&byte);
+    path.bytes().all(is_known) && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
 }
 
 /// What a variable or a file says of its own pod.

@@ -56,9 +56,14 @@ pub(super) fn stateful_set(object: &mut Value) {
     add(spec, "serviceName", "");
     fill(spec, "podManagementPolicy", "OrderedReady");
     let strategy = part(spec, "updateStrategy");
-    fill(strategy, "type", "RollingUpdate");
-    if is_text(strategy, "type", "RollingUpdate") {
-        let update = part(strategy, "rollingUpdate");
+    // Whoever names the type gets no parameters of it.
+    if strategy.get("type").is_none_or(|kind| *kind == "") {
+        fill(strategy, "type", "RollingUpdate");
+        part(strategy, "rollingUpdate");
+    }
+    if is_text(strategy, "type", "RollingUpdate")
+        && let Some(update) = strategy.get_mut("rollingUpdate").filter(|update| update.is_object())
+    {
         add(update, "partition", 0);
         // The feature is off by default: `MaxUnavailableStatefulSet`.
         update.as_object_mut().and_then(|update| update.remove("maxUnavailable"));
@@ -67,8 +72,8 @@ pub(super) fn stateful_set(object: &mut Value) {
     fill(retention, "whenDeleted", "Retain");
     fill(retention, "whenScaled", "Retain");
     for claim in items(spec, "volumeClaimTemplates") {
-        add(claim, "apiVersion", "v1");
-        add(claim, "kind", "PersistentVolumeClaim");
+        fill(claim, "apiVersion", "v1");
+        fill(claim, "kind", "PersistentVolumeClaim");
         api::persistent_volume_claim(claim);
     }
     pod::template(spec, "template");

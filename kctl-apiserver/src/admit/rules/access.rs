@@ -20,7 +20,8 @@ pub(super) fn role(object: &Value, namespaced: bool, errors: &mut Errors) {
             if namespaced {
                 let detail = "namespaced rules cannot apply to non-resource URLs";
                 errors.invalid(&format!("{at}.nonResourceURLs"), urls, detail);
-            } else if names.iter().any(|name| !is_empty(name)) {
+            }
+            if names.iter().any(|name| !is_empty(name)) {
                 let detail = "rules cannot apply to both regular resources and non-resource URLs";
                 errors.invalid(&format!("{at}.nonResourceURLs"), urls, detail);
             }

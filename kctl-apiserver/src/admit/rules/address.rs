@@ -9,11 +9,25 @@ use super::{Errors, text};
 const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// An address; zeros before its numbers are let pass, as fields had it that are older than that rule.
+/// An address, in a form that all parsers read alike (`IsValidIPForLegacyField` with `StrictIPCIDRValidation`).
 pub(super) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
-    if parse(text(address)).is_none() {
-        errors.invalid(at, address, ADDRESS);
+    match parse(text(address)) {
+        None => errors.invalid(at, address, ADDRESS),
+        Some(_) if has_zeros(text(address)) => errors.invalid(at, address, "must not have leading 0s"),
+        Some(parsed) if is_mapped(parsed) => errors.invalid(at, address, MAPPED),
+        Some(_) => {}
     }
+}
+
+const MAPPED: &str = "must not be an IPv4-mapped IPv6 address";
+
+fn is_mapped(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some())
+}
+
+/// Whether numbers of an address of version 4 begin with zeros, which some parsers take for octal.
+fn has_zeros(address: &str) -> bool {
+    !address.contains(':') && address.split('.').any(|part| part.len() > 1 && part.starts_with('0'))
 }
 
 /// An address as Go's older parser reads it.
@@ -62,8 +76,20 @@ pub(super) fn range(text: &str) -> Option<(IpAddr, u32)> {
 }
 
 pub(super) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
-    if range(text(value)).is_none() {
-        errors.invalid(at, value, RANGE);
+    let Some((address, bits)) = range(text(value)) else { return errors.invalid(at, value, RANGE) };
+    let (before, len) = text(value).split_once('/').unwrap_or_default();
+    if has_zeros(before) || (len.len() > 1 && len.starts_with('0')) {
+        return errors.invalid(at, value, "must not have leading 0s in IP or prefix length");
+    }
+    if is_mapped(address) {
+        errors.invalid(at, value, "must not have an IPv4-mapped IPv6 address");
+    }
+    let beyond = match address {
+        IpAddr::V4(four) => u128::from(u32::from(four).checked_shl(bits).unwrap_or(0)),
+        IpAddr::V6(six) => u128::from(six).checked_shl(bits).unwrap_or(0),
+    };
+    if beyond != 0 {
+        errors.invalid(at, value, "must not have bits set beyond the prefix length");
     }
 }
 

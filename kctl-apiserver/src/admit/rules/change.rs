@@ -40,13 +40,6 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
             let controller = |class: &Value| Value::from(text(&class["spec"]["controller"]));
             keeps("spec.controller", &controller(old), &controller(new), &mut errors);
         }
-        ("storage.k8s.io", "csidrivers") => {
-            for (shown, field) in
-                [("attachedRequired", "attachRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
-            {
-                keeps(&format!("spec.{shown}"), &old["spec"][field], &new["spec"][field], &mut errors);
-            }
-        }
         ("apps", "deployments" | "replicasets" | "daemonsets") => selector_stays(old, new, &mut errors),
         ("apps", "controllerrevisions") => keeps("data", &old["data"], &new["data"], &mut errors),
         ("discovery.k8s.io", "endpointslices") => {
@@ -55,10 +48,10 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
             }
             keeps("addressType", &old["addressType"], &new["addressType"], &mut errors);
         }
-        ("storage.k8s.io", "storageclasses") => {
-            for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
-                keeps(field, &old[field], &new[field], &mut errors);
-            }
+        ("storage.k8s.io", resource) => storage_stays(resource, old, new, &mut errors),
+        ("node.k8s.io", "runtimeclasses") => keeps("handler", &old["handler"], &new["handler"], &mut errors),
+        ("networking.k8s.io", "ipaddresses") => {
+            keeps("spec.parentRef", &old["spec"]["parentRef"], &new["spec"]["parentRef"], &mut errors);
         }
         ("scheduling.k8s.io", "priorityclasses") if old["value"] != new["value"] => {
             errors.forbidden("value", "may not be changed in an update.");
@@ -77,6 +70,36 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
         _ => {}
     }
     errors.into_causes()
+}
+
+/// What drivers have said of storage.
+fn storage_stays(resource: &str, old: &Value, new: &Value, errors: &mut Errors) {
+    match resource {
+        "csidrivers" => {
+            for (shown, field) in
+                [("attachedRequired", "attachRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
+            {
+                keeps(&format!("spec.{shown}"), &old["spec"][field], &new["spec"][field], errors);
+            }
+        }
+        "storageclasses" => {
+            for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+                keeps(field, &old[field], &new[field], errors);
+            }
+        }
+        "volumeattributesclasses" => {
+            for field in ["driverName", "parameters"].into_iter().filter(|field| old[*field] != new[*field]) {
+                errors.forbidden(field, &format!("updates to {field} are forbidden."));
+            }
+        }
+        "csistoragecapacities" => {
+            for field in ["nodeTopology", "storageClassName"] {
+                keeps(field, &old[field], &new[field], errors);
+            }
+        }
+        "volumeattachments" => keeps("spec", &old["spec"], &new["spec"], errors),
+        _ => {}
+    }
 }
 
 fn keeps(field: &str, old: &Value, new: &Value, errors: &mut Errors) {

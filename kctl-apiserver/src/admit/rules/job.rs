@@ -285,9 +285,7 @@ fn success_rule(spec: &Value, rule: &Value, at: &str, errors: &mut Errors) {
         }
     }
     let Some(number) = count.as_i64() else { return };
-    if number <= 0 {
-        errors.invalid(&count_at, count, "must be greater than zero");
-    }
+    errors.not_negative(&count_at, count);
     if number > completions {
         let detail = format!("must be less than or equal to {completions} (the number of specified completions)");
         errors.invalid(&count_at, count, &detail);

@@ -7,6 +7,7 @@ mod access;
 mod address;
 mod admission;
 mod affinity;
+mod attached;
 mod autoscaler;
 mod certificates;
 mod change;
@@ -18,6 +19,7 @@ mod endpoints;
 mod environment;
 mod errors;
 mod events;
+mod flow;
 mod ingress;
 mod job;
 mod job_status;
@@ -36,6 +38,7 @@ mod resources;
 mod schedule;
 mod security;
 mod selector;
+mod served;
 mod service;
 mod status;
 mod storage;
@@ -85,6 +88,16 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("scheduling.k8s.io", "priorityclasses") => policy::priority_class,
         ("storage.k8s.io", "storageclasses") => storage::class,
         ("storage.k8s.io", "csidrivers") => storage::csi_driver,
+        ("storage.k8s.io", "volumeattachments") => attached::attachment,
+        ("storage.k8s.io", "csinodes") => attached::node,
+        ("storage.k8s.io", "csistoragecapacities") => attached::capacity,
+        ("storage.k8s.io", "volumeattributesclasses") => attached::attributes,
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => flow::schema,
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => flow::level,
+        ("apiregistration.k8s.io", "apiservices") => served::version,
+        ("networking.k8s.io", "servicecidrs") => served::ranges,
+        ("networking.k8s.io", "ipaddresses") => served::owned_address,
+        ("node.k8s.io", "runtimeclasses") => node::runtime_class,
         ("", "limitranges") => quota::limits,
         ("", "nodes") => node::node,
         ("rbac.authorization.k8s.io", "roles") => |object, errors| access::role(object, true, errors),

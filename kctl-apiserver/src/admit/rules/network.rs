@@ -76,8 +76,9 @@ fn block(block: &Value, at: &str, errors: &mut Errors) {
     let Some(whole) = address::range(whole) else { return };
     for (index, part) in entries(&block["except"]) {
         let at = format!("{at}.except[{index}]");
+        let before = errors.len();
         address::legacy_range(part, &at, errors);
-        if address::range(text(part)).is_some_and(|part| !address::is_part(part, whole)) {
+        if errors.len() == before && address::range(text(part)).is_some_and(|part| !address::is_part(part, whole)) {
             errors.invalid(&at, part, "must be a strict subset of `cidr`");
         }
     }

@@ -1,9 +1,9 @@
-//! Rules of nodes and of namespaces.
+//! Rules of nodes, of the classes of their runtimes, and of namespaces.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Errors, address, entries, pairs, resources, text};
-use crate::admit::names::{check_label_value, check_qualified_name};
+use super::{Errors, address, affinity, entries, pairs, resources, text};
+use crate::admit::names::{NameRule, check_label_value, check_qualified_name};
 
 /// Ranges of addresses for the pods of a node: one of each family.
 const RANGES_MAX: usize = 2;
@@ -28,6 +28,32 @@ pub(super) fn new_node(object: &Value, errors: &mut Errors) {
     let are_of_one = families.len() > 1 && families.iter().all(|family| *family == families[0]);
     if are_of_one || families.len() > RANGES_MAX {
         errors.invalid(at, ranges, "may specify no more than one CIDR for each IP family");
+    }
+}
+
+pub(super) fn runtime_class(object: &Value, errors: &mut Errors) {
+    errors.required_name("handler", &object["handler"], NameRule::Label);
+    let overhead = json!({ "limits": object["overhead"]["podFixed"] });
+    resources::resources(&overhead, "overhead", resources::Asker::Container, &[], errors);
+    let scheduling = &object["scheduling"];
+    errors.labels("scheduling.nodeSelector", &scheduling["nodeSelector"]);
+    let (list, at) = (&scheduling["tolerations"], "scheduling.tolerations");
+    affinity::tolerations(list, at, errors);
+    let keys = ["key", "operator", "value", "effect"];
+    for (index, toleration) in entries(list) {
+        let is_same = |other: &Value| keys.iter().all(|key| text(&other[*key]) == text(&toleration[*key]));
+        if entries(list).take(index).any(|(_, other)| is_same(other)) {
+            let field = |name: &str| Value::from(text(&toleration[name]));
+            let shown = format!(
+                "{{\"Key\":{},\"Operator\":{},\"Value\":{},\"Effect\":{},\"TolerationSeconds\":{}}}",
+                field("key"),
+                field("operator"),
+                field("value"),
+                field("effect"),
+                toleration["tolerationSeconds"]
+            );
+            errors.duplicate(&format!("{at}[{index}]"), &shown);
+        }
     }
 }
 

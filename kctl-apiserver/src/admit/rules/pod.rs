@@ -55,10 +55,12 @@ fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
     names_and_times(spec, at, errors);
     affinity::tolerations(&spec["tolerations"], &field("tolerations"), errors);
     dns::aliases(&spec["hostAliases"], &field("hostAliases"), errors);
-    for name in ["priorityClassName", "runtimeClassName"] {
-        if !text(&spec[name]).is_empty() {
-            errors.name(&field(name), &spec[name], NameRule::Subdomain);
-        }
+    // Of the two only one is a pointer, which may point to nothing.
+    if !text(&spec["priorityClassName"]).is_empty() {
+        errors.name(&field("priorityClassName"), &spec["priorityClassName"], NameRule::Subdomain);
+    }
+    if spec["runtimeClassName"].is_string() {
+        errors.name(&field("runtimeClassName"), &spec["runtimeClassName"], NameRule::Subdomain);
     }
     errors.one_of(&field("preemptionPolicy"), &spec["preemptionPolicy"], &["PreemptLowerPriority", "Never"]);
     let overhead = json!({ "limits": spec["overhead"] });

@@ -94,7 +94,7 @@ fn check_name(name: &str) -> Vec<String> {
     if name.len() > NAME_LEN_MAX {
         messages.push(format!("must be no more than {NAME_LEN_MAX} characters"));
     }
-    if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
         messages.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
     }
     if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, affinity, entries, pairs, resources, text};
+use super::{Errors, affinity, attached, entries, pairs, resources, text};
 use crate::admit::names::NameRule;
 
 pub(super) fn claim(object: &Value, errors: &mut Errors) {
@@ -152,19 +152,16 @@ fn sources(spec: &Value, errors: &mut Errors) {
 }
 
 pub(super) fn class(object: &Value, errors: &mut Errors) {
-    let provisioner = text(&object["provisioner"]);
-    if provisioner.is_empty() {
-        errors.required("provisioner", "");
-    } else {
-        errors.qualified_name("provisioner", &provisioner.to_lowercase());
-    }
-    for (name, _) in pairs(&object["parameters"]).filter(|(name, _)| name.is_empty()) {
-        errors.invalid("parameters", &name.into(), "field can not be empty.");
-    }
+    attached::provisioner(text(&object["provisioner"]), "provisioner", errors);
+    attached::parameters(&object["parameters"], errors);
     errors.one_of("reclaimPolicy", &object["reclaimPolicy"], &["Delete", "Retain"]);
     let modes = ["Immediate", "WaitForFirstConsumer"];
     errors.one_of("volumeBindingMode", &object["volumeBindingMode"], &modes);
-    for (index, term) in entries(&object["allowedTopologies"]) {
+    let terms = &object["allowedTopologies"];
+    for (index, term) in entries(terms) {
+        if entries(terms).take(index).any(|(_, other)| other == term) {
+            errors.duplicate(&format!("allowedTopologies[{index}].matchLabelExpressions"), "\"\"");
+        }
         let (at, mut keys) = (format!("allowedTopologies[{index}].matchLabelExpressions"), Vec::new());
         for (nth, requirement) in entries(&term["matchLabelExpressions"]) {
             let (at, key) = (format!("{at}[{nth}]"), &requirement["key"]);
@@ -187,7 +184,14 @@ pub(super) fn class(object: &Value, errors: &mut Errors) {
 pub(super) fn csi_driver(object: &Value, errors: &mut Errors) {
     /// Seconds for which the token of a pod lives at least.
     const TOKEN_SECONDS_MIN: i64 = 600;
+    /// Seconds between two looks at what a node can take.
+    const UPDATE_SECONDS_MIN: i64 = 10;
     let spec = &object["spec"];
+    let period = &spec["nodeAllocatableUpdatePeriodSeconds"];
+    if period.as_i64().is_some_and(|seconds| seconds < UPDATE_SECONDS_MIN) {
+        let detail = format!("must be greater than or equal to {UPDATE_SECONDS_MIN} seconds");
+        errors.invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, &detail);
+    }
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
     errors.one_of("spec.fsGroupPolicy", &spec["fsGroupPolicy"], &policies);
     let mut audiences = Vec::new();

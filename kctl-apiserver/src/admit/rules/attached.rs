@@ -1,0 +1,99 @@
+//! Rules of what drivers of storage say: attachments, nodes, capacities and classes of attributes.
+
+use serde_json::Value;
+
+use super::{Errors, entries, pairs, resources, selector, text, volume};
+use crate::admit::names::NameRule;
+
+/// In bytes: what the name of a node is for its driver (`csiNodeIDMaxLength`).
+const NODE_ID_LEN_MAX: usize = 256;
+
+pub(super) fn attachment(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    volume::driver(&spec["attacher"], "spec.attacher", errors);
+    source(&spec["source"], errors);
+    errors.name("spec.nodeName", &text(&spec["nodeName"]).into(), NameRule::Subdomain);
+}
+
+/// What is attached: a volume by its name, or one that is written out.
+fn source(source: &Value, errors: &mut Errors) {
+    const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    let (inline, name) = (&source["inlineVolumeSpec"], &source["persistentVolumeName"]);
+    match (inline.is_null(), name.is_null()) {
+        (true, true) => errors.required("spec.source", ONE),
+        (false, false) => errors.forbidden("spec.source", ONE),
+        (true, false) => {
+            let at = "spec.source.persistentVolumeName";
+            if text(name).is_empty() {
+                errors.required(at, "must specify non empty persistentVolumeName");
+            }
+            errors.name(at, name, NameRule::Subdomain);
+        }
+        (false, true) => {}
+    }
+}
+
+pub(super) fn node(object: &Value, errors: &mut Errors) {
+    let drivers = &object["spec"]["drivers"];
+    for (index, driver) in entries(drivers) {
+        let at = format!("spec.drivers[{index}]");
+        volume::driver(&driver["name"], &format!("{at}.name"), errors);
+        let id = text(&driver["nodeID"]);
+        if id.is_empty() {
+            errors.required(&format!("{at}.nodeID"), "");
+        } else if id.len() > NODE_ID_LEN_MAX {
+            let detail = format!("must be {NODE_ID_LEN_MAX} characters or less");
+            errors.invalid(&format!("{at}.nodeID"), &driver["nodeID"], &detail);
+        }
+        errors.not_negative(&format!("{at}.allocatable.count"), &driver["allocatable"]["count"]);
+        if entries(drivers).take(index).any(|(_, other)| other["name"] == driver["name"]) {
+            errors.duplicate(&format!("{at}.name"), &driver["name"].to_string());
+        }
+        topology(&driver["topologyKeys"], &at, errors);
+    }
+}
+
+/// The real server names the driver where a key is wrong.
+fn topology(keys: &Value, at: &str, errors: &mut Errors) {
+    for (index, key) in entries(keys) {
+        if text(key).is_empty() {
+            errors.required(at, "");
+        }
+        if entries(keys).take(index).any(|(_, other)| other == key) {
+            errors.duplicate(at, &key.to_string());
+        }
+        errors.qualified_name(at, text(key));
+    }
+}
+
+pub(super) fn capacity(object: &Value, errors: &mut Errors) {
+    selector::selector(&object["nodeTopology"], "nodeTopology", errors);
+    errors.name("storageClassName", &text(&object["storageClassName"]).into(), NameRule::Subdomain);
+    if resources::size(&object["capacity"]).is_some_and(|size| size < 0) {
+        errors.invalid("capacity", &object["capacity"], "must be greater than or equal to 0");
+    }
+}
+
+pub(super) fn attributes(object: &Value, errors: &mut Errors) {
+    provisioner(text(&object["driverName"]), "driverName", errors);
+    if pairs(&object["parameters"]).next().is_none() {
+        errors.required("parameters", "must contain at least one key/value pair");
+    }
+    parameters(&object["parameters"], errors);
+}
+
+/// Who makes the volumes of a class.
+pub(super) fn provisioner(name: &str, at: &str, errors: &mut Errors) {
+    if name.is_empty() {
+        errors.required(at, "");
+    } else {
+        errors.qualified_name(at, &name.to_lowercase());
+    }
+}
+
+/// What a class tells the one who makes its volumes.
+pub(super) fn parameters(parameters: &Value, errors: &mut Errors) {
+    for (name, _) in pairs(parameters).filter(|(name, _)| name.is_empty()) {
+        errors.invalid("parameters", &name.into(), "field can not be empty.");
+    }
+}

@@ -1,0 +1,255 @@
+//! Rules of flow control: which requests are of which level, and what a level may use.
+
+use serde_json::{Value, json};
+
+use super::{Errors, entries, text};
+use crate::admit::names::NameRule;
+
+/// The highest number that a schema may have; the lowest belongs to the one that is exempt.
+const PRECEDENCE_MAX: i64 = 10_000;
+const EXEMPT: &str = "exempt";
+const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
+/// Queues of a level at most (`maxQueues`, 10 million).
+const QUEUES_MAX: i64 = 10_000_000;
+
+pub(super) fn schema(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    let (precedence, at) = (&spec["matchingPrecedence"], "spec.matchingPrecedence");
+    let number = precedence.as_i64().unwrap_or(0);
+    if number <= 0 {
+        errors.invalid(at, precedence, "must be a positive value");
+    }
+    if number > PRECEDENCE_MAX {
+        errors.invalid(at, precedence, &format!("must not be greater than {PRECEDENCE_MAX}"));
+    }
+    if number == 1 && object["metadata"]["name"] != EXEMPT {
+        errors.invalid(at, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
+    }
+    let method = &spec["distinguisherMethod"];
+    if !method.is_null() && !["ByNamespace", "ByUser"].contains(&text(&method["type"])) {
+        let shown = json!({ "Type": text(&method["type"]) }).to_string();
+        errors.unsupported("spec.distinguisherMethod.type", &shown, &["ByNamespace", "ByUser"]);
+    }
+    let (level, at) = (&spec["priorityLevelConfiguration"]["name"], "spec.priorityLevelConfiguration.name");
+    if text(level).is_empty() {
+        errors.required(at, "must reference a priority level");
+    } else {
+        errors.name(at, level, NameRule::Subdomain);
+    }
+    for (index, rule) in entries(&spec["rules"]) {
+        rules(rule, &format!("spec.rules[{index}]"), errors);
+    }
+}
+
+fn rules(rule: &Value, at: &str, errors: &mut Errors) {
+    if entries(&rule["subjects"]).next().is_none() {
+        errors.required(&format!("{at}.subjects"), "subjects must contain at least one value");
+    }
+    for (index, subject) in entries(&rule["subjects"]) {
+        of_subject(subject, &format!("{at}.subjects[{index}]"), errors);
+    }
+    if ["resourceRules", "nonResourceRules"].iter().all(|list| entries(&rule[*list]).next().is_none()) {
+        errors.required(at, "at least one of resourceRules and nonResourceRules has to be non-empty");
+    }
+    for (index, rule) in entries(&rule["resourceRules"]) {
+        of_resources(rule, &format!("{at}.resourceRules[{index}]"), errors);
+    }
+    for (index, rule) in entries(&rule["nonResourceRules"]) {
+        of_paths(rule, &format!("{at}.nonResourceRules[{index}]"), errors);
+    }
+}
+
+/// A subject has the field of its kind, and no other.
+fn of_subject(subject: &Value, at: &str, errors: &mut Errors) {
+    const KINDS: [(&str, &str); 3] = [("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")];
+    let kind = text(&subject["kind"]);
+    let Some((_, own)) = KINDS.iter().find(|(known, _)| *known == kind) else {
+        return errors.unsupported(&format!("{at}.kind"), &format!("{kind:?}"), &["Group", "ServiceAccount", "User"]);
+    };
+    let (named, own_at) = (&subject[*own], format!("{at}.{own}"));
+    if named.is_null() {
+        errors.required(&own_at, &format!("{own} is required when subject kind is '{kind}'"));
+    } else {
+        names_of(kind, named, &own_at, errors);
+    }
+    for (other, field) in KINDS.iter().filter(|(other, field)| *other != kind && !subject[*field].is_null()) {
+        errors.forbidden(&format!("{at}.{field}"), &format!("{field} is forbidden when subject kind is not '{other}'"));
+    }
+}
+
+fn names_of(kind: &str, named: &Value, at: &str, errors: &mut Errors) {
+    let name_at = format!("{at}.name");
+    if text(&named["name"]).is_empty() {
+        errors.required(&name_at, "");
+    } else if kind == "ServiceAccount" && named["name"] != "*" {
+        errors.name(&name_at, &named["name"], NameRule::Subdomain);
+    }
+    if kind == "ServiceAccount" {
+        let at = format!("{at}.namespace");
+        if text(&named["namespace"]).is_empty() {
+            errors.required(&at, "must specify namespace for service account");
+        } else {
+            errors.name(&at, &named["namespace"], NameRule::Label);
+        }
+    }
+}
+
+fn has_all(list: &Value) -> bool {
+    entries(list).any(|(_, item)| item == "*")
+}
+
+fn of_verbs(verbs: &Value, at: &str, errors: &mut Errors) {
+    let at = format!("{at}.verbs");
+    if entries(verbs).next().is_none() {
+        errors.required(&at, "verbs must contain at least one value");
+    } else if has_all(verbs) {
+        stands_alone(verbs, &at, "verbs", errors);
+    } else if !entries(verbs).all(|(_, verb)| VERBS.contains(&text(verb))) {
+        errors.unsupported(&at, &verbs.to_string(), &VERBS);
+    }
+}
+
+/// A star stands for all others.
+fn stands_alone(list: &Value, at: &str, what: &str, errors: &mut Errors) {
+    if has_all(list) && entries(list).count() > 1 {
+        errors.invalid(at, list, &format!("if '*' is present, must not specify other {what}"));
+    }
+}
+
+fn of_resources(rule: &Value, at: &str, errors: &mut Errors) {
+    of_verbs(&rule["verbs"], at, errors);
+    for (field, one, many) in [("apiGroups", "api group", "api groups"), ("resources", "resource", "resources")] {
+        let at = format!("{at}.{field}");
+        if entries(&rule[field]).next().is_none() {
+            errors.required(&at, &format!("resource rules must supply at least one {one}"));
+        }
+        stands_alone(&rule[field], &at, many, errors);
+    }
+    let (namespaces, at) = (&rule["namespaces"], format!("{at}.namespaces"));
+    if entries(namespaces).next().is_none() && rule["clusterScope"] != true {
+        let detail = "resource rules that are not cluster scoped must supply at least one namespace";
+        errors.required(&at, detail);
+    } else if has_all(namespaces) {
+        stands_alone(namespaces, &at, "namespaces", errors);
+    } else {
+        for (index, namespace) in entries(namespaces) {
+            for message in NameRule::Label.check(text(namespace)) {
+                let detail = format!("each member of this list must be '*' or a DNS-1123 label; {message}");
+                errors.invalid(&format!("{at}[{index}]"), namespace, &detail);
+            }
+        }
+    }
+}
+
+fn of_paths(rule: &Value, at: &str, errors: &mut Errors) {
+    of_verbs(&rule["verbs"], at, errors);
+    let (paths, at) = (&rule["nonResourceURLs"], format!("{at}.nonResourceURLs"));
+    if entries(paths).next().is_none() {
+        errors.required(&at, "nonResourceURLs must contain at least one value");
+    } else if has_all(paths) {
+        stands_alone(paths, &at, "non-resource URLs", errors);
+    } else {
+        for (index, path) in entries(paths) {
+            of_path(path, &format!("{at}[{index}]"), errors);
+        }
+    }
+}
+
+fn of_path(path: &Value, at: &str, errors: &mut Errors) {
+    let is = text(path);
+    let detail = if is.is_empty() {
+        "must not be empty"
+    } else if is == "/" {
+        return;
+    } else if !is.starts_with('/') {
+        "must start with slash"
+    } else if is.contains(' ') {
+        "must not contain white-space"
+    } else if is.contains("//") {
+        "must not contain double slash"
+    } else if is.strip_suffix("/*").unwrap_or(is).contains('*') {
+        "wildcard can only do suffix matching"
+    } else {
+        return;
+    };
+    errors.invalid(at, path, detail);
+}
+
+pub(super) fn level(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    let (kind, name) = (text(&spec["type"]), text(&object["metadata"]["name"]));
+    if (name == EXEMPT) != (kind == "Exempt") {
+        errors.invalid("spec.type", &kind.into(), "must be 'Exempt' if and only if `name` is 'exempt'");
+    }
+    let (exempt, limited) = (&spec["exempt"], &spec["limited"]);
+    match kind {
+        "Exempt" => {
+            if !limited.is_null() {
+                errors.forbidden("spec.limited", "must be nil if the type is not Limited");
+            }
+            shares(exempt, "spec.exempt", errors);
+        }
+        "Limited" => {
+            if !exempt.is_null() {
+                errors.forbidden("spec.exempt", "must be nil if the type is Limited");
+            }
+            if limited.is_null() {
+                errors.required("spec.limited", "must not be empty when type is Limited");
+            } else {
+                of_limits(limited, errors);
+            }
+        }
+        _ => errors.required_one_of("spec.type", &spec["type"], &["Exempt", "Limited"]),
+    }
+}
+
+/// What a level has of the server, and how much of that it lends.
+fn shares(of: &Value, at: &str, errors: &mut Errors) {
+    let seats = &of["nominalConcurrencyShares"];
+    if seats.as_i64().is_some_and(|seats| seats < 0) {
+        errors.invalid(&format!("{at}.nominalConcurrencyShares"), seats, "must be a non-negative integer");
+    }
+    errors.in_range(&format!("{at}.lendablePercent"), &of["lendablePercent"], 0, 100);
+}
+
+fn of_limits(limited: &Value, errors: &mut Errors) {
+    shares(limited, "spec.limited", errors);
+    let borrowed = &limited["borrowingLimitPercent"];
+    if borrowed.as_i64().is_some_and(|percent| percent < 0) {
+        let detail = "if specified, must be a non-negative integer";
+        errors.invalid("spec.limited.borrowingLimitPercent", borrowed, detail);
+    }
+    let (response, at) = (&limited["limitResponse"], "spec.limited.limitResponse");
+    let queuing = &response["queuing"];
+    match text(&response["type"]) {
+        "Reject" if !queuing.is_null() => {
+            errors.forbidden(&format!("{at}.queuing"), "must be nil if limited.limitResponse.type is not Limited");
+        }
+        "Reject" => {}
+        "Queue" if queuing.is_null() => {
+            let detail = "must not be empty if limited.limitResponse.type is Limited";
+            errors.required(&format!("{at}.queuing"), detail);
+        }
+        "Queue" => of_queues(queuing, &format!("{at}.queuing"), errors),
+        _ => errors.required_one_of(&format!("{at}.type"), &response["type"], &["Queue", "Reject"]),
+    }
+}
+
+fn of_queues(queuing: &Value, at: &str, errors: &mut Errors) {
+    let number = |field: &str| queuing[field].as_i64().unwrap_or(0);
+    let (queues, hand) = (number("queues"), number("handSize"));
+    for field in ["queueLengthLimit", "queues"].iter().filter(|field| number(field) <= 0) {
+        errors.invalid(&format!("{at}.{field}"), &queuing[*field], "must be positive");
+    }
+    if queues > QUEUES_MAX {
+        let detail = format!("must not be greater than {QUEUES_MAX}");
+        errors.invalid(&format!("{at}.queues"), &queuing["queues"], &detail);
+    }
+    if hand <= 0 {
+        errors.invalid(&format!("{at}.handSize"), &queuing["handSize"], "must be positive");
+    }
+    if hand > queues {
+        let detail = format!("should not be greater than queues ({queues})");
+        errors.invalid(&format!("{at}.handSize"), &queuing["handSize"], &detail);
+    }
+}

@@ -1,0 +1,85 @@
+//! Who may approve and sign certificates, and what may not be asked for: the admission plugins `CertificateApproval`,
+//! `CertificateSigning` and `CertificateSubjectRestriction`.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+
+use super::{Refuse, text};
+use crate::{
+    admission::{Attributes, Operation},
+    status::Refusal,
+    store::State,
+    verbs::access,
+};
+
+/// The signer of certificates of clients, which must not make administrators.
+const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
+const ADMINISTRATORS: &str = "system:masters";
+
+pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), Refusal> {
+    let (refuse, old) = (Refuse::of(attributes), attributes.old.as_deref());
+    match (attributes.operation, attributes.call.subresource.as_str(), old) {
+        (Operation::Create, "", _) => {
+            if object["spec"]["signerName"] == OF_CLIENTS && names_administrators(text(&object["spec"]["request"])) {
+                let why = format!("use of {OF_CLIENTS} signer with {ADMINISTRATORS} group is not allowed");
+                return refuse.because(&why);
+            }
+            Ok(())
+        }
+        (Operation::Update, "approval", Some(old)) => may(state, attributes, &refuse, "approve", old),
+        (Operation::Update, "status", Some(old)) => {
+            let signs = |part: &str| old["status"][part] != object["status"][part];
+            // Other parts of the status are no certificate.
+            if signs("certificate") || signs("conditions") {
+                may(state, attributes, &refuse, "sign", old)
+            } else {
+                Ok(())
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the user has a verb on the signer, by its name or by its domain with a star (`IsAuthorizedForSignerName`).
+fn may(
+    state: &State,
+    attributes: &Attributes<'_>,
+    refuse: &Refuse<'_>,
+    verb: &str,
+    old: &Value,
+) -> Result<(), Refusal> {
+    let signer = text(&old["spec"]["signerName"]);
+    let domain = signer.split('/').next().unwrap_or_default();
+    let of_domain = format!("{domain}/*");
+    let asked = |name| access::Attributes {
+        verb,
+        group: "certificates.k8s.io",
+        resource: "signers",
+        subresource: "",
+        namespace: "",
+        name,
+    };
+    let user = &attributes.call.caller.user;
+    if [signer, of_domain.as_str()].into_iter().any(|name| access::allowed(state, user, &asked(name))) {
+        return Ok(());
+    }
+    refuse.because(&format!("user not permitted to {verb} requests with signerName {signer:?}"))
+}
+
+/// Whether a request in PEM names the administrators as an organization. The identifier of that attribute stands before its
+/// text, wherever the subject is.
+fn names_administrators(request: &str) -> bool {
+    const ORGANIZATION: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x0a];
+    let pem = STANDARD.decode(request).unwrap_or_default();
+    let pem = String::from_utf8_lossy(&pem).into_owned();
+    let lines = pem.lines().skip_while(|line| !line.starts_with("-----BEGIN")).skip(1);
+    let body: String = lines.take_while(|line| !line.starts_with("-----END")).map(str::trim).collect();
+    let der = STANDARD.decode(body).unwrap_or_default();
+    // After the identifier come the kind and the length of the text.
+    let text_at = ORGANIZATION.len() + 2;
+    der.windows(text_at + ADMINISTRATORS.len()).any(|bytes| {
+        bytes.starts_with(&ORGANIZATION)
+            && usize::from(bytes[text_at - 1]) == ADMINISTRATORS.len()
+            && bytes.ends_with(ADMINISTRATORS.as_bytes())
+    })
+}
