@@ -81,6 +81,9 @@ async fn role_on_another_cluster_is_proven_as_well() {
     };
     let error = check_role(app, marks).await.unwrap_err().to_string();
     let lines: Vec<&str> = error.lines().collect();
-    assert_eq!(lines[1], "  `delete secrets`, declared by `configmap: watches = Secret(patch, delete, on = \"edge\")`");
+    assert_eq!(
+        lines[1],
+        "  `delete secrets` on edge, declared by `configmap: watches = Secret(patch, delete, on = \"edge\")`"
+    );
     assert!(lines[2].starts_with("help: "), "{error}");
 }
