@@ -90,4 +90,7 @@ async fn flow_on_real_api_servers() {
     let clusters = Api::<MemberCluster>::all(fleet.home.clone());
     clusters.delete("member1", &DeleteParams::default()).await.unwrap();
     clusters.delete("member2", &DeleteParams::default()).await.unwrap();
+    // The program takes its finalizers away: without it they would be in the way of the next fleet for ever.
+    let known = async || clusters.list(&ListParams::default()).await.unwrap().items.len();
+    fleet.until("no cluster is left", async || known().await == 0).await;
 }
