@@ -1,6 +1,6 @@
 //! Random sequences of writes by several managers: asks both servers, compares whole objects with their `managedFields`.
 //!
-//! The answers to the first seeds are recorded. With `KUBECONFIG` the sequences of `SEEDS` (`0..200` without it) go to
+//! The answers to the first seeds are recorded. With `KUBECONFIG` the sequences of `SEEDS` (`0..80` without it) go to
 //! both servers.
 
 mod grammar;
@@ -22,7 +22,7 @@ use crate::{
 /// Sequences whose answers are recorded.
 const RECORDED: u64 = 25;
 /// Sequences that both servers are asked for.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 80;
 const NAME: &str = "sequences";
 
 #[derive(Deserialize)]
@@ -88,11 +88,11 @@ fn on_real_time<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// `SEEDS`: `0..200`.
+/// `SEEDS`: `0..80`.
 fn seeds() -> std::ops::Range<u64> {
     let Ok(text) = env::var("SEEDS") else { return 0..SEEDS };
     let bounds = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    bounds.unwrap_or_else(|| panic!("SEEDS is {text:?}, and not like 0..200"))
+    bounds.unwrap_or_else(|| panic!("SEEDS is {text:?}, and not like 0..80"))
 }
 
 fn name_of(grammar: &Grammar, seed: u64) -> String {
