@@ -64,3 +64,41 @@ async fn subresources_of_what_is_owned_are_written_and_no_others() {
         assert_eq!(world.n_requests(verb, resource), 1, "{verb} {resource}");
     }
 }
+
+/// Gives a pod a status, then what is none, and a text for a patch.
+#[controller(of = ConfigMap, owns = Pod(create, patch, status))]
+struct Wrong {
+    log: Log,
+}
+
+impl Reconcile for Wrong {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let pods = cx.owned::<Pod>();
+        let own = pods.create(pod("own")).or_get().await?;
+        pods.patch_status(&own, kctl::json!({ "message": "stays" })).await?;
+        let keys_are_no_texts = std::collections::BTreeMap::from([((1, 2), 3)]);
+        let wrong = [pods.patch_status(&own, keys_are_no_texts).await, pods.patch(&own, "{}").await];
+        for result in wrong {
+            self.log.add(result.err().map_or("done".into(), |error| error.to_string()));
+        }
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_no_json_is_not_sent_and_takes_nothing_away() {
+    let (mut world, log) = (World::new(), Log::default());
+    let web = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } })).unwrap();
+    Api::<ConfigMap>::default_namespaced(world.client.clone()).create(&PostParams::default(), &web).await.unwrap();
+    let added = log.clone();
+    world.run(app().controller_with(move |_env| std::future::ready(Ok(Wrong { log: added.clone() })))).await;
+    seconds(1).await;
+    let lines = log.take();
+    assert!(lines.len() >= 2, "{lines:?}");
+    assert!(lines[0].contains("not sent: what it was given is no JSON: "), "{lines:?}");
+    assert!(lines[1].contains("not sent: a merge patch is an object"), "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("default/own")), "{lines:?}");
+    let own = world.pods().get("own").await.unwrap();
+    assert_eq!(own.status.and_then(|status| status.message).as_deref(), Some("stays"));
+    assert_eq!(world.n_requests("patch", "pods"), 0);
+}

@@ -38,6 +38,14 @@ pub enum ApiError {
         /// What the decoder says.
         cause: String,
     },
+    /// What the request was given to send is not what can be sent: nothing was. Terminal: trying again cannot help.
+    #[error("{operation}: not sent: {cause}")]
+    Unsendable {
+        /// Verb, kind and name of the request.
+        operation: String,
+        /// What is wrong, and what to write.
+        cause: String,
+    },
     /// The request would touch an object that the primary does not own. Terminal: trying again cannot help.
     #[error("{operation}: {object} is not controlled by {owner}")]
     Foreign {
@@ -120,6 +128,7 @@ impl ApiError {
             Self::Refused { operation, .. }
             | Self::Unanswered { operation, .. }
             | Self::Unreadable { operation, .. }
+            | Self::Unsendable { operation, .. }
             | Self::Foreign { operation, .. }
             | Self::Elsewhere { operation, .. }
             | Self::Undeclared { operation, .. }
@@ -187,7 +196,8 @@ impl ApiError {
         match self {
             Self::Unanswered { .. } | Self::Unreadable { .. } => true,
             Self::Refused { code, .. } => *code >= 500,
-            Self::Foreign { .. }
+            Self::Unsendable { .. }
+            | Self::Foreign { .. }
             | Self::Elsewhere { .. }
             | Self::Undeclared { .. }
             | Self::NotLeading { .. }
@@ -197,7 +207,10 @@ impl ApiError {
 
     /// Whether no later try can succeed.
     pub fn is_terminal(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Undeclared { .. })
+        matches!(
+            self,
+            Self::Unsendable { .. } | Self::Foreign { .. } | Self::Elsewhere { .. } | Self::Undeclared { .. }
+        )
     }
 
     /// What the server asks to wait.

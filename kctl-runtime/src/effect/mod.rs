@@ -57,7 +57,7 @@ impl Target<'_> {
         ObjectKey::new(self.namespace, self.name)
     }
 
-    fn operation(&self, verb: &str) -> String {
+    pub(crate) fn operation(&self, verb: &str) -> String {
         match self.namespace {
             Some(namespace) => format!("{verb} {} {namespace}/{}", self.kind(), self.name),
             None => format!("{verb} {} {}", self.kind(), self.name),
@@ -151,7 +151,8 @@ impl Writer {
 
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("create");
-        let body = encode(&operation, &typed(target.kind(), object))?;
+        let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
+        let body = encode(&operation, &whole)?;
         let path =
             format!("{}?fieldManager={}", target.kind().path(target.namespace), transport::escape(&self.manager));
         let answer = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
@@ -160,7 +161,8 @@ impl Writer {
 
     pub(crate) async fn update<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("update");
-        let body = encode(&operation, &typed(target.kind(), object))?;
+        let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
+        let body = encode(&operation, &whole)?;
         let path = self.path(target, "", "");
         let answer = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
         written(target, &operation, answer).await
@@ -312,7 +314,7 @@ impl Writer {
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
         let found: Found = serde_json::from_str(&answer).map_err(|error| unreadable(error.to_string()))?;
         let Some(item) = found.items.first() else { return Ok(None) };
-        let text = typed(target.kind(), item).to_string();
+        let text = typed(target.kind(), item).map_err(|error| unreadable(error.to_string()))?.to_string();
         take_in(target, &operation, &text).await.map(Some)
     }
 
@@ -448,18 +450,19 @@ async fn shown(target: &Target<'_>, operation: &str, object: Arc<Stored>, doubt:
 }
 
 /// The object as JSON with its kind and version, which k8s-openapi types carry and others may not.
-pub(crate) fn typed<T: Serialize>(kind: &Kind, object: &T) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
+fn typed<T: Serialize>(kind: &Kind, object: &T) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(object)?;
     if let Some(fields) = value.as_object_mut() {
         fields.insert("apiVersion".into(), kind.api_version().into());
         fields.insert("kind".into(), kind.kind.clone().into());
     }
-    value
+    Ok(value)
 }
 
 fn encode(operation: &str, value: &Value) -> Result<Vec<u8>, ApiError> {
-    serde_json::to_vec(value).map_err(|error| ApiError::Unreadable {
-        operation: operation.into(),
-        cause: format!("the object cannot be encoded: {error}"),
-    })
+    serde_json::to_vec(value).map_err(|error| unsendable(operation, &error))
+}
+
+fn unsendable(operation: &str, error: &serde_json::Error) -> ApiError {
+    ApiError::Unsendable { operation: operation.into(), cause: format!("the object cannot be encoded: {error}") }
 }

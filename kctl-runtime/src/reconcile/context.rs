@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::{
     Applied, Caches, Cluster, Conditions, Controller, Declares, HasRules, HasStatus, Live, MayDeletePrimary,
     MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, Objects, OnCluster, Owned, ReadsLive, Reason, Request,
-    Vain, WritableBy, Writes,
+    Vain, WritableBy, Writes, given::Given,
 };
 use crate::{
     effect::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
@@ -259,11 +259,11 @@ impl<C> Context<C> {
         C: Controller,
         C::Grant: MayPatchPrimary<C, C::Primary>,
     {
-        let (inner, patch) = (self.inner.clone(), serde_json::to_value(patch).unwrap_or_default());
+        let (inner, patch) = (self.inner.clone(), Given::of(patch));
         Request::new(async move {
-            let mut patch = patch;
-            patch["metadata"]["uid"] = inner.primary.meta().uid.to_string().into();
-            inner.env.writer.patch(&inner.target(), "", MERGE_PATCH, &patch).await
+            let target = inner.target();
+            let patch = patch.patch(&target.operation("patch"), &inner.primary.meta().uid.to_string())?;
+            inner.env.writer.patch(&target, "", MERGE_PATCH, &patch).await
         })
     }
 
@@ -350,7 +350,7 @@ impl<C> Context<C> {
     {
         let inner = self.inner.clone();
         Request::new(async move {
-            let new = serde_json::to_value(&status).unwrap_or_default();
+            let new = Given::of(&status).value(&inner.target().operation("patch"))?;
             let KnownStatus { value: old, resource_version } = inner.status.lock().clone();
             let Some(change) = merge_patch(&old, &new) else { return Ok(()) };
             let (meta, key, vain) = (inner.primary.meta(), inner.primary.key(), &inner.env.vain);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     Env, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch, MayPatchStatus, MayScale, MayToken,
-    MayUpdate, Request,
+    MayUpdate, Request, given::Given,
 };
 use crate::{
     effect::{ApiError, MERGE_PATCH, Target, Writer},
@@ -176,9 +176,12 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayPatch<C, K>,
     {
-        let mut patch = serde_json::to_value(patch).unwrap_or_default();
-        patch["metadata"]["uid"] = object.meta().uid.clone().into();
-        self.request(object, async move |writer, place| writer.patch(&place.target(), "", MERGE_PATCH, &patch).await)
+        let patch = Given::of(patch);
+        self.request(object, async move |writer, place| {
+            let target = place.target();
+            let patch = patch.patch(&target.operation("patch"), place.uid())?;
+            writer.patch(&target, "", MERGE_PATCH, &patch).await
+        })
     }
 
     /// Sends a JSON merge patch of the status of exactly this object.
@@ -186,10 +189,12 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayPatchStatus<C, K>,
     {
-        let status = serde_json::to_value(status).unwrap_or_default();
-        let patch = json!({ "metadata": { "uid": object.meta().uid }, "status": status });
+        let status = Given::of(status);
         self.request(object, async move |writer, place| {
-            writer.patch(&place.target(), "/status", MERGE_PATCH, &patch).await
+            let target = place.target();
+            let status = status.value(&target.operation("patch"))?;
+            let patch = json!({ "metadata": { "uid": place.uid() }, "status": status });
+            writer.patch(&target, "/status", MERGE_PATCH, &patch).await
         })
     }
 

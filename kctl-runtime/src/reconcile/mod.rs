@@ -6,6 +6,7 @@ mod cluster;
 mod conditions;
 mod context;
 mod error;
+mod given;
 mod live;
 mod may;
 mod outcome;

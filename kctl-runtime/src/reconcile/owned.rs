@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{
     Env, MayApply, MayCreate, MayDelete, MayEvict, MayPatch, MayPatchStatus, MayScale, MayUpdate, Objects, Request,
-    applied::hash_of,
+    applied::hash_of, given::Given,
 };
 use crate::{
     effect::{APPLY_PATCH, ApiError, MERGE_PATCH, Target},
@@ -126,12 +126,12 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayPatch<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let (object, mut patch) = (object.clone(), serde_json::to_value(patch).unwrap_or_default());
+        let (object, patch) = (object.clone(), Given::of(patch));
         Request::new(async move {
             check_owned("patch", &object, &env, &primary)?;
-            patch["metadata"]["uid"] = object.uid().unwrap_or_default().into();
             let (name, namespace) = (object.name_any(), object.namespace());
             let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
+            let patch = patch.patch(&target.operation("patch"), &object.uid().unwrap_or_default())?;
             env.writer.patch(&target, "", MERGE_PATCH, &patch).await
         })
     }
@@ -143,8 +143,11 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayApply<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let object = serde_json::to_value(object).unwrap_or_default();
-        Request::new(async move { apply(&env, &primary, &source, object).await })
+        let object = Given::of(object);
+        Request::new(async move {
+            let object = object.value(&format!("apply {}", source.identity().kind))?;
+            apply(&env, &primary, &source, object).await
+        })
     }
 
     /// Brings what the primary owns to what is desired: applies what differs, and deletes what is not desired any more,
@@ -156,10 +159,13 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayApply<C, K> + MayDelete<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let desired: Vec<Value> =
-            desired.into_iter().map(|object| serde_json::to_value(object).unwrap_or_default()).collect();
+        let desired: Vec<Given> = desired.into_iter().map(Given::of).collect();
         let live = self.live.clone();
-        Request::new(async move { converge(&env, &primary, &source, desired, &live).await })
+        Request::new(async move {
+            let operation = format!("apply {}", source.identity().kind);
+            let desired = desired.into_iter().map(|object| object.value(&operation)).collect::<Result<_, _>>()?;
+            converge(&env, &primary, &source, desired, &live).await
+        })
     }
 
     /// Deletes an object of the primary: exactly this one, not a later one of its name.
@@ -182,9 +188,8 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     where
         A: MayPatchStatus<C, K>,
     {
-        let status = serde_json::to_value(status).unwrap_or_default();
-        let (sent, object) = (self.objects().patch_status(object, status), object.clone());
-        self.checked("patch the status of", object, sent)
+        let sent = self.objects().patch_status(object, status);
+        self.checked("patch the status of", object.clone(), sent)
     }
 
     /// Sets the replicas of an object of the primary through its scale subresource.
@@ -322,7 +327,7 @@ async fn apply<K: Object>(
     let kind = &source.identity().kind;
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     if name.is_empty() {
-        return Err(ApiError::Unreadable {
+        return Err(ApiError::Unsendable {
             operation: format!("apply {kind}"),
             cause: "the object has no metadata.name: server-side apply needs one".into(),
         });

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::RwLock;
 use tower::{BoxError, service_fn};
 
-/// So many objects are noted on a server; a scenario that makes more of them leaves the later ones behind.
+/// So many objects are noted on a server; a scenario that makes more of them ends with an error, since the later ones stay.
 const MADE_MAX: usize = 10_000;
 /// How often it is looked whether what was deleted is gone.
 const POLL: Duration = Duration::from_millis(100);
@@ -69,6 +69,7 @@ impl Made {
     pub(super) async fn remove(&self, client: &Client, within: Duration) -> Result<()> {
         let _nothing_under_way = self.0.under_way.write().await;
         let made = std::mem::take(&mut *self.0.paths.lock());
+        let is_full = made.len() == MADE_MAX;
         for path in made.iter().rev() {
             delete(client, path).await?;
         }
@@ -81,6 +82,12 @@ impl Made {
             };
             let late = |_elapsed| Err(Error::from(format!("{path} of a trial is not gone after {within:?}")));
             tokio::time::timeout(within, gone).await.unwrap_or_else(late)?;
+        }
+        if is_full {
+            let help = "make less of them in one scenario, and delete what is left";
+            return Err(Error::from(format!(
+                "a trial made {MADE_MAX} objects or more, of which the later ones stay: {help}"
+            )));
         }
         Ok(())
     }

@@ -79,9 +79,9 @@ impl RealServer {
         self.made.remove(&self.bare, READY_WITHIN).await.context("the end of a trial")?;
         let whole = DeleteParams::default();
         Api::<Namespace>::all(self.bare.clone()).delete(&self.name, &whole).await.context("the end of a trial")?;
-        let gone = |deleted: kube::Result<_>| match deleted {
-            Err(kube::Error::Api(refused)) if refused.code != 404 => Err(kube::Error::Api(refused)),
-            _ => Ok(()),
+        let gone = |deleted: kube::Result<()>| match deleted {
+            Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(()),
+            other => other,
         };
         gone(Api::<ClusterRole>::all(self.bare.clone()).delete(&self.name, &whole).await.map(drop))?;
         gone(Api::<ClusterRoleBinding>::all(self.bare).delete(&self.name, &whole).await.map(drop))?;

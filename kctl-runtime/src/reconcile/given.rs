@@ -1,0 +1,62 @@
+//! What a reconcile gives a request to send, as JSON. What has none is an error: sent as `null` it would take away what is there.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::effect::ApiError;
+
+/// The JSON of a value, or why it has none.
+pub(super) struct Given(Result<Value, String>);
+
+impl Given {
+    pub(super) fn of(value: impl Serialize) -> Self {
+        Self(serde_json::to_value(value).map_err(|error| format!("what it was given is no JSON: {error}")))
+    }
+
+    /// The JSON, for an operation.
+    pub(super) fn value(self, operation: &str) -> Result<Value, ApiError> {
+        self.0.map_err(|cause| ApiError::Unsendable { operation: operation.into(), cause })
+    }
+
+    /// A merge patch of exactly the object that has this uid.
+    pub(super) fn patch(self, operation: &str, uid: &str) -> Result<Value, ApiError> {
+        let mut patch = self.value(operation)?;
+        let metadata = patch.as_object_mut().map(|fields| fields.entry("metadata").or_insert_with(|| json!({})));
+        let Some(metadata) = metadata.and_then(Value::as_object_mut) else {
+            return Err(ApiError::Unsendable {
+                operation: operation.into(),
+                cause: "a merge patch is an object, and so is its metadata: write it as `json!({ … })`".into(),
+            });
+        };
+        metadata.insert("uid".into(), uid.into());
+        Ok(patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_has_no_json_is_an_error_that_names_the_operation() {
+        let keys_are_no_texts = BTreeMap::from([((1, 2), 3)]);
+        let error = Given::of(&keys_are_no_texts).value("patch PodSet default/a").unwrap_err();
+        assert!(error.is_terminal() && !error.is_unknown_outcome(), "{error:?}");
+        let text = error.to_string();
+        assert!(text.starts_with("patch PodSet default/a: not sent: what it was given is no JSON: "), "{text}");
+    }
+
+    #[test]
+    fn patch_names_its_object_and_is_one() {
+        let patch = |given: Value| Given::of(given).patch("patch", "u");
+        assert_eq!(patch(json!({ "a": 1 })).unwrap(), json!({ "a": 1, "metadata": { "uid": "u" } }));
+        let labels = json!({ "metadata": { "labels": { "a": "b" } } });
+        assert_eq!(patch(labels).unwrap()["metadata"], json!({ "labels": { "a": "b" }, "uid": "u" }));
+        for given in [json!("{}"), json!([]), json!(null), json!({ "metadata": "a" }), json!({ "metadata": null })] {
+            let error = patch(given).unwrap_err().to_string();
+            assert!(error.contains("a merge patch is an object"), "{error}");
+        }
+    }
+}
