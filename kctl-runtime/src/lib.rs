@@ -6,6 +6,7 @@
 //!
 //! Every stage is a public API that can be used alone; `kctl` puts them together from the declaration of a controller.
 
+pub mod connection;
 mod echo;
 pub mod effect;
 pub mod handler;

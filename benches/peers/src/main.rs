@@ -92,10 +92,15 @@ fn namespace() -> String {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let client: Client = ClientBuilder::try_from(Config::infer().await?)?.build();
+    let config = Config::infer().await?;
+    let client: Client = match env::var_os("BENCH_HTTP") {
+        None => kctl::connection::builder(config)?.build(),
+        Some(_) => ClientBuilder::try_from(config)?.build(),
+    };
     match env::var("BENCH_MODE").unwrap_or_default().as_str() {
         "sync" => sync(client).await,
         "controller" => control(client).await,
+        "many" => many(client).await,
         other => Err(format!("BENCH_MODE is `{other}`: `sync` or `controller`").into()),
     }
 }
@@ -106,6 +111,23 @@ async fn sync(client: Client) -> Result<()> {
         "Pod" => cache::<Pod>(client).await,
         _ => cache::<ConfigMap>(client).await,
     }
+    Ok(())
+}
+
+async fn many(client: Client) -> Result<()> {
+    let n: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
+    let mut stores = Vec::new();
+    for i in 0..n {
+        let identity = Identity { labels: format!("none=x{i}"), namespaces: vec![namespace()], ..Identity::all(Kind::of::<ConfigMap>()) };
+        let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
+        let source = Source::new(client.clone(), identity, store.clone());
+        tokio::spawn(async move { let _typed = source.view::<ConfigMap>(); source.run().await });
+        tokio::spawn(store.clone().write());
+        stores.push(store);
+    }
+    for store in stores { store.wait_until_synced().await; }
+    say("SYNCED 0");
+    std::future::pending::<()>().await;
     Ok(())
 }
 
