@@ -186,8 +186,8 @@ pub use kctl_macros::view;
 #[doc(hidden)]
 pub use kctl_runtime::__private;
 pub use kctl_runtime::manager::metrics::prometheus_client::metrics;
-pub use kctl_runtime::connection;
 pub use kctl_runtime::{
+    connection::client,
     effect::ApiError,
     reconcile::{Error, Result},
     *,

@@ -356,3 +356,10 @@ async fn connection_that_is_silent_beyond_the_life_of_its_watch_is_dead() {
     let asked = scripted.asked();
     assert!(asked.len() == 1 && asked[0].ends_with(" watch from 7"), "{asked:?}");
 }
+
+/// A connection may be there and bring nothing: a proxy whose server has gone, one stream too many.
+#[tokio::test(start_paused = true)]
+async fn watch_that_gets_no_answer_is_asked_for_again_after_a_minute() {
+    let answers = vec![Answer::Never, list("7", &[&a("5")], ""), watch(&[event("MODIFIED", &a("8"))], 1000)];
+    check_listed(answers, &[(60_800, "probe"), (0, "watch from 7")], &["~a@8"]).await;
+}

@@ -37,6 +37,8 @@ pub(crate) enum Answer {
     Lines(Vec<(Duration, String)>, Duration),
     /// The connection breaks.
     Break,
+    /// Nothing.
+    Never,
 }
 
 /// Longer than any test.
@@ -228,7 +230,7 @@ impl Service<Request<kube::client::Body>> for Server {
         let answer = self.answers.lock().pop_front();
         Box::pin(async move {
             match answer {
-                None => std::future::pending().await,
+                None | Some(Answer::Never) => std::future::pending().await,
                 Some(Answer::Break) => Err("the connection broke".into()),
                 Some(Answer::Whole(code, body)) => {
                     let mut response = Response::new(Full::from(body).boxed_unsync());

@@ -11,7 +11,7 @@ use std::{
 };
 
 use kctl::{
-    kube::{Client, Config, client::ClientBuilder},
+    kube::{Client, Config},
     object::{Kind, Object},
     prelude::*,
     source::{Identity, Source},
@@ -93,47 +93,37 @@ fn namespace() -> String {
 #[tokio::main]
 async fn main() -> Result<()> {
     let config = Config::infer().await?;
-    let client: Client = match env::var_os("BENCH_HTTP") {
-        None => kctl::connection::builder(config)?.build(),
-        Some(_) => ClientBuilder::try_from(config)?.build(),
-    };
+    // To compare with what kube connects by: HTTP/1.1.
+    let client = if env::var_os("BENCH_HTTP1").is_some() { Client::try_from(config)? } else { kctl::client(config)? };
     match env::var("BENCH_MODE").unwrap_or_default().as_str() {
         "sync" => sync(client).await,
         "controller" => control(client).await,
-        "many" => many(client).await,
-        other => Err(format!("BENCH_MODE is `{other}`: `sync` or `controller`").into()),
+        "informers" => informers(client).await,
+        other => Err(format!("BENCH_MODE is `{other}`: `sync`, `controller` or `informers`").into()),
     }
 }
 
 /// Caches all objects of a kind.
 async fn sync(client: Client) -> Result<()> {
     match env::var("BENCH_KIND").unwrap_or_default().as_str() {
-        "Pod" => cache::<Pod>(client).await,
-        _ => cache::<ConfigMap>(client).await,
+        "Pod" => cache::<Pod>(client, String::new()).await,
+        _ => cache::<ConfigMap>(client, String::new()).await,
     }
     Ok(())
 }
 
-async fn many(client: Client) -> Result<()> {
+/// Runs `BENCH_EXPECT` informers of nothing, for what each of them and its watch take.
+async fn informers(client: Client) -> Result<()> {
     let n: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
-    let mut stores = Vec::new();
-    for i in 0..n {
-        let identity = Identity { labels: format!("none=x{i}"), namespaces: vec![namespace()], ..Identity::all(Kind::of::<ConfigMap>()) };
-        let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
-        let source = Source::new(client.clone(), identity, store.clone());
-        tokio::spawn(async move { let _typed = source.view::<ConfigMap>(); source.run().await });
-        tokio::spawn(store.clone().write());
-        stores.push(store);
-    }
-    for store in stores { store.wait_until_synced().await; }
-    say("SYNCED 0");
-    std::future::pending::<()>().await;
+    // Different ones, or they would be one.
+    let all = (0..n).map(|i| cache::<ConfigMap>(client.clone(), format!("none=x{i}")));
+    futures::future::join_all(all).await;
     Ok(())
 }
 
-/// Caches what can be read as `K`: every object is checked, as for a controller.
-async fn cache<K: Object>(client: Client) {
-    let identity = Identity { namespaces: vec![namespace()], ..Identity::all(Kind::of::<K>()) };
+/// Caches what can be read as `K` and has these labels: every object is checked, as for a controller.
+async fn cache<K: Object>(client: Client, labels: String) {
+    let identity = Identity { labels, namespaces: vec![namespace()], ..Identity::all(Kind::of::<K>()) };
     let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
     let source = Source::new(client, identity, store.clone());
     let _typed = source.view::<K>();

@@ -31,5 +31,5 @@ async fn client(variable: &str) -> Result<Client> {
     let file = std::env::var(variable).context(format!("set {variable} to the kubeconfig file of the cluster"))?;
     let kubeconfig = Kubeconfig::read_from(&file).context(variable)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.context(variable)?;
-    Ok(Client::try_from(config)?)
+    Ok(kctl::client(config)?)
 }

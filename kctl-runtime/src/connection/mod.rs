@@ -1,38 +1,79 @@
-//! Connections to an API server: HTTP/2 where it is spoken, so that a watch takes a stream and not a connection of its own with
-//! all its buffers. Comes before everything: clients are made of it.
+//! A configuration → a client of the API server that it names. Comes before the loop: every stage asks through one.
+//!
+//! HTTP/2 where it is spoken: a watch takes a stream, and not a connection of its own with all its buffers, and a write costs the
+//! server less. Lists go by HTTP/1.1, since servers send long answers by HTTP/2 at twice the cost. `benches/README.md` has both
+//! figures; kube's own client, whose place this takes, speaks HTTP/1.1 alone.
 
+mod answer;
+mod link;
 mod links;
+#[cfg(test)]
+mod tests;
+mod ways;
 
 use http_body_util::BodyExt;
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kube::{
-    Config,
+    Client, Config,
     client::{Body, ClientBuilder, ConfigExt, DynBody},
 };
 use tower::{BoxError, ServiceBuilder, ServiceExt as _, util::BoxService};
 
-use links::Links;
+use link::Connector;
+pub(crate) use ways::Long;
+use ways::{Limits, Ways};
 
-type Service = BoxService<http::Request<Body>, http::Response<Box<DynBody>>, BoxError>;
+/// What a client of [`builder`] sends its requests through.
+pub type Connected = BoxService<http::Request<Body>, http::Response<Box<DynBody>>, BoxError>;
 
-/// A client of the API server that a configuration names, as [`ClientBuilder::try_from`] makes one, but for HTTP/2: up to
-/// 80 watches share a connection, and all else that is asked has one to itself. Where the server speaks HTTP/1.1 alone, or a proxy is between,
-/// each watch has a connection of its own. Nothing is sent again by itself, and nothing is compressed.
+/// A client of the API server that a configuration names, for all its watches and writes: as few connections as HTTP/2 needs for
+/// them. kube's own client works as well, with a connection for each watch.
+///
+/// ```no_run
+/// # async fn client() -> kube::Result<()> {
+/// use kctl_runtime::connection;
+/// use kube::Config;
+///
+/// let client = connection::client(Config::infer().await.map_err(kube::Error::InferConfig)?)?;
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// When certificates, keys or tokens of the configuration cannot be read.
-pub fn builder(mut config: Config) -> kube::Result<ClientBuilder<Service>> {
+/// When certificates, keys, tokens or the name of the server in the configuration cannot be read.
+pub fn client(config: Config) -> kube::Result<Client> {
+    Ok(builder(config)?.build())
+}
+
+/// As [`client`], for layers around it.
+///
+/// Up to 80 watches share a connection, and so do up to 80 of all other requests. Lists of whole caches, and requests to speak
+/// another protocol (`exec`), have HTTP/1.1 to themselves. Where a server speaks that alone, or a proxy is between, everything does. A
+/// connection that is silent for 30 s is asked whether it is there, and given up 15 s later, as client-go does. Nothing is
+/// sent again by itself, and nothing is compressed.
+///
+/// # Errors
+/// As [`client`].
+pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
+    with_limits(config, Limits::default())
+}
+
+fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder<Connected>> {
     if config.proxy_url.is_some() {
+        // kube's layer repeats a POST after a 504, which may create an object twice.
         config.default_retry = false;
         return ClientBuilder::try_from(config);
     }
+    let ways = Ways::new(connector(&config, Speaks::Both)?, connector(&config, Speaks::Http1)?, limits);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(Links::new(connector(&config)?))
+        .service(ways)
         .map_response(|response: http::Response<_>| {
             response.map(|body| Box::new(body.map_err(BoxError::from)) as Box<DynBody>)
         })
@@ -40,16 +81,37 @@ pub fn builder(mut config: Config) -> kube::Result<ClientBuilder<Service>> {
     Ok(ClientBuilder::new(service, config.default_namespace))
 }
 
-fn connector(config: &Config) -> kube::Result<HttpsConnector<HttpConnector>> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaks {
+    Http1,
+    /// The newer of those that the server offers.
+    Both,
+}
+
+/// Times, certificates and the name of the server are those of the configuration, as kube's client has them.
+fn connector(config: &Config, speaks: Speaks) -> kube::Result<Connector> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    tcp.set_connect_timeout(config.connect_timeout);
     let builder = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
-    let name = config.tls_server_name.as_ref().and_then(|name| name.clone().try_into().ok());
-    let builder = match name {
-        Some(name) => builder.with_server_name_resolver(FixedServerNameResolver::new(name)),
+    let builder = match &config.tls_server_name {
+        Some(name) => {
+            let wrong = |_error| {
+                let text = format!("tls-server-name `{name}` is neither a DNS name nor an IP address");
+                kube::Error::Service(text.into())
+            };
+            builder.with_server_name_resolver(FixedServerNameResolver::new(name.clone().try_into().map_err(wrong)?))
+        }
         None => builder,
     };
-    Ok(builder.enable_all_versions().wrap_connector(tcp))
+    let https = match speaks {
+        Speaks::Http1 => builder.enable_http1().wrap_connector(tcp),
+        Speaks::Both => builder.enable_all_versions().wrap_connector(tcp),
+    };
+    let mut connector = TimeoutConnector::new(https);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    Ok(connector)
 }

@@ -8,7 +8,7 @@ use kube::{Client, client::Body};
 use tokio::time::Instant;
 
 use super::ApiError;
-use crate::trace::Trace;
+use crate::{connection::Long, trace::Trace};
 
 /// Longest answer that is read: a page of 500 of the largest objects that etcd takes.
 const BODY_LEN_MAX: usize = 1 << 30;
@@ -22,6 +22,24 @@ pub(crate) const JSON: &str = "application/json";
 /// Says of a request that it is sent again, since its answer was this code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeats(pub(crate) u16);
+
+/// What is asked.
+struct Ask<'a> {
+    method: Method,
+    path: &'a str,
+    /// Its type and its bytes.
+    body: Option<(&'a str, Vec<u8>)>,
+    /// Forms of the answer, the best first.
+    accept: &'a str,
+    /// Whether the answer is that of all objects of a kind.
+    is_long: bool,
+}
+
+impl<'a> Ask<'a> {
+    fn get(path: &'a str, accept: &'a str) -> Self {
+        Self { method: Method::GET, path, body: None, accept, is_long: false }
+    }
+}
 
 /// Escapes a value of a query.
 pub(crate) fn escape(value: &str) -> String {
@@ -42,7 +60,9 @@ pub(crate) async fn get(client: &Client, operation: &str, path: &str) -> Result<
 
 /// Opens a stream, in the first of these forms that the server has; the answer's status has been checked. It is not repeated.
 pub(crate) async fn open(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
-    let response = exchange(client, operation, Method::GET, path, None, accept, None).await?;
+    let response =
+        tokio::time::timeout(ANSWER_WITHIN, exchange(client, operation, &Ask::get(path, accept), None)).await;
+    let response = response.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))?;
     if response.status().is_success() {
         return Ok(response.into_body());
     }
@@ -70,32 +90,33 @@ pub(crate) async fn send_within(
     within: Duration,
 ) -> Result<String, ApiError> {
     let until = Instant::now() + within;
-    let answer = async { read(operation, accepted(client, operation, method, path, body, JSON, until).await?).await };
+    let ask = Ask { method, path, body, accept: JSON, is_long: false };
+    let answer = async { read(operation, accepted(client, operation, &ask, until).await?).await };
     tokio::time::timeout(within, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, within)))
 }
 
-/// Gets a resource piece by piece; the answer's status has been checked.
-pub(crate) async fn get_stream(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
+/// Gets a list of one object or few piece by piece, in the first of these forms that the server has; the answer's status has been checked.
+pub(crate) async fn list_few(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
+    stream(client, operation, Ask::get(path, accept)).await
+}
+
+/// The same for all objects of a kind.
+pub(crate) async fn list_all(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
+    stream(client, operation, Ask { is_long: true, ..Ask::get(path, accept) }).await
+}
+
+async fn stream(client: &Client, operation: &str, ask: Ask<'_>) -> Result<Body, ApiError> {
     let until = Instant::now() + ANSWER_WITHIN;
-    let answer = async { Ok(accepted(client, operation, Method::GET, path, None, accept, until).await?.into_body()) };
+    let answer = async { Ok(accepted(client, operation, &ask, until).await?.into_body()) };
     tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
 }
 
 /// The answer to a request that was not refused. A refusal is repeated when it asks for a wait that ends before `until`; whoever
 /// gets a longer one waits outside.
-async fn accepted(
-    client: &Client,
-    operation: &str,
-    method: Method,
-    path: &str,
-    body: Option<(&str, Vec<u8>)>,
-    accept: &str,
-    until: Instant,
-) -> Result<Response<Body>, ApiError> {
+async fn accepted(client: &Client, operation: &str, ask: &Ask<'_>, until: Instant) -> Result<Response<Body>, ApiError> {
     let (mut tries, mut repeats) = (1, None);
     loop {
-        let body = body.as_ref().map(|(content_type, bytes)| (*content_type, bytes.clone()));
-        let response = exchange(client, operation, method.clone(), path, body, accept, repeats).await?;
+        let response = exchange(client, operation, ask, repeats).await?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -120,27 +141,27 @@ pub(crate) fn late(operation: &str, within: Duration) -> ApiError {
 async fn exchange(
     client: &Client,
     operation: &str,
-    method: Method,
-    path: &str,
-    body: Option<(&str, Vec<u8>)>,
-    accept: &str,
+    ask: &Ask<'_>,
     repeats: Option<Repeats>,
 ) -> Result<Response<Body>, ApiError> {
     let unanswered = |cause: String| ApiError::Unanswered { operation: operation.into(), cause };
-    let mut request = Request::builder().method(method).uri(path).header("accept", accept);
+    let mut request = Request::builder().method(ask.method.clone()).uri(ask.path).header("accept", ask.accept);
     if let Some(trace) = Trace::current() {
         request = request.header("traceparent", trace.parent());
     }
-    let bytes = match body {
+    let bytes = match &ask.body {
         Some((content_type, bytes)) => {
-            request = request.header("content-type", content_type);
-            bytes
+            request = request.header("content-type", *content_type);
+            bytes.clone()
         }
         None => Vec::new(),
     };
     let mut request = request.body(Body::from(bytes)).map_err(|error| unanswered(error.to_string()))?;
     if let Some(repeats) = repeats {
         request.extensions_mut().insert(repeats);
+    }
+    if ask.is_long {
+        request.extensions_mut().insert(Long);
     }
     client.send(request).await.map_err(|error| unanswered(root_cause(&error)))
 }

@@ -36,7 +36,7 @@ impl Source {
         let operation = format!("list {}", self.identity().kind.plural);
         let selector = transport::escape(&format!("metadata.name={name}"));
         let path = format!("{}?fieldSelector={selector}", self.identity().kind.path(namespace));
-        let answer = transport::get_stream(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await?;
+        let answer = transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await?;
         let Input::Page { objects, version, .. } = self.read_list(&operation, answer).await? else { return Ok(()) };
         if version.parse::<u64>().is_err() {
             return self.refresh(&scope).await;

@@ -73,9 +73,7 @@ impl Source {
         let operation = format!("list {}", self.identity().kind.plural);
         // Names and versions are enough to compare.
         let path = self.path(scope, "");
-        let answer = transport::open(self.client(), &operation, &path, METADATA_LIST);
-        let body = tokio::time::timeout(transport::ANSWER_WITHIN, answer).await;
-        let body = body.unwrap_or_else(|_elapsed| Err(transport::late(&operation, transport::ANSWER_WITHIN)))?;
+        let body = transport::list_all(self.client(), &operation, &path, METADATA_LIST).await?;
         let mut present = Present { keys: HashSet::default(), missing: Vec::new(), version: None };
         let take = |item: &str| {
             let Item { metadata } = serde_json::from_str(item)?;

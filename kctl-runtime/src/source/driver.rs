@@ -328,7 +328,7 @@ impl Source {
         }
         let operation = format!("list {}", self.identity.kind.plural);
         let path = self.path(scope, &query.join("&"));
-        match transport::get_stream(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
+        match transport::list_all(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
             Ok(body) => self.read_list(&operation, body).await.unwrap_or_else(Input::Cut),
             Err(error) => Input::Failed(error),
         }

@@ -390,7 +390,7 @@ impl App {
     /// `--as`, `--as-group` and `--proxy-url` do not concern it, and `run` says so when they are given.
     ///
     /// ```
-    /// use kctl::{kube::{Client, Config, config::KubeConfigOptions}, prelude::*};
+    /// use kctl::{kube::{Config, config::KubeConfigOptions}, prelude::*};
     ///
     /// /// Sees the pods of the cluster `edge`.
     /// #[controller(reads = Pod(on = "edge"))]
@@ -401,7 +401,7 @@ impl App {
     ///
     /// let app = App::new("watcher").controller::<watching>().cluster("edge", || async {
     ///     let edge = KubeConfigOptions { context: Some("edge".into()), ..KubeConfigOptions::default() };
-    ///     Ok(Client::try_from(Config::from_kubeconfig(&edge).await?)?)
+    ///     Ok(kctl::client(Config::from_kubeconfig(&edge).await?)?)
     /// });
     /// ```
     #[must_use]

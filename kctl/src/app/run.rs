@@ -11,13 +11,13 @@ use std::{
 };
 
 use kctl_runtime::{
+    connection,
     manager::{Manager, health::Health, metrics::RequestCounter},
     reconcile::{Error, Result, ResultExt},
     worker::{CONFLICTS_USUAL, Decision, Observer, Outcome},
 };
 use kube::{
     Client,
-    client::ClientBuilder,
     config::{Config, KubeConfigOptions, Kubeconfig},
 };
 use tokio::task::JoinSet;
@@ -124,9 +124,8 @@ async fn start(
     }
     say!("{}: context {context}, server {}", app.name, config.cluster_url);
     let namespace = config.default_namespace.clone();
-    // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
     let requests = RequestCounter::new(&host(&config));
-    let client: Client = ClientBuilder::try_from(config)?.with_layer(&outgoing).with_layer(&requests).build();
+    let client: Client = connection::builder(config)?.with_layer(&outgoing).with_layer(&requests).build();
     let extra = options.election_role(&app.name, &namespace)?.into_iter();
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
@@ -166,7 +165,7 @@ pub(super) async fn clusters(
 pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
     let (context, config) = config(file, context).await?;
     say!("{}: context {context}, server {}", app.name, config.cluster_url);
-    Ok(ClientBuilder::try_from(config)?.build())
+    Ok(connection::client(config)?)
 }
 
 /// The host of an API server as client-go's metrics name it.

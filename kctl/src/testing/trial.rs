@@ -7,6 +7,7 @@ use std::{
 
 use kctl_apiserver::ApiServer;
 use kctl_runtime::{
+    connection,
     manager::View,
     manifest::Grant,
     reconcile::{Error, Result},
@@ -86,7 +87,7 @@ impl Trial {
             let rest = super::role::without(&role[cluster][index], &parts);
             role.insert(cluster.into(), rest);
         }
-        let mut clients = vec![(String::new(), Client::try_from(config.clone())?)];
+        let mut clients = vec![(String::new(), connection::client(config.clone())?)];
         clients.extend(app.connected().await?);
         let mut tasks = JoinSet::new();
         let mut servers = Vec::new();

@@ -1,0 +1,173 @@
+//! Over real sockets, since what is tested is how many of them there are.
+
+mod server;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures::{StreamExt, future::join_all};
+use http::{Request, Version};
+use http_body_util::BodyExt;
+use kube::{Client, client::Body};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    time::timeout,
+};
+
+use super::{Long, ways::Limits, with_limits};
+use server::{End, Server};
+
+const WATCH: &str = "/api/v1/pods?watch=1";
+/// What must come has this time, and has come long before it.
+const SOON: Duration = Duration::from_secs(20);
+
+fn client(server: &Server, limits: Limits) -> Client {
+    with_limits(server.config(), limits).unwrap().build()
+}
+
+fn get(path: &str) -> Request<Body> {
+    Request::get(path).body(Body::empty()).unwrap()
+}
+
+async fn ask(by: &Client, request: Request<Body>) {
+    let answer = timeout(SOON, by.send(request)).await.expect("an answer").unwrap();
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "{}\n");
+}
+
+/// A watch that has said its first line.
+async fn watch(by: &Client) -> Body {
+    let mut body = timeout(SOON, by.send(get(WATCH))).await.expect("an answer").unwrap().into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "{}\n");
+    body
+}
+
+async fn watches(by: &Client, n: usize) -> Vec<Body> {
+    join_all((0..n).map(|_| watch(by))).await
+}
+
+/// How many requests came over each connection.
+fn by_connection(server: &Server) -> Vec<usize> {
+    let mut counts = BTreeMap::new();
+    for seen in server.take() {
+        *counts.entry(seen.connection).or_insert(0) += 1;
+    }
+    counts.into_values().collect()
+}
+
+#[tokio::test]
+async fn watches_share_connections_and_all_else_has_one_beside_them() {
+    let server = Server::start(100).await;
+    let by = client(&server, Limits::default());
+    let mut open = watches(&by, 100).await;
+    assert_eq!(by_connection(&server), [80, 20]);
+    join_all((0..50).map(|_| ask(&by, get("/api/v1/pods/a")))).await;
+    let asked = server.take();
+    assert!(asked.iter().all(|seen| seen.connection == 2 && seen.version == Version::HTTP_2), "{asked:?}");
+    // Room that was left is taken before another connection is made.
+    open.truncate(70);
+    open.extend(watches(&by, 10).await);
+    assert_eq!((by_connection(&server), server.n_connections()), (vec![10], 3));
+}
+
+#[tokio::test]
+async fn lists_and_upgrades_go_by_http_1() {
+    let server = Server::start(100).await;
+    let by = client(&server, Limits::default());
+    let mut list = get("/api/v1/pods");
+    list.extensions_mut().insert(Long);
+    let mut upgrade = get("/api/v1/pods/a/exec");
+    upgrade.headers_mut().insert("upgrade", "websocket".parse().unwrap());
+    for request in [list, upgrade, get("/api/v1/pods"), get("/api/v1/pods/a/log?follow=true")] {
+        let answer = timeout(SOON, by.send(request)).await.unwrap().unwrap();
+        drop(answer);
+    }
+    let versions: Vec<Version> = server.take().into_iter().map(|seen| seen.version).collect();
+    assert_eq!(versions, [Version::HTTP_11, Version::HTTP_11, Version::HTTP_2, Version::HTTP_2]);
+}
+
+#[tokio::test]
+async fn server_without_http_2_is_asked_by_http_1_with_a_connection_for_each_watch() {
+    let server = Server::start(0).await;
+    let by = client(&server, Limits::default());
+    let _open = watches(&by, 5).await;
+    ask(&by, get("/api/v1/pods/a")).await;
+    let seen = server.take();
+    assert!(seen.iter().all(|seen| seen.version == Version::HTTP_11), "{seen:?}");
+    let connections: BTreeSet<usize> = seen.iter().map(|seen| seen.connection).collect();
+    assert_eq!(connections.len(), 6, "{seen:?}");
+}
+
+/// What waits for a stream that never becomes free would wait for ever.
+#[tokio::test]
+async fn server_that_takes_fewer_streams_gets_more_connections() {
+    let server = Server::start(4).await;
+    let limits = Limits { answer_within: Duration::ZERO, ..Limits::default() };
+    let by = client(&server, limits);
+    let _open = watches(&by, 4).await;
+    let waits = timeout(Duration::from_millis(100), by.send(get(WATCH))).await;
+    assert!(waits.is_err(), "a fifth stream of four was answered");
+    let _more = watches(&by, 9).await;
+    assert_eq!(by_connection(&server), [4, 4, 4, 1]);
+}
+
+#[tokio::test]
+async fn watches_of_a_lost_connection_end_and_come_back_over_one() {
+    let server = Server::start(100).await;
+    let by = client(&server, Limits::default());
+    let mut open = watches(&by, 40).await;
+    assert_eq!(server.n_connections(), 1);
+    server.end(End::Closed);
+    for body in &mut open {
+        let end = timeout(SOON, body.frame()).await.expect("the end of the watch");
+        assert!(end.is_none_or(|frame| frame.is_err()));
+    }
+    drop(open);
+    server.take();
+    let _again = watches(&by, 40).await;
+    assert_eq!((by_connection(&server), server.n_connections()), (vec![40], 2));
+}
+
+#[tokio::test]
+async fn connection_that_went_silent_is_noticed_and_replaced() {
+    let server = Server::start(100).await;
+    let moment = Duration::from_millis(50);
+    let by = client(&server, Limits { ping_every: moment, ping_within: moment, ..Limits::default() });
+    let mut open = watch(&by).await.into_data_stream();
+    ask(&by, get("/api/v1/pods/a")).await;
+    server.end(End::Silent);
+    let end = timeout(SOON, open.next()).await.expect("the end of the watch");
+    assert!(end.is_none_or(|chunk| chunk.is_err()));
+    // The connection of the other requests is noticed as well, though nothing is asked over it.
+    tokio::time::sleep(moment * 4).await;
+    let _again = watch(&by).await;
+    ask(&by, get("/api/v1/pods/a")).await;
+    assert_eq!(server.n_connections(), 4);
+}
+
+#[tokio::test]
+async fn proxy_is_asked_for_a_tunnel() {
+    let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = Server::start(100).await.config();
+    config.proxy_url = Some(format!("http://{}", proxy.local_addr().unwrap()).parse().unwrap());
+    let host = config.cluster_url.authority().unwrap().to_string();
+    let by = with_limits(config, Limits::default()).unwrap().build();
+    let asked = tokio::spawn(async move { by.send(get("/version")).await.map(drop) });
+    let (mut stream, _peer) = timeout(SOON, proxy.accept()).await.unwrap().unwrap();
+    let mut head = vec![0; 1024];
+    let n = stream.read(&mut head).await.unwrap();
+    let head = String::from_utf8_lossy(&head[..n]).into_owned();
+    assert!(head.starts_with(&format!("CONNECT {host} HTTP/1.1")), "{head}");
+    stream.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").await.unwrap();
+    assert!(asked.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn names_that_no_server_has_are_refused() {
+    let mut config = Server::start(100).await.config();
+    config.tls_server_name = Some("no name".into());
+    let error = with_limits(config, Limits::default()).err().unwrap().to_string();
+    assert!(error.contains("tls-server-name `no name`"), "{error}");
+}
