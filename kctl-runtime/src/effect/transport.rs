@@ -1,6 +1,6 @@
 //! One request and its answer: status and body, or an error that names the operation.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
@@ -169,7 +169,14 @@ async fn exchange(
 /// What the last of the causes says: those above it say where it came through.
 fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.last().map_or_else(String::new, ToString::to_string)
+    let Some(last) = causes.last() else { return String::new() };
+    match last.downcast_ref::<io::Error>() {
+        // Otherwise it is "deadline has elapsed".
+        Some(late) if late.kind() == io::ErrorKind::TimedOut && late.raw_os_error().is_none() => {
+            "the connection timed out".into()
+        }
+        _ => last.to_string(),
+    }
 }
 
 async fn read(operation: &str, response: Response<Body>) -> Result<String, ApiError> {

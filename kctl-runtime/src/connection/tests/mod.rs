@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use super::{Long, ways::Limits, with_limits};
+use crate::effect::transport;
 use server::{End, Server};
 
 const WATCH: &str = "/api/v1/pods?watch=1";
@@ -162,6 +163,17 @@ async fn proxy_is_asked_for_a_tunnel() {
     assert!(head.starts_with(&format!("CONNECT {host} HTTP/1.1")), "{head}");
     stream.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").await.unwrap();
     assert!(asked.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn server_that_takes_a_connection_and_says_nothing_is_named_as_one() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = Server::start(100).await.config();
+    config.cluster_url = format!("https://{}", silent.local_addr().unwrap()).parse().unwrap();
+    config.connect_timeout = Some(Duration::from_millis(50));
+    let by = with_limits(config, Limits::default()).unwrap().build();
+    let error = transport::get(&by, "get pods", "/api/v1/pods").await.unwrap_err().to_string();
+    assert!(error.starts_with("get pods: ") && error.ends_with(": the connection timed out"), "{error}");
 }
 
 #[tokio::test]
