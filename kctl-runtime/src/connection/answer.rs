@@ -7,22 +7,29 @@ use std::{
 
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{link::Link, links::Stream};
 
 pub(super) struct Answer {
     body: Incoming,
     on: Option<(Link, Stream)>,
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Answer {
     pub(super) fn of(body: Incoming) -> Self {
-        Self { body, on: None }
+        Self { body, on: None, place: None }
     }
 
     /// That it takes room there.
     pub(super) fn on(self, link: Link, stream: Stream) -> Self {
         Self { on: Some((link, stream)), ..self }
+    }
+
+    /// That it takes this place.
+    pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
+        Self { place: Some(place), ..self }
     }
 }
 
@@ -35,11 +42,13 @@ impl Body for Answer {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if let None | Some(Err(_)) = &frame
-            && let Some((link, _stream)) = self.on.take()
-            && frame.is_some()
-        {
-            link.lost();
+        if let None | Some(Err(_)) = &frame {
+            self.place = None;
+            if let Some((link, _stream)) = self.on.take()
+                && frame.is_some()
+            {
+                link.lost();
+            }
         }
         Poll::Ready(frame)
     }

@@ -50,8 +50,8 @@ pub fn client(config: Config) -> kube::Result<Client> {
 
 /// As [`client`], for layers around it.
 ///
-/// Up to 80 watches share a connection, and so do up to 80 of all other requests. Lists of whole caches, and requests to speak
-/// another protocol (`exec`), have HTTP/1.1 to themselves. Where a server speaks that alone, or a proxy is between, everything does. A
+/// Up to 80 watches share a connection, and so do up to 80 of all other requests. Lists of whole caches, eight at a time, and requests
+/// to speak another protocol (`exec`) have HTTP/1.1 to themselves. Where a server speaks that alone, or a proxy is between, everything does. A
 /// connection that is silent for 30 s is asked whether it is there, and given up 15 s later, as client-go does. Nothing is
 /// sent again by itself, and nothing is compressed.
 ///

@@ -1,6 +1,7 @@
 //! A request → the way that it takes: watches apart from all else, so that neither waits for the other, and long answers by HTTP/1.1.
 
 use std::{
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -12,6 +13,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::client::Body;
+use tokio::sync::Semaphore;
 use tracing::{Instrument, field::Empty};
 
 use super::{
@@ -23,6 +25,9 @@ use crate::source::is_watch;
 
 /// A connection of HTTP/1.1 that nobody uses is closed after this time: lists come seldom, and its buffers are those of the longest.
 const IDLE_MAX: Duration = Duration::from_secs(10);
+/// So many long answers come by HTTP/1.1 at a time. More of them, at the start of a program with many kinds, take streams: a
+/// hundred connections at once would take memory that does not come back.
+const N_LONG_MAX: usize = 8;
 
 /// Says of a request that its answer is long: all objects of a kind.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +60,7 @@ pub(super) struct Ways {
     asks: Links,
     /// HTTP/1.1.
     plain: Client<Connector, Body>,
+    long: Arc<Semaphore>,
 }
 
 impl Ways {
@@ -65,6 +71,19 @@ impl Ways {
             watches: Links::new(both.clone(), limits, Room::Learned),
             asks: Links::new(both, limits, Room::Given),
             plain: plain.build(http1),
+            long: Arc::new(Semaphore::new(N_LONG_MAX)),
+        }
+    }
+
+    async fn send(self, request: Request<Body>) -> Result<Response<Answer>, legacy::Error> {
+        match Way::of(&request) {
+            Way::Watch => self.watches.send(request).await,
+            Way::Ask => self.asks.send(request).await,
+            Way::Upgrade => Ok(self.plain.request(request).await?.map(Answer::of)),
+            Way::Long => match self.long.try_acquire_owned() {
+                Ok(place) => Ok(self.plain.request(request).await?.map(|body| Answer::of(body).at(place))),
+                Err(_all_taken) => self.asks.send(request).await,
+            },
         }
     }
 }
@@ -87,16 +106,9 @@ impl tower::Service<Request<Body>> for Ways {
             otel.name = request.extensions().get::<&'static str>().unwrap_or(&"HTTP"),
             otel.kind = "client",
         );
-        let links = match Way::of(&request) {
-            Way::Plain => {
-                let answer = self.plain.request(request);
-                return Box::pin(async move { Ok(answer.await?.map(Answer::of)) }.instrument(span));
-            }
-            Way::Watch => self.watches.clone(),
-            Way::Ask => self.asks.clone(),
-        };
+        let ways = self.clone();
         let answer = async move {
-            let answer = links.send(request).await?;
+            let answer = ways.send(request).await?;
             tracing::Span::current().record("http.status_code", answer.status().as_u16());
             Ok(answer)
         };
@@ -106,17 +118,22 @@ impl tower::Service<Request<Body>> for Ways {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Way {
+    /// Lasts.
     Watch,
+    /// HTTP/2 has none.
+    Upgrade,
+    /// By HTTP/1.1 if there is a place.
+    Long,
     Ask,
-    Plain,
 }
 
 impl Way {
     fn of(request: &Request<Body>) -> Self {
         let follows = || request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "follow=true"));
-        // An upgrade is something that HTTP/2 has not.
-        if request.extensions().get::<Long>().is_some() || request.headers().contains_key(header::UPGRADE) {
-            Self::Plain
+        if request.headers().contains_key(header::UPGRADE) {
+            Self::Upgrade
+        } else if request.extensions().get::<Long>().is_some() {
+            Self::Long
         } else if is_watch(request.uri()) || follows() {
             Self::Watch
         } else {

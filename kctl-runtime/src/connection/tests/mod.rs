@@ -19,7 +19,7 @@ use tokio::{
 
 use super::{Long, ways::Limits, with_limits};
 use crate::effect::transport;
-use server::{End, Server};
+use server::{End, Seen, Server};
 
 const WATCH: &str = "/api/v1/pods?watch=1";
 /// What must come has this time, and has come long before it.
@@ -87,6 +87,29 @@ async fn lists_and_upgrades_go_by_http_1() {
     }
     let versions: Vec<Version> = server.take().into_iter().map(|seen| seen.version).collect();
     assert_eq!(versions, [Version::HTTP_11, Version::HTTP_11, Version::HTTP_2, Version::HTTP_2]);
+}
+
+/// An operator of a hundred kinds does not begin with a hundred connections.
+#[tokio::test]
+async fn lists_at_once_take_few_connections_and_streams_beyond_them() {
+    let server = Server::start(100).await;
+    let by = client(&server, Limits::default());
+    let list = || {
+        // It stays open, as a long list does for a while.
+        let mut list = get("/api/v1/pods?follow=list");
+        list.extensions_mut().insert(Long);
+        list
+    };
+    let open = join_all((0..50).map(|_| by.send(list()))).await;
+    assert!(open.iter().all(Result::is_ok));
+    let counts = |seen: Vec<Seen>| {
+        let n_plain = seen.iter().filter(|seen| seen.version == Version::HTTP_11).count();
+        (n_plain, seen.len() - n_plain)
+    };
+    assert_eq!((counts(server.take()), server.n_connections()), ((8, 42), 9));
+    drop(open);
+    timeout(SOON, by.send(list())).await.unwrap().unwrap();
+    assert_eq!(counts(server.take()), (1, 0));
 }
 
 #[tokio::test]
