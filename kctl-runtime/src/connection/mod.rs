@@ -4,6 +4,7 @@
 //! server less. Lists go by HTTP/1.1, since servers send long answers by HTTP/2 at twice the cost. `benches/README.md` has both
 //! figures; kube's own client, whose place this takes, speaks HTTP/1.1 alone.
 
+mod agent;
 mod answer;
 mod link;
 mod links;
@@ -21,6 +22,7 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder, ServiceExt as _, util::BoxService};
 
+pub use agent::name;
 use link::Connector;
 pub(crate) use ways::Long;
 use ways::{Limits, Ways};
@@ -62,6 +64,7 @@ pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
 }
 
 fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder<Connected>> {
+    agent::name_if_unnamed(&mut config);
     if config.proxy_url.is_some() {
         // kube's layer repeats a POST after a 504, which may create an object twice.
         config.default_retry = false;

@@ -85,7 +85,9 @@ async fn lists_and_upgrades_go_by_http_1() {
         let answer = timeout(SOON, by.send(request)).await.unwrap().unwrap();
         drop(answer);
     }
-    let versions: Vec<Version> = server.take().into_iter().map(|seen| seen.version).collect();
+    let seen = server.take();
+    assert!(seen.iter().all(|seen| seen.agent.starts_with("kctl/")), "{seen:?}");
+    let versions: Vec<Version> = seen.into_iter().map(|seen| seen.version).collect();
     assert_eq!(versions, [Version::HTTP_11, Version::HTTP_11, Version::HTTP_2, Version::HTTP_2]);
 }
 

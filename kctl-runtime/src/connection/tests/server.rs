@@ -37,6 +37,7 @@ pub(super) struct Seen {
     pub(super) connection: usize,
     pub(super) version: Version,
     pub(super) path: String,
+    pub(super) agent: String,
 }
 
 pub(super) struct Server {
@@ -114,7 +115,8 @@ async fn serve(
     let answer = service_fn(move |request: Request<Incoming>| {
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
         let lasts = path.contains("watch=") || path.contains("follow=");
-        noted.lock().push(Seen { connection, version: request.version(), path });
+        let agent = request.headers().get("user-agent").map(|agent| agent.to_str().unwrap().to_owned());
+        noted.lock().push(Seen { connection, version: request.version(), path, agent: agent.unwrap_or_default() });
         async move { Ok::<_, Infallible>(Response::new(body(lasts))) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
