@@ -13,6 +13,7 @@ mod certificates;
 #[cfg(feature = "chain")]
 mod chain;
 mod cli;
+mod connection;
 mod debug;
 mod declared;
 #[cfg(feature = "dev")]

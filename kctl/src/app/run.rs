@@ -12,19 +12,17 @@ use std::{
 
 use kctl_runtime::{
     manager::{Manager, health::Health, metrics::RequestCounter},
-    reconcile::{Error, Result, ResultExt},
+    reconcile::Result,
     worker::{CONFLICTS_USUAL, Decision, Observer, Outcome},
 };
-use kube::{
-    Client,
-    client::ClientBuilder,
-    config::{Config, KubeConfigOptions, Kubeconfig},
-};
+use kube::{Client, client::ClientBuilder, config::Config};
 use tokio::task::JoinSet;
+use tower::util::option_layer;
 
 use super::{
     App,
     cli::RunOptions,
+    connection::Connection,
     outgoing::OutgoingOptions,
     rbac_check,
     signals::{INTERRUPTED, Signals},
@@ -110,23 +108,22 @@ async fn start(
     #[cfg(feature = "webhook")]
     let webhook = options.webhook.clone();
     let RunOptions { kubeconfig, context, manager: options, outgoing, as_user, as_group, proxy_url, .. } = options;
-    let (context, mut config) = config(kubeconfig, context).await?;
     let own_connection = as_user.is_some() || proxy_url.is_some();
+    let mut connection = Connection::find(kubeconfig, context, proxy_url).await?;
     if let Some(user) = as_user {
-        config.auth_info.impersonate = Some(user);
-        config.auth_info.impersonate_groups = Some(as_group);
-    }
-    if let Some(url) = proxy_url {
-        config.proxy_url = Some(url.parse().context(format!("--proxy-url={url}"))?);
+        connection.config.auth_info.impersonate = Some(user);
+        connection.config.auth_info.impersonate_groups = Some(as_group);
     }
     for (name, _) in app.clusters.iter().filter(|_| own_connection) {
         say!("{}: --as and --proxy-url do not concern cluster {name}: the program connects to it", app.name);
     }
-    say!("{}: context {context}, server {}", app.name, config.cluster_url);
+    say!("{}: {}", app.name, connection.told());
+    let Connection { config, token, .. } = connection;
     let namespace = config.default_namespace.clone();
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
     let requests = RequestCounter::new(&host(&config));
-    let client: Client = ClientBuilder::try_from(config)?.with_layer(&outgoing).with_layer(&requests).build();
+    let connected = ClientBuilder::try_from(config)?.with_layer(&option_layer(token));
+    let client: Client = connected.with_layer(&outgoing).with_layer(&requests).build();
     let extra = options.election_role(&app.name, &namespace)?.into_iter();
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
@@ -164,49 +161,14 @@ pub(super) async fn clusters(
 
 /// A client of the cluster that the options name, for commands that ask and do not run; says which one that is.
 pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
-    let (context, config) = config(file, context).await?;
-    say!("{}: context {context}, server {}", app.name, config.cluster_url);
-    Ok(ClientBuilder::try_from(config)?.build())
+    let connection = Connection::find(file, context, None).await?;
+    say!("{}: {}", app.name, connection.told());
+    Ok(ClientBuilder::try_from(connection.config)?.with_layer(&option_layer(connection.token)).build())
 }
 
 /// The host of an API server as client-go's metrics name it.
 fn host(config: &Config) -> String {
     config.cluster_url.authority().map_or_else(|| config.cluster_url.to_string(), ToString::to_string)
-}
-
-async fn config(file: Option<PathBuf>, context: Option<String>) -> Result<(String, Config)> {
-    let named = file.is_some() || context.is_some();
-    let kubeconfig = match &file {
-        Some(file) => Kubeconfig::read_from(file),
-        None => Kubeconfig::read(),
-    };
-    match kubeconfig {
-        Ok(kubeconfig) => {
-            let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
-            let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-            let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &wanted).await;
-            Ok((context, config.map_err(|error| no_context(error, &kubeconfig))?))
-        }
-        Err(error) if named => Err(no_cluster(error)),
-        Err(error) => match Config::incluster() {
-            Ok(config) => Ok(("(in the cluster)".into(), config)),
-            Err(_) => Err(no_cluster(error)),
-        },
-    }
-}
-
-fn no_cluster(error: impl std::fmt::Display) -> Error {
-    Error::from(format!(
-        "no cluster to run against: {error}\nhelp: set KUBECONFIG, or try it without a cluster: `cargo run -- dev`"
-    ))
-}
-
-fn no_context(error: impl std::fmt::Display, known: &Kubeconfig) -> Error {
-    let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
-    if names.is_empty() {
-        return no_cluster("the kubeconfig has no contexts");
-    }
-    Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
 }
 
 /// Whether lines of the log begin with the time.
