@@ -17,6 +17,9 @@ use super::{
     run, settings,
 };
 
+/// So long the end of a run that failed may take.
+const ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// A label of DNS is no longer, and neither is the name of a namespace.
 const NAMESPACE_LEN_MAX: usize = 63;
 
@@ -341,6 +344,9 @@ pub(super) async fn main(app: App) -> Result<()> {
             let ran = run::run(app, *options).await;
             #[cfg(feature = "otel")]
             super::otel::flush();
+            if let Err(error) = &ran {
+                end_soon(format!("Error: {error:?}"));
+            }
             ran
         }
         #[cfg(feature = "dev")]
@@ -373,6 +379,22 @@ pub(super) async fn main(app: App) -> Result<()> {
             print(&manifest::graph(&app.specs(), format))
         }
     }
+}
+
+/// Ends the process by force if it is still there after a while. A reconcile that blocks its thread cannot be cut off: the
+/// runtime would wait for it, and a program that no longer leads has to end.
+fn end_soon(error: String) {
+    let wait = move || {
+        #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]
+        std::thread::sleep(ENDS_WITHIN);
+        say!("{error}");
+        say!(
+            "help: something blocks a thread: what may take long is `async`, or in `tokio::task::spawn_blocking` with an end"
+        );
+        std::process::exit(1);
+    };
+    // Without a thread it goes on to wait.
+    let _waits = std::thread::Builder::new().name("end".into()).spawn(wait);
 }
 
 impl NameOptions {
