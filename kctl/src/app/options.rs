@@ -10,7 +10,6 @@ use kctl_runtime::manager::{
     metrics::Metrics,
     serve::{serve_metrics, serve_metrics_securely},
 };
-#[cfg(feature = "webhook")]
 use kube::Client;
 
 use k8s_openapi::{api::rbac::v1::PolicyRule, jiff::SignedDuration};
@@ -100,8 +99,14 @@ impl ManagerOptions {
         Ok(())
     }
 
-    /// The manager as these options want it. `namespace` is where the program runs.
-    pub(super) async fn apply(self, app: &str, namespace: &str, mut manager: Manager) -> Result<Manager> {
+    /// The manager as these options want it. `namespace` is where the program runs; `lease` asks for the lease.
+    pub(super) async fn apply(
+        self,
+        app: &str,
+        namespace: &str,
+        lease: Client,
+        mut manager: Manager,
+    ) -> Result<Manager> {
         let metrics = self.metrics_bind_address.as_deref().unwrap_or_default();
         if let Some(listener) = bind("--metrics-bind-address", metrics).await? {
             let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
@@ -126,7 +131,7 @@ impl ManagerOptions {
             manager = manager.graceful_timeout(timeout.try_into().ok());
         }
         if self.leader_elect {
-            manager = manager.elect(self.election(app, namespace))?;
+            manager = manager.elect_by(lease, self.election(app, namespace))?;
         }
         Ok(manager)
     }

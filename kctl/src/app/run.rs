@@ -122,8 +122,11 @@ async fn start(
     let namespace = config.default_namespace.clone();
     // Without kube's retry layer: it repeats a POST after a 504, which may create an object twice.
     let requests = RequestCounter::new(&host(&config));
-    let connected = ClientBuilder::try_from(config)?.with_layer(&option_layer(token));
-    let client: Client = connected.with_layer(&outgoing).with_layer(&requests).build();
+    let client = |outgoing: &OutgoingOptions| -> Result<Client> {
+        let connected = ClientBuilder::try_from(config.clone())?.with_layer(&option_layer(token.clone()));
+        Ok(connected.with_layer(outgoing).with_layer(&requests).build())
+    };
+    let (client, lease) = (client(&outgoing)?, client(&outgoing.of_the_lease())?);
     let extra = options.election_role(&app.name, &namespace)?.into_iter();
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
@@ -141,7 +144,7 @@ async fn start(
     checks.detach_all();
     let manager = app.manager_at(client.clone(), clusters, |manager| manager).await?;
     requests.register(manager.metrics());
-    let mut manager = options.apply(&app.name, &namespace, manager).await?;
+    let mut manager = options.apply(&app.name, &namespace, lease, manager).await?;
     beside(&mut manager, client, namespace);
     Ok(manager)
 }
