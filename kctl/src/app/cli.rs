@@ -12,6 +12,7 @@ use kctl_runtime::{
 use super::{
     App,
     hand_out::{BreakingOptions, OWN_ENDINGS, OutOptions, hand_out, refuse_breaking},
+    log::{self, LogFormat},
     options::ManagerOptions,
     outgoing::OutgoingOptions,
     run, settings,
@@ -208,6 +209,9 @@ pub(super) struct RunOptions {
     /// `NO_PROXY` names the server]
     #[arg(long, value_name = "URL")]
     pub(super) proxy_url: Option<String>,
+    /// How lines of the log are written; `RUST_LOG` says which are, such as `debug` or `info,kctl_runtime::source=debug`
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    log_format: LogFormat,
     #[command(flatten)]
     pub(super) outgoing: OutgoingOptions,
     #[command(flatten)]
@@ -337,6 +341,7 @@ pub(super) async fn main(app: App) -> Result<()> {
     let known = command.clone();
     match parse(command, given).unwrap_or_else(|error| refuse(&error, &typed)).command {
         Command::Run(options) => {
+            log::begin(&app.name, options.log_format);
             let variables = std::env::vars_os().filter_map(|(name, _value)| name.into_string().ok());
             for line in settings::misspelt(&known, variables) {
                 say!("{}: {line}", app.name);

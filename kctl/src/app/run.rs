@@ -1,7 +1,6 @@
 //! `run`: the manager against a cluster, until it is told to stop.
 
 use std::{
-    io::IsTerminal,
     path::PathBuf,
     sync::{
         Arc,
@@ -32,7 +31,6 @@ use super::{
 const PERMISSIONS_FIRST_FOR: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
-    log(&app.name, Times::Shown);
     let signals = Signals::listen();
     app.namespaces = std::mem::take(&mut options.namespace);
     #[cfg(feature = "webhook")]
@@ -172,44 +170,6 @@ pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<Str
 /// The host of an API server as client-go's metrics name it.
 fn host(config: &Config) -> String {
     config.cluster_url.authority().map_or_else(|| config.cluster_url.to_string(), ToString::to_string)
-}
-
-/// Whether lines of the log begin with the time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Times {
-    Shown,
-    /// Where the simulated time is another one, and the output the same each time.
-    #[cfg_attr(not(feature = "dev"), expect(dead_code, reason = "only `dev` simulates time"))]
-    Hidden,
-}
-
-/// Begins to log, and to send spans where a collector is named.
-pub(super) fn log(
-    #[cfg_attr(not(feature = "otel"), expect(unused_variables, reason = "names what a collector gets"))] app: &str,
-    times: Times,
-) {
-    use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, util::SubscriberInitExt};
-    // kube's client says each failed request a second time, without its name.
-    let usual = "info,kube_client::client=off";
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colored = std::io::stderr().is_terminal() && !no_color;
-    let lines =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colored).log_internal_errors(false);
-    let lines: Box<dyn Layer<Registry> + Send + Sync> = match times {
-        Times::Shown => lines.boxed(),
-        Times::Hidden => lines.without_time().boxed(),
-    };
-    let all = tracing_subscriber::registry().with(lines);
-    #[cfg(feature = "otel")]
-    let (spans, problem) = super::otel::layer(app).map_or_else(|error| (None, Some(error)), |layer| (layer, None));
-    #[cfg(feature = "otel")]
-    let all = all.with(spans);
-    let _already = all.with(filter).try_init();
-    #[cfg(feature = "otel")]
-    if let Some(error) = problem {
-        tracing::error!("no spans are sent: {error}");
-    }
 }
 
 /// Says what went wrong, and what will happen.
