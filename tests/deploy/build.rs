@@ -29,16 +29,29 @@ pub(crate) fn target() -> PathBuf {
     test.ancestors().nth(3).unwrap().to_owned()
 }
 
-/// Cargo as people start it: what it tells tests about their package makes build scripts run again.
+/// Cargo as people start it.
 pub(crate) fn cargo(command: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.arg(command).env("CARGO_TARGET_DIR", target());
+    cargo.arg(command);
+    as_people(cargo)
+}
+
+/// A line that people give a shell.
+pub(crate) fn shell(line: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", line]);
+    as_people(shell)
+}
+
+/// What Cargo tells tests about their package makes build scripts run again.
+fn as_people(mut command: Command) -> Command {
+    command.env("CARGO_TARGET_DIR", target());
     for (name, _value) in std::env::vars() {
         if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|own| name.starts_with(own)) {
-            cargo.env_remove(name);
+            command.env_remove(name);
         }
     }
-    cargo
+    command
 }
 
 /// Runs a command to its good end, and returns what it prints.

@@ -12,3 +12,4 @@ mod program;
 mod proxy;
 mod roles;
 mod rolling;
+mod stuck;

@@ -5,7 +5,7 @@ use std::path::Path;
 use kctl::json;
 
 use crate::{
-    build::{self, cargo, programs, run},
+    build::{self, cargo, programs, run, shell},
     files::{Folder, kustomized},
     place::{Place, until},
     program::{Given, Program},
@@ -60,4 +60,34 @@ async fn a_new_project_is_deployed_by_kubectl_on_a_real_server() {
     place.delete(&sample, "default").await;
     until("the config map goes", || async { place.get(&config, "default").await.is_none() }).await;
     running.was_never_refused().await;
+}
+
+/// The commands of a file of the project: the rest of each line that begins so.
+fn commands(project: &Path, file: &str, begin: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(project.join(file)).unwrap();
+    text.lines().filter_map(|line| line.strip_prefix(begin)).map(str::to_owned).collect()
+}
+
+/// What the README and the workflow tell people and machines to run, in their order; images are not built here, and `run` never
+/// ends. What needs a cluster is left out without one.
+#[test]
+fn every_command_of_a_new_project_works() {
+    if std::env::var_os("KCTL_NEW").is_none() {
+        eprintln!("left out: KCTL_NEW=1 asks for it");
+        return;
+    }
+    let folder = Folder::new();
+    let project = project(&folder);
+    let (readme, workflow) =
+        (commands(&project, "README.md", "    "), commands(&project, ".github/workflows/ci.yml", "      - run: "));
+    assert_eq!((readme.len(), workflow.len()), (9, 5), "{readme:?} {workflow:?}");
+    let has_cluster = std::env::var_os("KUBECONFIG").is_some();
+    for line in readme.iter().chain(&workflow) {
+        let is_possible = !line.starts_with("docker ") && !line.ends_with("-- run");
+        if is_possible && (has_cluster || !line.contains("kubectl")) {
+            eprintln!("{line}");
+            run(shell(line).current_dir(&project));
+        }
+    }
+    assert!(project.join("deploy/kustomization.yaml").exists(), "the workflow had manifests to check");
 }

@@ -1,19 +1,30 @@
 //! A program that reaches its API server through a proxy: named by a flag or by a variable.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
+use kctl::json;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional},
     net::{TcpListener, TcpStream},
+    process::Command,
 };
 
 use crate::{
+    build::programs,
+    files::Folder,
     place::Place,
     program::{Given, Program},
 };
+
+/// Longest wait for what a program says and asks first.
+const WITHIN: Duration = Duration::from_secs(60);
 
 /// Answers CONNECT and nothing else. Returns its URL and the number of its tunnels.
 async fn proxy() -> (String, Arc<AtomicUsize>) {
@@ -44,16 +55,59 @@ async fn tunnel(client: TcpStream, counted: Arc<AtomicUsize>) -> std::io::Result
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_is_reached_through_the_proxy_that_is_named() {
     let place = Place::embedded().await;
-    for flag in [true, false] {
-        let (url, n_tunnels) = proxy().await;
-        let mut given = Given::default();
-        if flag {
-            given.args.push(format!("--proxy-url={url}"));
-        } else {
-            given.env.insert("HTTPS_PROXY".into(), url);
-        }
-        let program = Program::deployed(&place, "quickstart", given).await;
-        assert!(n_tunnels.load(Ordering::SeqCst) > 0, "by a flag: {flag}");
-        program.was_never_refused().await;
+    let (url, n_tunnels) = proxy().await;
+    let given = Given { args: vec![format!("--proxy-url={url}")], ..Given::default() };
+    let program = Program::deployed(&place, "quickstart", given).await;
+    assert!(n_tunnels.load(Ordering::SeqCst) > 0);
+    program.was_never_refused().await;
+}
+
+/// What a program is first asked for that is told of this server and has these variables, if it asks a proxy at all.
+async fn asked_for(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Option<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let mut cluster = json!({ "server": server });
+    let (of_kubeconfig, of_variable) =
+        if kubeconfig_proxy { (url.as_str(), "http://127.0.0.1:1") } else { ("", url.as_str()) };
+    cluster["proxy-url"] = of_kubeconfig.into();
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "contexts": [{ "name": "a", "context": { "cluster": "a", "user": "a" } }], "clusters": [{ "name": "a", "cluster": cluster }],
+    });
+    let files = Folder::new();
+    std::fs::write(files.join("kubeconfig"), kubeconfig.to_string()).unwrap();
+    let mut program = Command::new(programs().join("quickstart"));
+    // Of two files one is there.
+    let files_of_variable = format!("{}:{}", files.join("missing").display(), files.join("kubeconfig").display());
+    program.arg("run").env("KUBECONFIG", files_of_variable).env("HTTPS_PROXY", of_variable).env("NO_PROXY", no_proxy);
+    let mut running = program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
+    let first = said.next_line().await.unwrap().unwrap_or_default();
+    if !first.contains(", through the proxy ") {
+        return None;
+    }
+    assert!(first.contains(&url), "{first}");
+    let (client, _peer) = listener.accept().await.unwrap();
+    let mut head = String::new();
+    BufReader::new(client).read_line(&mut head).await.unwrap();
+    Some(head.trim_end().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_environment_names_the_proxy_and_the_servers_that_need_none() {
+    let (server, connect) =
+        ("https://api.example.test:6443", Some("CONNECT api.example.test:6443 HTTP/1.1".to_owned()));
+    programs();
+    let cases = [
+        (server, false, "", connect.clone()),
+        (server, false, "127.0.0.1,localhost", connect.clone()),
+        (server, false, ".example.test", None),
+        // Only what the environment says has exceptions.
+        (server, true, ".example.test", connect),
+        ("https://127.0.0.1:6443", false, "", None),
+    ];
+    for (server, of_kubeconfig, no_proxy, expected) in cases {
+        let asked = tokio::time::timeout(WITHIN, asked_for(server, of_kubeconfig, no_proxy)).await;
+        assert_eq!(asked.expect("it says where it goes"), expected, "{server}, {of_kubeconfig}, NO_PROXY={no_proxy}");
     }
 }

@@ -1,5 +1,5 @@
 //! One replica of a rolling update, as a program: keeps a `Secret` for each `ConfigMap` that has a state, and notes in a file that
-//! all replicas share when it begins and ends to work on a key.
+//! all replicas share when it begins and ends to work on a key. The state `block` blocks the thread.
 
 use std::{
     fs::{File, OpenOptions},
@@ -39,6 +39,10 @@ impl Reconcile for Configs {
         let Some(state) = state(&config) else { return Ok(Action::await_change()) };
         let name = config.name_any();
         self.note("begin", &name, state)?;
+        if state == "block" {
+            #[expect(clippy::disallowed_methods, reason = "what users do by mistake: nothing can cut it off")]
+            std::thread::sleep(Duration::from_secs(3_600));
+        }
         // As long as a call to something outside of the cluster.
         tokio::time::sleep(Duration::from_millis(20)).await;
         let secret = kctl::json!({ "metadata": { "name": &name }, "stringData": { "state": state } });

@@ -173,6 +173,27 @@ async fn workers_that_take_no_key_although_some_wait_are_noticed_after_a_minute(
 }
 
 #[controller]
+async fn endless(_node: Arc<Node>, _cx: Context<endless>) -> Result<Action> {
+    std::future::pending().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_takes_long_is_named_and_no_reason_for_a_new_start() {
+    let contest = Contest::new();
+    let manager = App::new("endless").controller::<endless>().manager(contest.client.clone()).await.unwrap();
+    let health = Health::new(manager.view(), manager.metrics().clone());
+    let _running = tokio::spawn(manager.run(std::future::pending()));
+    let node = Node { metadata: ObjectMeta { name: Some("n1".into()), ..ObjectMeta::default() }, ..Node::default() };
+    Api::all(contest.client.clone()).create(&PostParams::default(), &node).await.unwrap();
+    let says = || health.live().into_iter().find(|check| check.name == "controller-node").unwrap().result;
+    seconds(50).await;
+    assert_eq!(says(), Ok(String::new()));
+    seconds(3_550).await;
+    let told = says().unwrap();
+    assert!(told.starts_with("n1 has been reconciled for 3") && told.ends_with(" s"), "{told}");
+}
+
+#[controller]
 async fn accounts(_account: Arc<ServiceAccount>, _cx: Context<accounts>) -> Result<Action> {
     Ok(Action::await_change())
 }

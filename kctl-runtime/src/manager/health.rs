@@ -10,7 +10,7 @@ use super::{
     lease::{Leadership, Standing},
     metrics::Metrics,
 };
-use crate::source::Source;
+use crate::{key::ObjectKey, queue::WorkQueue, source::Source};
 
 /// A leader may be so late to notice that its lease ran out (controller-runtime passes the same to client-go's check).
 const LEASE_TOLERANCE: Duration = Duration::from_secs(20);
@@ -77,20 +77,19 @@ impl Health {
             let stuck = self.stuck(&name, aside.waiting() > 0, aside.n_handled());
             checks.push((name, "`map` or `when` of a relation does not return", stuck));
         }
+        let mut checks: Vec<Check> =
+            checks.into_iter().map(|(name, what, stuck)| stuck_or_ok(name, what, stuck)).collect();
         for ((spec, queue), caches) in self.view.controllers().iter().zip(self.view.awaited()) {
             let stats = queue.stats();
             let idle = stats.depth > 0 && stats.processing == 0 && self.works(caches);
             let name = format!("controller-{}", spec.name);
             let stuck = self.stuck(&name, idle, self.metrics.reconciled(&spec.name));
-            checks.push((name, "keys wait and no worker takes one", stuck));
+            let mut check = stuck_or_ok(name, "keys wait and no worker takes one", stuck);
+            if check.result.is_ok() {
+                check.result = longest(queue, spec.timeout);
+            }
+            checks.push(check);
         }
-        let mut checks: Vec<Check> = checks
-            .into_iter()
-            .map(|(name, what, stuck)| {
-                let result = stuck.map_or(Ok(String::new()), |since| Err(format!("{what}, for {} s", since.as_secs())));
-                Check { name, result }
-            })
-            .collect();
         if let Some(leadership) = self.view.leadership() {
             let result = leadership.check(LEASE_TOLERANCE).map(|()| String::new());
             checks.push(Check { name: "leader-election".into(), result });
@@ -128,6 +127,29 @@ impl Health {
             (*known, *since) = (progress, now);
         }
         Some(now.duration_since(*since)).filter(|since| *since >= STUCK_AFTER)
+    }
+}
+
+fn stuck_or_ok(name: String, what: &str, stuck: Option<Duration>) -> Check {
+    let result = stuck.map_or(Ok(String::new()), |since| Err(format!("{what}, for {} s", since.as_secs())));
+    Check { name, result }
+}
+
+/// The reconcile that has been running for longest, once that is long. It may be right to take so long; beyond its timeout it
+/// is not: what cannot be ended blocks its thread.
+fn longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<String, String> {
+    let mut running = queue.processing_for(STUCK_AFTER).into_iter();
+    let Some((key, since)) = running.next() else { return Ok(String::new()) };
+    let others = match running.len() {
+        0 => String::new(),
+        others => format!(", and {others} more for a minute or longer"),
+    };
+    let told = format!("{key} has been reconciled for {} s{others}", since.as_secs());
+    match timeout {
+        Some(timeout) if since >= timeout.saturating_add(STUCK_AFTER) => {
+            Err(format!("{told}, although its timeout is {timeout:?}: it blocks its thread"))
+        }
+        _ => Ok(told),
     }
 }
 
@@ -182,5 +204,33 @@ fn election(leadership: &Leadership) -> Result<String, String> {
         Standing::Standby if leadership.holder().is_empty() => Ok("standby; nobody leads yet".into()),
         Standing::Standby => Ok(format!("standby; {} leads", leadership.holder())),
         Standing::Over(_) => Err("this process no longer leads, and ends".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::QueueConfig;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_reconcile_is_told_and_one_beyond_its_timeout_is_a_failure() {
+        let queue = WorkQueue::new(QueueConfig::default());
+        let timeout = Some(Duration::from_secs(30));
+        queue.add(ObjectKey::new(Some("default"), "web"));
+        let _web = queue.get().await.unwrap();
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(longest(&queue, timeout), Ok(String::new()));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let told = "default/web has been reconciled for 60 s";
+        assert_eq!(longest(&queue, None), Ok(told.into()));
+        assert_eq!(longest(&queue, timeout), Ok(told.into()), "it may just have ended");
+
+        queue.add(ObjectKey::new(Some("default"), "api"));
+        let _api = queue.get().await.unwrap();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        let told = "default/web has been reconciled for 120 s, and 1 more for a minute or longer";
+        assert_eq!(longest(&queue, None), Ok(told.into()));
+        let failed = format!("{told}, although its timeout is 30s: it blocks its thread");
+        assert_eq!(longest(&queue, timeout), Err(failed));
     }
 }

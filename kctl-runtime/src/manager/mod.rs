@@ -192,8 +192,17 @@ impl Manager {
     ///
     /// # Errors
     /// When the configuration contradicts itself; it names the flag.
-    pub fn elect(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
-        let elector = Elector::new(self.client.clone(), config, self.settable.clock())?;
+    pub fn elect(self, config: ElectionConfig) -> Result<Self, ElectionError> {
+        let client = self.client.clone();
+        self.elect_by(client, config)
+    }
+
+    /// The same with a client of its own for the lease: one that waits for no other requests, where those are limited.
+    ///
+    /// # Errors
+    /// As [`elect`](Self::elect).
+    pub fn elect_by(mut self, client: Client, config: ElectionConfig) -> Result<Self, ElectionError> {
+        let elector = Elector::new(client, config, self.settable.clock())?;
         self.permit.bind(&elector.leadership().permit());
         self.elector = Some(elector);
         Ok(self)

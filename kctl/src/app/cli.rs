@@ -12,10 +12,17 @@ use kctl_runtime::{
 use super::{
     App,
     hand_out::{BreakingOptions, OWN_ENDINGS, OutOptions, hand_out, refuse_breaking},
+    log::{self, LogFormat},
     options::ManagerOptions,
     outgoing::OutgoingOptions,
     run, settings,
 };
+
+/// So long the end of a run that failed may take.
+const ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// A label of DNS is no longer, and neither is the name of a namespace.
+const NAMESPACE_LEN_MAX: usize = 63;
 
 #[derive(Parser)]
 #[command(disable_help_subcommand = true)]
@@ -198,19 +205,47 @@ pub(super) struct RunOptions {
     /// With --as: act as in this group; can be repeated
     #[arg(long, value_name = "GROUP", requires = "as_user")]
     pub(super) as_group: Vec<String>,
-    /// Reach the API server through this proxy [default: that of the kubeconfig, or of `HTTPS_PROXY`]
+    /// Reach the API server through this proxy (http, https, socks5) [default: that of the kubeconfig, or `HTTPS_PROXY` unless
+    /// `NO_PROXY` names the server]
     #[arg(long, value_name = "URL")]
     pub(super) proxy_url: Option<String>,
+    /// How lines of the log are written; `RUST_LOG` says which are, such as `debug` or `info,kctl_runtime::source=debug`
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    log_format: LogFormat,
     #[command(flatten)]
     pub(super) outgoing: OutgoingOptions,
     #[command(flatten)]
     pub(super) manager: ManagerOptions,
     /// Only objects in this namespace; can be repeated. By default those that the controllers declare
-    #[arg(long, value_name = "NS")]
+    #[arg(long, value_name = "NS", value_parser = namespace)]
     pub(super) namespace: Vec<String>,
     #[cfg(feature = "webhook")]
     #[command(flatten)]
     pub(super) webhook: super::webhook::ServeOptions,
+}
+
+impl RunOptions {
+    /// What is wrong with the options, before anything is started.
+    fn check(&self, app: &str) -> Result<()> {
+        if let Some(url) = &self.proxy_url {
+            super::connection::check_proxy(url)?;
+        }
+        self.manager.check(app)
+    }
+}
+
+/// The name of a namespace: a label of DNS.
+fn namespace(text: &str) -> Result<String, String> {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let ends = [text.bytes().next(), text.bytes().last()];
+    let is_name = ends.iter().all(|end| end.is_some_and(|byte| byte != b'-')) && text.bytes().all(is_inner);
+    if is_name && text.len() <= NAMESPACE_LEN_MAX {
+        return Ok(text.into());
+    }
+    Err(format!(
+        "`{text}` is no name of a namespace: lower case letters, digits and dashes, {NAMESPACE_LEN_MAX} at most; leave the option out \
+         for those that the controllers declare"
+    ))
 }
 
 /// How to run without a cluster.
@@ -272,6 +307,11 @@ fn version(app: &App) -> String {
 fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::Error> {
     let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(given)?)?;
     let out = match &cli.command {
+        Command::Run(options) => {
+            let checked = options.check(command.get_name());
+            checked.map_err(|error| command.error(ErrorKind::ValueValidation, format!("{error:#}")))?;
+            return Ok(cli);
+        }
         Command::GenerateCrds { out, .. } | Command::GenerateRbac { out, .. } => out,
         Command::GenerateManifests(options) => &options.out,
         _ => return Ok(cli),
@@ -298,11 +338,20 @@ pub(super) async fn main(app: App) -> Result<()> {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let given = settings::arguments(&command, typed.clone());
     let given = given.unwrap_or_else(|error| command.clone().error(ErrorKind::InvalidValue, error).exit());
+    let known = command.clone();
     match parse(command, given).unwrap_or_else(|error| refuse(&error, &typed)).command {
         Command::Run(options) => {
+            log::begin(&app.name, options.log_format);
+            let variables = std::env::vars_os().filter_map(|(name, _value)| name.into_string().ok());
+            for line in settings::misspelt(&known, variables) {
+                say!("{}: {line}", app.name);
+            }
             let ran = run::run(app, *options).await;
             #[cfg(feature = "otel")]
             super::otel::flush();
+            if let Err(error) = &ran {
+                end_soon(format!("Error: {error:?}"));
+            }
             ran
         }
         #[cfg(feature = "dev")]
@@ -335,6 +384,22 @@ pub(super) async fn main(app: App) -> Result<()> {
             print(&manifest::graph(&app.specs(), format))
         }
     }
+}
+
+/// Ends the process by force if it is still there after a while. A reconcile that blocks its thread cannot be cut off: the
+/// runtime would wait for it, and a program that no longer leads has to end.
+fn end_soon(error: String) {
+    let wait = move || {
+        #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]
+        std::thread::sleep(ENDS_WITHIN);
+        say!("{error}");
+        say!(
+            "help: something blocks a thread: what may take long is `async`, or in `tokio::task::spawn_blocking` with an end"
+        );
+        std::process::exit(1);
+    };
+    // Without a thread it goes on to wait.
+    let _waits = std::thread::Builder::new().name("end".into()).spawn(wait);
 }
 
 impl NameOptions {
@@ -445,6 +510,34 @@ mod tests {
             let command = Cli::command().name(app.name.clone()).version(version(&app));
             assert_eq!(command.render_version(), format!("web {expected}{kctl}\n"));
         }
+    }
+
+    #[test]
+    fn options_that_contradict_each_other_are_wrong_usage_as_unknown_ones_are() {
+        let given = |line: &str| line.split(' ').map(OsString::from).collect();
+        let cases = [
+            ("--leader-elect --leader-elect-lease-duration=5s", "--leader-elect-lease-duration (5s) has to be longer"),
+            ("--metrics-bind-address=here", "--metrics-bind-address=here: not an address"),
+            ("--proxy-url=ftp://proxy.corp", "--proxy-url: `ftp` is no scheme of a proxy"),
+            ("--namespace=", "`` is no name of a namespace"),
+            ("--namespace=Shop", "`Shop` is no name of a namespace"),
+        ];
+        for (options, part) in cases {
+            let error = parse(Cli::command(), given(&format!("app run {options}"))).err().unwrap();
+            assert_eq!(error.exit_code(), 2, "{options}");
+            assert!(error.to_string().contains(part), "{options}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_a_label() {
+        let longest = "a".repeat(NAMESPACE_LEN_MAX);
+        for (text, good) in
+            [("a", true), ("a-1", true), (&longest, true), ("", false), ("a_b", false), ("-a", false), ("a-", false)]
+        {
+            assert_eq!(namespace(text).is_ok(), good, "{text}");
+        }
+        assert!(namespace(&"a".repeat(NAMESPACE_LEN_MAX + 1)).is_err());
     }
 
     #[test]

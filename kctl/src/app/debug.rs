@@ -1,7 +1,12 @@
 //! Flags of the page for people.
 
+use std::net::SocketAddr;
+
 use kctl_runtime::{
-    manager::{Manager, serve::bind},
+    manager::{
+        Manager,
+        serve::{bind, check_address},
+    },
     reconcile::{Error, Result},
 };
 use tokio::net::TcpListener;
@@ -26,18 +31,34 @@ pub(super) struct DebugPage {
 }
 
 impl DebugOptions {
+    /// What can be said before anything listens; names of hosts are looked up then.
+    pub(super) fn check(&self) -> Result<()> {
+        let address = self.debug_bind_address.as_deref().unwrap_or_default();
+        check_address("--debug-bind-address", address)?;
+        let is_for_all =
+            address.starts_with(':') || address.parse().is_ok_and(|address: SocketAddr| !address.ip().is_loopback());
+        if is_for_all { self.refuse_others(address) } else { Ok(()) }
+    }
+
+    fn refuse_others(&self, address: &str) -> Result<()> {
+        if !self.debug_allow_host.is_empty() {
+            return Ok(());
+        }
+        Err(Error::from(format!(
+            "--debug-bind-address={address}: others than this machine could read the page; write for example \
+             127.0.0.1:8082 (`kubectl port-forward` reaches it), or name the host that browsers use by \
+             --debug-allow-host"
+        )))
+    }
+
     /// Listens on the address, or on this one where none is given.
     pub(super) async fn listen(&self, usual: &str) -> Result<DebugPage> {
         let address = self.debug_bind_address.as_deref().unwrap_or(usual);
         let listener = bind("--debug-bind-address", address).await?;
         let local =
             listener.as_ref().is_none_or(|listener| listener.local_addr().is_ok_and(|at| at.ip().is_loopback()));
-        if !local && self.debug_allow_host.is_empty() {
-            return Err(Error::from(format!(
-                "--debug-bind-address={address}: others than this machine could read the page; write for example \
-                 127.0.0.1:8082 (`kubectl port-forward` reaches it), or name the host that browsers use by \
-                 --debug-allow-host"
-            )));
+        if !local {
+            self.refuse_others(address)?;
         }
         Ok(DebugPage { listener, hosts: self.debug_allow_host.clone() })
     }

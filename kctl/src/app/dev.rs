@@ -20,7 +20,7 @@ use super::{
     App, Grants,
     cli::{DevOptions, Format, print},
     files::{self, FromFile},
-    run,
+    log::{self, LogFormat},
     signals::{INTERRUPTED, Signals},
     simulation::Simulation,
 };
@@ -37,7 +37,7 @@ const TRACE_SEED: u64 = 1;
 
 #[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "interpreters have metrics"))]
 pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
-    run::log(&app.name, run::Times::Hidden);
+    log::begin(&app.name, LogFormat::Timeless);
     // From now on: what is served answers before the controllers run, and ends as it should from then on.
     let signals = Signals::listen();
     let objects = files::read_or(&options.files, app.dev_objects.as_deref())?;

@@ -1,11 +1,10 @@
 //! A program: its controllers and the commands by which it is run.
 
-/// Says something to people. A reader that went away is not an error of the program.
+/// Says something to people.
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _unread = writeln!(std::io::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => {
+        $crate::app::log::say(format_args!($($text)*))
+    };
 }
 
 #[cfg(feature = "webhook")]
@@ -13,6 +12,7 @@ mod certificates;
 #[cfg(feature = "chain")]
 mod chain;
 mod cli;
+mod connection;
 mod debug;
 mod declared;
 #[cfg(feature = "dev")]
@@ -23,6 +23,7 @@ mod files;
 mod hand_out;
 #[cfg(feature = "webhook")]
 mod hooks;
+mod log;
 mod options;
 #[cfg(feature = "otel")]
 mod otel;

@@ -10,7 +10,6 @@ use kctl_runtime::manager::{
     metrics::Metrics,
     serve::{serve_metrics, serve_metrics_securely},
 };
-#[cfg(feature = "webhook")]
 use kube::Client;
 
 use k8s_openapi::{api::rbac::v1::PolicyRule, jiff::SignedDuration};
@@ -18,7 +17,7 @@ use kctl_runtime::{
     manager::{
         Manager,
         lease::{ElectionConfig, identity},
-        serve::{Certificate, bind},
+        serve::{Certificate, bind, check_address},
     },
     manifest::{self, Grant, Place, RbacOptions, grants_of_rule},
     reconcile::{Result, ResultExt},
@@ -82,8 +81,32 @@ pub(super) struct ManagerOptions {
 }
 
 impl ManagerOptions {
-    /// The manager as these options want it. `namespace` is where the program runs.
-    pub(super) async fn apply(self, app: &str, namespace: &str, mut manager: Manager) -> Result<Manager> {
+    /// What is wrong with the options by themselves, before anything is started.
+    ///
+    /// # Errors
+    /// When an address is none, or the times of the lease contradict each other.
+    pub(super) fn check(&self, app: &str) -> Result<()> {
+        let metrics = ("--metrics-bind-address", &self.metrics_bind_address);
+        let health = ("--health-probe-bind-address", &self.health_probe_bind_address);
+        for (flag, address) in [metrics, health] {
+            check_address(flag, address.as_deref().unwrap_or_default())?;
+        }
+        self.debug.check()?;
+        if self.leader_elect {
+            // Where it runs is known later.
+            self.election(app, "default").check()?;
+        }
+        Ok(())
+    }
+
+    /// The manager as these options want it. `namespace` is where the program runs; `lease` asks for the lease.
+    pub(super) async fn apply(
+        self,
+        app: &str,
+        namespace: &str,
+        lease: Client,
+        mut manager: Manager,
+    ) -> Result<Manager> {
         let metrics = self.metrics_bind_address.as_deref().unwrap_or_default();
         if let Some(listener) = bind("--metrics-bind-address", metrics).await? {
             let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
@@ -108,7 +131,7 @@ impl ManagerOptions {
             manager = manager.graceful_timeout(timeout.try_into().ok());
         }
         if self.leader_elect {
-            manager = manager.elect(self.election(app, namespace)).context("see --help")?;
+            manager = manager.elect_by(lease, self.election(app, namespace))?;
         }
         Ok(manager)
     }
@@ -180,11 +203,11 @@ impl ManagerOptions {
         }
     }
 
-    fn election(self, app: &str, namespace: &str) -> ElectionConfig {
-        let identity = self.leader_election_identity.unwrap_or_else(identity);
-        let name = self.leader_election_id.unwrap_or_else(|| app.into());
-        let namespace = self.leader_election_namespace.unwrap_or_else(|| namespace.into());
-        let mut config = ElectionConfig::new(&name, &namespace, &identity);
+    fn election(&self, app: &str, namespace: &str) -> ElectionConfig {
+        let identity = self.leader_election_identity.clone().unwrap_or_else(identity);
+        let name = self.leader_election_id.as_deref().unwrap_or(app);
+        let namespace = self.leader_election_namespace.as_deref().unwrap_or(namespace);
+        let mut config = ElectionConfig::new(name, namespace, &identity);
         let set = |time: &mut Duration, wanted: Option<Duration>| *time = wanted.unwrap_or(*time);
         set(&mut config.lease_duration, self.leader_elect_lease_duration);
         set(&mut config.renew_deadline, self.leader_elect_renew_deadline);
@@ -225,6 +248,41 @@ mod tests {
         let times = (config.lease_duration, config.renew_deadline, config.retry_period);
         assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(10), Duration::from_secs(2)));
         assert_ne!(config.identity, parse(&[]).unwrap().election("podset", "here").identity);
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_options_by_themselves_is_known_before_anything_starts() {
+        let check = |flags: &[&str]| parse(flags).unwrap().check("podset").map_err(|error| error.to_string());
+        let cases: [(&[&str], &str); 6] = [
+            (
+                &["--leader-elect", "--leader-elect-lease-duration=5s"],
+                "leader election: --leader-elect-lease-duration (5s) has to be longer than --leader-elect-renew-deadline (10s)",
+            ),
+            (
+                &["--leader-elect", "--leader-elect-retry-period=9s"],
+                "leader election: --leader-elect-renew-deadline (10s) has to be longer than 1.2 times --leader-elect-retry-period",
+            ),
+            (&["--leader-elect", "--leader-election-id="], "leader election: the name of the lease has to be"),
+            (&["--metrics-bind-address=here"], "--metrics-bind-address=here: not an address"),
+            (
+                &["--health-probe-bind-address=1.2.3.4:99999"],
+                "--health-probe-bind-address=1.2.3.4:99999: not an address",
+            ),
+            (&["--debug-bind-address=:8082"], "--debug-bind-address=:8082: others than this machine"),
+        ];
+        for (flags, begin) in cases {
+            let error = check(flags).unwrap_err();
+            assert!(error.starts_with(begin), "{flags:?}: {error}");
+        }
+        let good: [&[&str]; 4] = [
+            &["--leader-elect", "--leader-elect-lease-duration=20s"],
+            &["--leader-elect-lease-duration=5s"],
+            &["--metrics-bind-address=:0", "--health-probe-bind-address=0"],
+            &["--debug-bind-address=:8082", "--debug-allow-host=debug.example"],
+        ];
+        for flags in good {
+            assert_eq!(check(flags), Ok(()), "{flags:?}");
+        }
     }
 
     #[test]

@@ -17,8 +17,8 @@ mod dry_run;
 /// How requests go out; without flags as they are.
 #[derive(clap::Args, Default, Clone)]
 pub(super) struct OutgoingOptions {
-    /// Requests a second to the API server at most, on average; nothing limits them by default: the API server's own fairness
-    /// does
+    /// Requests a second to the API server at most, on average, without those about the lease; nothing limits them by default:
+    /// the API server's own fairness does
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Requests")]
     kube_api_qps: Option<f64>,
     /// With --kube-api-qps: so many requests at once
@@ -38,6 +38,12 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 impl OutgoingOptions {
+    /// The same for requests about the lease: those that work for it must not keep it waiting, since it would be lost
+    /// (controller-runtime gives it a client of its own as well).
+    pub(super) fn of_the_lease(&self) -> Self {
+        Self { kube_api_qps: None, ..self.clone() }
+    }
+
     /// A client that somebody else has made, as one that obeys these options, with its requests counted.
     pub(super) fn around(&self, client: Client, requests: &RequestCounter) -> Client {
         let (namespace, valid_until) = (client.default_namespace().to_owned(), *client.valid_until());
@@ -237,6 +243,20 @@ mod tests {
         assert_eq!(text.matches("# TYPE rest_client_requests").count(), 1, "{text}");
         let limited = r#"rest_client_rate_limiter_duration_seconds_sum{verb="DELETE",host="edge"} 0.7"#;
         assert!(text.lines().any(|has| has == limited), "the second one waits for what is left of a second: {text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_about_the_lease_wait_for_no_others() {
+        let options = OutgoingOptions { kube_api_qps: Some(0.1), kube_api_burst: 1, ..OutgoingOptions::default() };
+        for (options, expected) in [(options.of_the_lease(), [0, 0, 0]), (options, [0, 10, 20])] {
+            let (service, seen) = server(Duration::ZERO);
+            let mut service = options.layer(service);
+            for _ in expected {
+                service.ready().await.unwrap().call(request("GET", "/")).await.unwrap();
+            }
+            let times: Vec<u64> = seen.lock().iter().map(|(_, at)| at.as_secs()).collect();
+            assert_eq!(times, expected);
+        }
     }
 
     #[test]

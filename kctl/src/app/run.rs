@@ -1,7 +1,6 @@
 //! `run`: the manager against a cluster, until it is told to stop.
 
 use std::{
-    io::IsTerminal,
     path::PathBuf,
     sync::{
         Arc,
@@ -11,20 +10,19 @@ use std::{
 };
 
 use kctl_runtime::{
-    connection,
+    connection as clients,
     manager::{Manager, health::Health, metrics::RequestCounter},
-    reconcile::{Error, Result, ResultExt},
+    reconcile::Result,
     worker::{CONFLICTS_USUAL, Decision, Observer, Outcome},
 };
-use kube::{
-    Client,
-    config::{Config, KubeConfigOptions, Kubeconfig},
-};
+use kube::{Client, config::Config};
 use tokio::task::JoinSet;
+use tower::util::option_layer;
 
 use super::{
     App,
     cli::RunOptions,
+    connection::Connection,
     outgoing::OutgoingOptions,
     rbac_check,
     signals::{INTERRUPTED, Signals},
@@ -33,8 +31,10 @@ use super::{
 /// For so long nothing starts before it has been said which permissions are missing.
 const PERMISSIONS_FIRST_FOR: Duration = Duration::from_secs(1);
 
+/// The version of a program that has not said one, in the name that it gives itself at the API server.
+const UNVERSIONED: &str = "0.0.0";
+
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
-    log(&app.name, Times::Shown);
     let signals = Signals::listen();
     app.namespaces = std::mem::take(&mut options.namespace);
     #[cfg(feature = "webhook")]
@@ -110,22 +110,25 @@ async fn start(
     #[cfg(feature = "webhook")]
     let webhook = options.webhook.clone();
     let RunOptions { kubeconfig, context, manager: options, outgoing, as_user, as_group, proxy_url, .. } = options;
-    let (context, mut config) = config(kubeconfig, context).await?;
     let own_connection = as_user.is_some() || proxy_url.is_some();
+    let mut connection = Connection::find(kubeconfig, context, proxy_url).await?;
     if let Some(user) = as_user {
-        config.auth_info.impersonate = Some(user);
-        config.auth_info.impersonate_groups = Some(as_group);
-    }
-    if let Some(url) = proxy_url {
-        config.proxy_url = Some(url.parse().context(format!("--proxy-url={url}"))?);
+        connection.config.auth_info.impersonate = Some(user);
+        connection.config.auth_info.impersonate_groups = Some(as_group);
     }
     for (name, _) in app.clusters.iter().filter(|_| own_connection) {
         say!("{}: --as and --proxy-url do not concern cluster {name}: the program connects to it", app.name);
     }
-    say!("{}: context {context}, server {}", app.name, config.cluster_url);
+    say!("{}: {}", app.name, connection.told());
+    let Connection { mut config, token, .. } = connection;
+    clients::name(&mut config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
     let namespace = config.default_namespace.clone();
     let requests = RequestCounter::new(&host(&config));
-    let client: Client = connection::builder(config)?.with_layer(&outgoing).with_layer(&requests).build();
+    let client = |outgoing: &OutgoingOptions| -> Result<Client> {
+        let connected = clients::builder(config.clone())?.with_layer(&option_layer(token.clone()));
+        Ok(connected.with_layer(outgoing).with_layer(&requests).build())
+    };
+    let (client, lease) = (client(&outgoing)?, client(&outgoing.of_the_lease())?);
     let extra = options.election_role(&app.name, &namespace)?.into_iter();
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
@@ -143,7 +146,7 @@ async fn start(
     checks.detach_all();
     let manager = app.manager_at(client.clone(), clusters, |manager| manager).await?;
     requests.register(manager.metrics());
-    let mut manager = options.apply(&app.name, &namespace, manager).await?;
+    let mut manager = options.apply(&app.name, &namespace, lease, manager).await?;
     beside(&mut manager, client, namespace);
     Ok(manager)
 }
@@ -163,87 +166,16 @@ pub(super) async fn clusters(
 
 /// A client of the cluster that the options name, for commands that ask and do not run; says which one that is.
 pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
-    let (context, config) = config(file, context).await?;
-    say!("{}: context {context}, server {}", app.name, config.cluster_url);
-    Ok(connection::client(config)?)
+    let connection = Connection::find(file, context, None).await?;
+    say!("{}: {}", app.name, connection.told());
+    let Connection { mut config, token, .. } = connection;
+    clients::name(&mut config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
+    Ok(clients::builder(config)?.with_layer(&option_layer(token)).build())
 }
 
 /// The host of an API server as client-go's metrics name it.
 fn host(config: &Config) -> String {
     config.cluster_url.authority().map_or_else(|| config.cluster_url.to_string(), ToString::to_string)
-}
-
-async fn config(file: Option<PathBuf>, context: Option<String>) -> Result<(String, Config)> {
-    let named = file.is_some() || context.is_some();
-    let kubeconfig = match &file {
-        Some(file) => Kubeconfig::read_from(file),
-        None => Kubeconfig::read(),
-    };
-    match kubeconfig {
-        Ok(kubeconfig) => {
-            let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
-            let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-            let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &wanted).await;
-            Ok((context, config.map_err(|error| no_context(error, &kubeconfig))?))
-        }
-        Err(error) if named => Err(no_cluster(error)),
-        Err(error) => match Config::incluster() {
-            Ok(config) => Ok(("(in the cluster)".into(), config)),
-            Err(_) => Err(no_cluster(error)),
-        },
-    }
-}
-
-fn no_cluster(error: impl std::fmt::Display) -> Error {
-    Error::from(format!(
-        "no cluster to run against: {error}\nhelp: set KUBECONFIG, or try it without a cluster: `cargo run -- dev`"
-    ))
-}
-
-fn no_context(error: impl std::fmt::Display, known: &Kubeconfig) -> Error {
-    let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
-    if names.is_empty() {
-        return no_cluster("the kubeconfig has no contexts");
-    }
-    Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
-}
-
-/// Whether lines of the log begin with the time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Times {
-    Shown,
-    /// Where the simulated time is another one, and the output the same each time.
-    #[cfg_attr(not(feature = "dev"), expect(dead_code, reason = "only `dev` simulates time"))]
-    Hidden,
-}
-
-/// Begins to log, and to send spans where a collector is named.
-pub(super) fn log(
-    #[cfg_attr(not(feature = "otel"), expect(unused_variables, reason = "names what a collector gets"))] app: &str,
-    times: Times,
-) {
-    use tracing_subscriber::{EnvFilter, Layer, Registry, layer::SubscriberExt, util::SubscriberInitExt};
-    // kube's client says each failed request a second time, without its name.
-    let usual = "info,kube_client::client=off";
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colored = std::io::stderr().is_terminal() && !no_color;
-    let lines =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colored).log_internal_errors(false);
-    let lines: Box<dyn Layer<Registry> + Send + Sync> = match times {
-        Times::Shown => lines.boxed(),
-        Times::Hidden => lines.without_time().boxed(),
-    };
-    let all = tracing_subscriber::registry().with(lines);
-    #[cfg(feature = "otel")]
-    let (spans, problem) = super::otel::layer(app).map_or_else(|error| (None, Some(error)), |layer| (layer, None));
-    #[cfg(feature = "otel")]
-    let all = all.with(spans);
-    let _already = all.with(filter).try_init();
-    #[cfg(feature = "otel")]
-    if let Some(error) = problem {
-        tracing::error!("no spans are sent: {error}");
-    }
 }
 
 /// Says what went wrong, and what will happen.

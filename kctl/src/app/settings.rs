@@ -16,6 +16,9 @@ const PREFIX: &str = "KCTL_";
 /// Longest file of options, in bytes.
 const FILE_LEN_MAX: u64 = 1 << 20;
 
+/// So many letters may be wrong for a name to be taken for another one.
+const CHANGES_MAX: usize = 3;
+
 /// The command whose options also come from elsewhere.
 const RUN: &str = "run";
 
@@ -57,6 +60,44 @@ pub(super) fn arguments(command: &Command, mut given: Vec<OsString>) -> Result<V
         }
     }
     Ok(given)
+}
+
+/// Variables with our prefix that are no option of `run`, in a line each: a letter that is wrong would else go unnoticed. They
+/// are no error, since others set some too: Kubernetes, for a Service of the name `kctl-…`.
+pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String>) -> Vec<String> {
+    let Some(run) = command.find_subcommand(RUN) else { return Vec::new() };
+    let known: Vec<String> = run.get_arguments().filter_map(Arg::get_long).map(variable).collect();
+    let of_services = |name: &str| ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|part| name.contains(part));
+    let mut unknown: Vec<String> = variables
+        .filter(|name| name.starts_with(PREFIX) && !known.contains(name) && !of_services(name))
+        .map(|name| {
+            let meant = nearest(&name, known.iter().map(String::as_str));
+            let meant = meant.map_or("see `run --help`".into(), |meant| format!("is {meant} meant?"));
+            format!("the variable {name} is no option of `run`, and changes nothing; {meant}")
+        })
+        .collect();
+    unknown.sort();
+    unknown
+}
+
+/// The known name that takes the fewest changes of letters, if those are few.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let best = known.map(|known| (distance(name, known), known)).min()?;
+    (best.0 <= CHANGES_MAX).then_some(best.1)
+}
+
+/// How many letters have to be added, left out or changed (Levenshtein).
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, other) in to.bytes().enumerate() {
+            let changed = diagonal + usize::from(letter != other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
 }
 
 /// Where a value stands that is refused under the name of its flag, unless somebody typed that. `is_set` knows the environment.
@@ -117,7 +158,11 @@ fn unfit(file: &Path, key: &str, value: &Value) -> Error {
 
 fn unknown(file: &Path, key: &str, options: &Command) -> Error {
     let known: Vec<&str> = options.get_arguments().filter_map(Arg::get_long).filter(|name| *name != "config").collect();
-    Error::from(format!("--config {}: there is no option `{key}`; there are {}", file.display(), known.join(", ")))
+    let meant = match nearest(key, known.iter().copied()) {
+        Some(meant) => format!("is `{meant}` meant?"),
+        None => format!("there are {}", known.join(", ")),
+    };
+    Error::from(format!("--config {}: there is no option `{key}`; {meant}", file.display()))
 }
 
 #[cfg(test)]
@@ -179,9 +224,10 @@ mod tests {
     #[test]
     fn what_is_wrong_in_the_file_is_named() {
         let cases = [
+            ("adress: :8080", "--config FILE: there is no option `adress`; is `address` meant?"),
             (
-                "adress: :8080",
-                "--config FILE: there is no option `adress`; there are address, needs, wait, elect, namespace",
+                "leadership: true",
+                "--config FILE: there is no option `leadership`; there are address, needs, wait, elect, namespace",
             ),
             ("config: other", "--config FILE: there is no option `config`"),
             ("elect: please", "--config FILE: `elect: \"please\"` is no value of --elect"),
@@ -226,6 +272,42 @@ mod tests {
             assert_eq!(arg.get_env().unwrap().to_str().unwrap(), variable(arg.get_long().unwrap()));
         }
         assert_eq!(variable("leader-elect"), "KCTL_LEADER_ELECT");
+    }
+
+    #[test]
+    fn variables_that_are_no_option_are_told_with_the_one_that_is_meant() {
+        let set = [
+            "KCTL_ADDRESS",
+            "KCTL_ADRESS",
+            "KCTL_NAMESPACES",
+            "KCTL_SOMETHING",
+            "KCTL_ADDRESS_SERVICE_HOST",
+            "KCTL_WEB_PORT_443_TCP",
+            "ADRESS",
+            "HOME",
+        ];
+        let told = misspelt(&command(), set.iter().map(|name| (*name).to_owned()));
+        let begin = "the variable KCTL_";
+        let expected = [
+            "ADRESS is no option of `run`, and changes nothing; is KCTL_ADDRESS meant?",
+            "NAMESPACES is no option of `run`, and changes nothing; is KCTL_NAMESPACE meant?",
+            "SOMETHING is no option of `run`, and changes nothing; see `run --help`",
+        ];
+        assert_eq!(told, expected.map(|end| format!("{begin}{end}")));
+    }
+
+    #[test]
+    fn distance_is_the_number_of_letters_that_differ() {
+        for (from, to, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "abc", 0),
+            ("abc", "axc", 1),
+            ("abc", "ac", 1),
+            ("kitten", "sitting", 3),
+        ] {
+            assert_eq!((distance(from, to), distance(to, from)), (expected, expected), "{from} {to}");
+        }
     }
 
     #[test]

@@ -29,35 +29,58 @@ enum Asked {
 }
 
 impl Signals {
-    /// Listens from now on; a second signal ends the process at once.
+    /// Listens from now on; a second signal ends the process at once. It has a thread of its own: where reconciles block all
+    /// others, a person can still end the program.
     pub(super) fn listen() -> Self {
         let (ask, asked) = watch::channel(None);
-        let mut source = Source::open();
-        tokio::spawn(async move {
-            let first = source.next().await;
-            tracing::info!("stopping: what runs is finished");
-            ask.send_replace(Some(first));
-            let same_gesture = tokio::time::Instant::now() + SAME_GESTURE;
-            while tokio::time::timeout_at(same_gesture, source.next()).await.is_ok() {}
-            tracing::info!("still stopping; a second signal ends at once");
-            source.next().await;
-            tracing::error!("ended by a second signal: what ran was cut off, and no lease is handed back");
-            std::process::exit(ENDED);
-        });
+        let (open, opened) = std::sync::mpsc::channel::<()>();
+        let listen = move || {
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => {
+                    tracing::error!(%error, "signals end the program without a drain");
+                    return;
+                }
+            };
+            runtime.block_on(async {
+                let source = Source::open();
+                drop(open);
+                heed(source, &ask).await;
+            });
+        };
+        if let Err(error) = std::thread::Builder::new().name("signals".into()).spawn(listen) {
+            tracing::error!(%error, "signals end the program without a drain");
+        }
+        // An error is the answer: it listens.
+        let _listens = opened.recv();
         Self { asked }
     }
 
     /// Returns once a signal has come.
     pub(super) async fn stopped(&self) {
         let mut asked = self.asked.clone();
-        // The task that sends lives as long as the process.
-        let _came = asked.wait_for(Option::is_some).await;
+        if asked.wait_for(Option::is_some).await.is_err() {
+            // Nobody listens: a signal has its usual effect.
+            std::future::pending().await
+        }
     }
 
     /// Whether it was Ctrl-C that came first: a person has changed their mind, where SIGTERM is an orderly end at any time.
     pub(super) fn interrupted(&self) -> bool {
         *self.asked.borrow() == Some(Asked::Interrupt)
     }
+}
+
+async fn heed(mut source: Source, ask: &watch::Sender<Option<Asked>>) {
+    let first = source.next().await;
+    tracing::info!("stopping: what runs is finished");
+    ask.send_replace(Some(first));
+    let same_gesture = tokio::time::Instant::now() + SAME_GESTURE;
+    while tokio::time::timeout_at(same_gesture, source.next()).await.is_ok() {}
+    tracing::info!("still stopping; a second signal ends at once");
+    source.next().await;
+    tracing::error!("ended by a second signal: what ran was cut off, and no lease is handed back");
+    std::process::exit(ENDED);
 }
 
 #[cfg(unix)]

@@ -34,6 +34,8 @@ use crate::{manager::Clock, object::Stored, spec::ControllerSpec};
 pub const EVENTS_MAX: usize = 1_000;
 /// Longest note that the API server takes, in bytes.
 const NOTE_LEN_MAX: usize = 1_024;
+/// What stands for the rest of a longer note.
+const CUT: char = '…';
 
 /// Whether something is as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,11 +138,13 @@ impl Recorder {
     }
 }
 
-/// The part of a note that the API server takes.
+/// The part of a note that the API server takes; at its end it says that there was more.
 fn fitting(mut note: String) -> String {
     if note.len() > NOTE_LEN_MAX {
-        let end = (0..=NOTE_LEN_MAX).rev().find(|at| note.is_char_boundary(*at)).unwrap_or(0);
+        let most = NOTE_LEN_MAX - CUT.len_utf8();
+        let end = (0..=most).rev().find(|at| note.is_char_boundary(*at)).unwrap_or(0);
         note.truncate(end);
+        note.push(CUT);
     }
     note
 }

@@ -135,3 +135,16 @@ async fn a_series_that_is_forgotten_for_others_says_its_count_before() {
     assert_eq!(written(told.observe(event("last", "Failed", "yes"), now)), ["+yes", "no×3"]);
     assert_eq!(written(told.observe(event("web", "Failed", "no"), now)), ["+no"], "it is known no longer");
 }
+
+#[test]
+fn a_note_that_is_too_long_says_at_its_end_that_there_was_more() {
+    let cases = [
+        ("a".repeat(1_024), "a".repeat(1_024)),
+        ("a".repeat(1_025), "a".repeat(1_021) + "…"),
+        // Two bytes each: the last one does not fit.
+        ("ü".repeat(2_000), "ü".repeat(510) + "…"),
+    ];
+    for (note, expected) in cases {
+        assert_eq!(super::fitting(note.clone()), expected, "{} bytes", note.len());
+    }
+}

@@ -14,20 +14,32 @@ pub struct BindError {
     source: Option<io::Error>,
 }
 
+/// Whether this can be the address of a flag, without listening on it.
+///
+/// # Errors
+/// When it is none: names the flag and the address.
+pub fn check_address(flag: &'static str, address: &str) -> Result<(), BindError> {
+    port(flag, address).map(drop)
+}
+
+/// The port of an address; `None` where nobody is to listen.
+fn port(flag: &'static str, address: &str) -> Result<Option<u16>, BindError> {
+    if ["", "0"].contains(&address) {
+        return Ok(None);
+    }
+    let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let problem = "not an address; write for example `:8080`, or `0` for none";
+    port.map(Some).ok_or_else(|| BindError { flag, address: address.into(), problem: problem.into(), source: None })
+}
+
 /// Listens on the address of a flag; `0` and nothing mean that nobody listens. An address without a host is every one of
 /// this machine.
 ///
 /// # Errors
 /// When the address is none, or somebody else has it: names the flag and the address.
 pub async fn bind(flag: &'static str, address: &str) -> Result<Option<TcpListener>, BindError> {
-    if ["", "0"].contains(&address) {
-        return Ok(None);
-    }
+    let Some(port) = port(flag, address)? else { return Ok(None) };
     let failed = |problem: String, source| BindError { flag, address: address.into(), problem, source };
-    let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    let Some(port) = port else {
-        return Err(failed("not an address; write for example `:8080`, or `0` for none".into(), None));
-    };
     let listener = if address.starts_with(':') {
         match TcpListener::bind(SocketAddr::new([0_u16; 8].into(), port)).await {
             // A machine without IPv6.

@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::metrics::Metrics;
 
-pub use address::{BindError, bind};
+pub use address::{BindError, bind, check_address};
 pub(crate) use guard::Guard;
 pub(crate) use pages::{health, metrics};
 pub(crate) use tls::Tls;

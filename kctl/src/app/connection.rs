@@ -1,0 +1,143 @@
+//! To which API server a command goes, as whom and through what: a kubeconfig as kubectl finds it, or the cluster around the
+//! process.
+
+mod proxy;
+mod token;
+
+use std::path::{Path, PathBuf};
+
+use kctl_runtime::reconcile::{Error, Result};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use self::proxy::Proxy;
+pub(super) use self::token::TokenFile;
+
+/// A cluster, and how it is called.
+pub(super) struct Connection {
+    context: String,
+    pub(super) config: Config,
+    /// Where the token stands, if it is in a file; the configuration no longer says so.
+    pub(super) token: Option<TokenFile>,
+    proxy: Option<Proxy>,
+}
+
+impl Connection {
+    /// The cluster of these options; `proxy_url` is that of `--proxy-url`.
+    ///
+    /// # Errors
+    /// When there is none, and when what names it can't be read.
+    pub(super) async fn find(
+        file: Option<PathBuf>,
+        context: Option<String>,
+        proxy_url: Option<String>,
+    ) -> Result<Self> {
+        let given = proxy_url.map(|url| Proxy::parse(&url, "--proxy-url")).transpose()?;
+        let (context, mut config, of_kubeconfig) = match read(file.as_deref())? {
+            Some(kubeconfig) => of_context(kubeconfig, context).await?,
+            None => match Config::incluster() {
+                Ok(config) if context.is_none() => ("(in the cluster)".into(), config, None),
+                Ok(_) => return Err(no_cluster("there is no kubeconfig file with contexts")),
+                Err(error) => return Err(no_cluster(not_found(&error))),
+            },
+        };
+        let proxy = match given.or(of_kubeconfig) {
+            Some(proxy) => Some(proxy),
+            None => proxy::of_environment(&config.cluster_url, |name| std::env::var(name).ok())?,
+        };
+        config.proxy_url = proxy.as_ref().map(|proxy| proxy.url.clone());
+        let token = TokenFile::take(&mut config.auth_info);
+        Ok(Self { context, config, token, proxy })
+    }
+
+    /// Which cluster it is, and by which way, for a person.
+    pub(super) fn told(&self) -> String {
+        let through = self.proxy.as_ref().map_or(String::new(), |proxy| format!(", through the proxy {proxy}"));
+        format!("context {}, server {}{through}", self.context, self.config.cluster_url)
+    }
+}
+
+/// Whether `--proxy-url` can be this.
+pub(super) fn check_proxy(url: &str) -> Result<()> {
+    Proxy::parse(url, "--proxy-url").map(drop)
+}
+
+/// The kubeconfig that is named, or that of the user; `None` where there is none. As for kubectl, files of `KUBECONFIG` that
+/// are not there count as empty, and what is there has to be readable: it says which cluster is meant.
+fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
+    let read = |file: &Path| {
+        Kubeconfig::read_from(file).map_err(|error| no_cluster(format!("{}: {}", file.display(), causes(&error))))
+    };
+    if let Some(file) = file {
+        return read(file).map(Some);
+    }
+    let files: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
+        Some(list) => std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect(),
+        None => std::env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect(),
+    };
+    let mut merged = None;
+    for file in files.iter().filter(|file| file.exists()) {
+        let next = read(file)?;
+        merged = Some(match merged {
+            None => next,
+            Some(before) => Kubeconfig::merge(before, next).map_err(|error| no_cluster(causes(&error)))?,
+        });
+    }
+    Ok(merged)
+}
+
+/// Names the context, with its configuration and the proxy that the kubeconfig has for its cluster.
+async fn of_context(kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
+    let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+    let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
+    let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &wanted).await;
+    let config = config.map_err(|error| no_context(&error, &kubeconfig))?;
+    let named = |name: &str| kubeconfig.contexts.iter().find(|context| context.name == name)?.context.as_ref();
+    let cluster = named(&context).and_then(|of| kubeconfig.clusters.iter().find(|cluster| cluster.name == of.cluster));
+    let url = cluster.and_then(|cluster| cluster.cluster.as_ref()?.proxy_url.clone()).filter(|url| !url.is_empty());
+    let proxy = url.map(|url| Proxy::parse(&url, "`proxy-url` of the kubeconfig")).transpose()?;
+    Ok((context, config, proxy))
+}
+
+/// An error with what led to it, which kube's errors say apart.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Why neither a kubeconfig nor a cluster was found.
+fn not_found(error: &dyn std::error::Error) -> String {
+    let named = std::env::var("KUBECONFIG").ok().filter(|list| !list.is_empty());
+    match named {
+        Some(list) => format!("KUBECONFIG={list} names no file that is there, and {}", causes(error)),
+        None => format!("there is no ~/.kube/config, and {}", causes(error)),
+    }
+}
+
+fn no_cluster(error: impl std::fmt::Display) -> Error {
+    Error::from(format!(
+        "no cluster to run against: {error}\nhelp: set KUBECONFIG, or try it without a cluster: `cargo run -- dev`"
+    ))
+}
+
+fn no_context(error: &KubeconfigError, known: &Kubeconfig) -> Error {
+    let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
+    match error {
+        KubeconfigError::ParseNoProxy(_) => Error::from(format!(
+            "{}\nhelp: write names, addresses and ranges with single commas between them, such as `10.0.0.0/8,.svc`",
+            causes(error)
+        )),
+        _ if names.is_empty() => no_cluster("the kubeconfig has no contexts"),
+        KubeconfigError::CurrentContextNotSet | KubeconfigError::LoadContext(_) => {
+            Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
+        }
+        _ => Error::from(causes(error)),
+    }
+}

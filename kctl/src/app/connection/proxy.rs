@@ -1,0 +1,206 @@
+//! Through which proxy an API server is reached: the kubeconfig's, or that of the environment, by the rules of Go's `httpproxy`,
+//! which are those of kubectl. kube's client compares `NO_PROXY` with the address of the proxy.
+
+use std::{fmt, net::IpAddr};
+
+use http::Uri;
+use kctl_runtime::reconcile::{Error, Result};
+
+/// Schemes that the client speaks; Go's `socks5h` is what `socks5` does here: the proxy looks names up.
+const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
+
+/// A proxy, with the place that names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Proxy {
+    pub(super) url: Uri,
+    /// A flag, a variable, or the kubeconfig.
+    from: String,
+}
+
+impl fmt::Display for Proxy {
+    /// Without the user and the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let authority = self.url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+        let host = authority.rsplit_once('@').map_or(authority, |(_secret, host)| host);
+        write!(f, "{}://{host} ({})", self.url.scheme_str().unwrap_or_default(), self.from)
+    }
+}
+
+impl Proxy {
+    /// Reads what somebody wrote. Without a scheme it is `http`, as in Go.
+    pub(super) fn parse(text: &str, from: &str) -> Result<Self> {
+        // It may have a password, so it is not repeated.
+        let wrong =
+            |why: &str| Error::from(format!("{from}: {why}; write for example `http://proxy.example.com:3128`"));
+        let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let url: Uri = with_scheme.parse().map_err(|error| wrong(&format!("not the URL of a proxy: {error}")))?;
+        let scheme = url.scheme_str().unwrap_or_default();
+        if !SCHEMES.contains(&scheme) {
+            return Err(wrong(&format!("`{scheme}` is no scheme of a proxy, {} are", SCHEMES.join(", "))));
+        }
+        let authority = url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+        if !scheme.starts_with("socks") {
+            return Ok(Self { url, from: from.into() });
+        }
+        if authority.contains('@') {
+            return Err(wrong("a SOCKS proxy that asks for a user is not supported"));
+        }
+        let url = format!("socks5://{authority}").parse().map_err(|error| wrong(&format!("{error}")))?;
+        Ok(Self { url, from: from.into() })
+    }
+}
+
+/// The proxy that the environment names for this server, if any.
+pub(super) fn of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Proxy>> {
+    let names =
+        if server.scheme_str() == Some("http") { ["HTTP_PROXY", "http_proxy"] } else { ["HTTPS_PROXY", "https_proxy"] };
+    let set =
+        |name: &&str| variable(name).filter(|value| !value.trim().is_empty()).map(|value| (name.to_string(), value));
+    let Some((name, value)) = names.iter().find_map(set) else { return Ok(None) };
+    let exceptions = ["NO_PROXY", "no_proxy"].iter().find_map(set).map(|(_name, value)| value);
+    if is_direct(server, exceptions.as_deref().unwrap_or_default()) {
+        return Ok(None);
+    }
+    Proxy::parse(value.trim(), &name).map(Some)
+}
+
+/// Whether a server is reached without the proxy of the environment: this machine always is.
+fn is_direct(server: &Uri, exceptions: &str) -> bool {
+    let host = server.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_lowercase();
+    let ip: Option<IpAddr> = host.parse().ok();
+    if host == "localhost" || ip.is_some_and(|ip| ip.is_loopback()) {
+        return true;
+    }
+    let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
+    let exceptions = exceptions.split(',').map(|part| part.trim().to_lowercase());
+    exceptions.filter(|part| !part.is_empty()).any(|part| part == "*" || excepts(&part, &host, ip, port))
+}
+
+/// Whether one part of `NO_PROXY` is about this host: an address, a range, a name with those below it, or `.name` for those alone.
+fn excepts(part: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
+    if let (Some((network, length)), Some(ip)) = (part.split_once('/'), ip) {
+        return in_range(ip, network, length).unwrap_or_default();
+    }
+    let (name, of_port) = match part.rsplit_once(':') {
+        // An IPv6 address without brackets has no port.
+        Some((name, text)) if !name.contains(':') || name.ends_with(']') => (name, text.parse::<u16>().ok()),
+        _ => (part, None),
+    };
+    if of_port.is_some_and(|wanted| wanted != port) {
+        return false;
+    }
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    if let Some(ip) = ip {
+        return name.parse() == Ok(ip);
+    }
+    let name = name.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(name);
+    match name.strip_prefix('.') {
+        Some(_) => host.ends_with(name),
+        None => host == name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')),
+    }
+}
+
+fn in_range(ip: IpAddr, network: &str, length: &str) -> Option<bool> {
+    let (network, length): (IpAddr, u32) = (network.parse().ok()?, length.parse().ok()?);
+    let (ip, network, bits): (u128, u128, u32) = match (ip, network) {
+        (IpAddr::V4(ip), IpAddr::V4(network)) => (u128::from(ip.to_bits()), u128::from(network.to_bits()), 32),
+        (IpAddr::V6(ip), IpAddr::V6(network)) => (ip.to_bits(), network.to_bits(), 128),
+        _ => return Some(false),
+    };
+    let beyond = bits.checked_sub(length)?;
+    Some(beyond == 128 || ip >> beyond == network >> beyond)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The proxy for a server with these variables.
+    fn proxy(server: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
+        let of = |name: &str| variables.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned());
+        let found = of_environment(&server.parse().unwrap(), of).map_err(|error| error.to_string())?;
+        Ok(found.map(|proxy| proxy.to_string()))
+    }
+
+    #[test]
+    fn no_proxy_names_the_servers_that_are_reached_directly() {
+        let cases = [
+            ("https://api.example.com", "", false),
+            ("https://api.example.com", "example.com", true),
+            ("https://api.example.com", ".example.com", true),
+            ("https://api.example.com", "*.example.com", true),
+            ("https://API.example.com", "api.EXAMPLE.com", true),
+            ("https://example.com", ".example.com", false),
+            ("https://badexample.com", "example.com", false),
+            ("https://api.example.com:6443", "api.example.com", true),
+            ("https://api.example.com:6443", "api.example.com:6443", true),
+            ("https://api.example.com:6443", "api.example.com:443", false),
+            ("https://api.example.com", "api.example.com:443", true),
+            ("https://kubernetes.default.svc", "localhost, 127.0.0.1,.svc,.cluster.local,", true),
+            ("https://10.96.0.1", "10.96.0.1", true),
+            ("https://10.96.0.1:6443", "10.96.0.1:443", false),
+            ("https://10.96.0.1", "10.96.0.0/12", true),
+            ("https://10.112.0.1", "10.96.0.0/12", false),
+            ("https://10.96.0.1", "0.0.0.0/0", true),
+            ("https://10.96.0.1", "10.96.0.0/33", false),
+            ("https://10.96.0.1", "0.96.0.1", false),
+            ("https://[fd00::1]:6443", "fd00::/8", true),
+            ("https://[fd00::1]:6443", "fd00::1", true),
+            ("https://[fd00::1]:6443", "[fd00::1]:6443", true),
+            ("https://[fd00::1]:6443", "10.0.0.0/8", false),
+            ("https://api.example.com", "*", true),
+            ("https://api.example.com", ",,", false),
+            ("https://proxied.example.com", "proxy.corp", false),
+        ];
+        for (server, exceptions, is_direct) in cases {
+            let found = proxy(server, &[("HTTPS_PROXY", "http://proxy.corp:3128"), ("NO_PROXY", exceptions)]).unwrap();
+            let expected = if is_direct { None } else { Some("http://proxy.corp:3128 (HTTPS_PROXY)".to_owned()) };
+            assert_eq!(found, expected, "{server} with NO_PROXY={exceptions}");
+        }
+    }
+
+    #[test]
+    fn servers_of_this_machine_need_no_exception() {
+        for server in ["https://127.0.0.1:6443", "https://127.8.0.1", "https://localhost:6443", "https://[::1]:6443"] {
+            assert_eq!(proxy(server, &[("HTTPS_PROXY", "http://proxy.corp:3128")]), Ok(None), "{server}");
+        }
+    }
+
+    #[test]
+    fn the_variable_is_that_of_the_scheme_in_capitals_first() {
+        let (https, http) = ("https://api.example.com", "http://api.example.com");
+        let both = [("HTTPS_PROXY", "http://a"), ("https_proxy", "http://b"), ("http_proxy", "http://c")];
+        assert_eq!(proxy(https, &both), Ok(Some("http://a (HTTPS_PROXY)".into())));
+        assert_eq!(proxy(https, &[("HTTPS_PROXY", " "), both[1]]), Ok(Some("http://b (https_proxy)".into())));
+        assert_eq!(proxy(http, &both), Ok(Some("http://c (http_proxy)".into())));
+        assert_eq!(proxy(https, &[both[0], ("no_proxy", "example.com")]), Ok(None));
+        assert_eq!(proxy(https, &[("HTTP_PROXY", "http://c"), ("ALL_PROXY", "http://d")]), Ok(None));
+    }
+
+    #[test]
+    fn a_proxy_is_a_url_that_the_client_speaks_and_its_password_is_not_shown() {
+        let of = |value: &str| proxy("https://api.example.com", &[("HTTPS_PROXY", value)]);
+        let cases = [
+            ("proxy.corp:3128", "http://proxy.corp:3128 (HTTPS_PROXY)"),
+            ("https://proxy.corp", "https://proxy.corp (HTTPS_PROXY)"),
+            ("socks5h://proxy.corp:1080", "socks5://proxy.corp:1080 (HTTPS_PROXY)"),
+            ("http://me:secret@proxy.corp:3128", "http://proxy.corp:3128 (HTTPS_PROXY)"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(of(value), Ok(Some(expected.into())), "{value}");
+        }
+        assert!(Proxy::parse("http://me:secret@proxy.corp", "x").unwrap().url.to_string().contains("me:secret@"));
+        let wrong = [
+            (
+                "ftp://me:secret@proxy.corp",
+                "HTTPS_PROXY: `ftp` is no scheme of a proxy, http, https, socks5, socks5h are",
+            ),
+            ("http://me:secret@", "HTTPS_PROXY: not the URL of a proxy: "),
+            ("socks5://me:secret@proxy.corp", "HTTPS_PROXY: a SOCKS proxy that asks for a user is not supported"),
+        ];
+        for (value, begin) in wrong {
+            let error = of(value).unwrap_err();
+            assert!(error.starts_with(begin) && !error.contains("secret"), "{value}: {error}");
+        }
+    }
+}

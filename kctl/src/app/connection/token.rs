@@ -1,0 +1,206 @@
+//! The token of a file that somebody else writes anew, as a layer: read again every minute, and as soon as a server refuses it.
+//! kube's client notices a new token after a minute at most, which is longer than a lease lasts.
+
+use std::{
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
+use kube::{client::Body, config::AuthInfo};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tower::{BoxError, Layer, Service};
+
+/// A token is read again after this time (client-go, `NewCachedFileTokenSource`).
+const READ_EVERY: Duration = Duration::from_secs(60);
+
+/// The token of a file.
+#[derive(Clone)]
+pub(in crate::app) struct TokenFile {
+    file: PathBuf,
+    known: Arc<Mutex<Known>>,
+}
+
+struct Known {
+    header: HeaderValue,
+    /// `None` once a server has refused it.
+    read_at: Option<Instant>,
+}
+
+impl TokenFile {
+    /// Takes a file that can be read out of what kube's client would read, and the token beside it, which counts less
+    /// (client-go, `rest.Config`).
+    pub(super) fn take(auth: &mut AuthInfo) -> Option<Self> {
+        let file = PathBuf::from(auth.token_file.as_ref()?);
+        let header = read(&file)?;
+        (auth.token_file, auth.token) = (None, None);
+        Some(Self { file, known: Arc::new(Mutex::new(Known { header, read_at: Some(Instant::now()) })) })
+    }
+
+    /// The token of this moment. A file that can't be read any more leaves the last one: some take it away after the start.
+    fn header(&self) -> HeaderValue {
+        let mut known = self.known.lock();
+        if known.read_at.is_none_or(|read_at| read_at.elapsed() >= READ_EVERY) {
+            known.header = read(&self.file).unwrap_or_else(|| known.header.clone());
+            known.read_at = Some(Instant::now());
+        }
+        known.header.clone()
+    }
+
+    /// A server refused a request that began then. A token that was read since may be a good one.
+    fn refused(&self, begun: Instant) {
+        let mut known = self.known.lock();
+        known.read_at = known.read_at.filter(|read_at| *read_at > begun);
+    }
+}
+
+fn read(file: &Path) -> Option<HeaderValue> {
+    let token = std::fs::read_to_string(file).ok()?;
+    let mut header =
+        HeaderValue::try_from(format!("Bearer {}", token.trim())).ok().filter(|_| !token.trim().is_empty())?;
+    header.set_sensitive(true);
+    Some(header)
+}
+
+impl<S> Layer<S> for TokenFile {
+    type Service = WithToken<S>;
+
+    fn layer(&self, inner: S) -> WithToken<S> {
+        WithToken { inner, token: self.clone() }
+    }
+}
+
+/// A connection that names the token.
+pub(in crate::app) struct WithToken<S> {
+    inner: S,
+    token: TokenFile,
+}
+
+impl<S, B> Service<Request<Body>> for WithToken<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError, Future: Send + 'static>,
+    B: 'static,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let begun = Instant::now();
+        request.headers_mut().insert(AUTHORIZATION, self.token.header());
+        let (token, answer) = (self.token.clone(), self.inner.call(request));
+        Box::pin(async move {
+            let answer = answer.await?;
+            if answer.status() == StatusCode::UNAUTHORIZED {
+                token.refused(begun);
+            }
+            Ok(answer)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// A file of this test.
+    struct File(PathBuf);
+
+    impl File {
+        fn new(name: &str, text: &str) -> Self {
+            let file = std::env::temp_dir().join(format!("kctl-token-{name}-{}", std::process::id()));
+            std::fs::write(&file, text).unwrap();
+            Self(file)
+        }
+
+        fn write(&self, text: &str) {
+            std::fs::write(&self.0, text).unwrap();
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            // A test may have removed it.
+            let _gone = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn token_file(file: &File) -> TokenFile {
+        let mut auth = AuthInfo {
+            token_file: Some(file.0.display().to_string()),
+            token: Some("inline".to_owned().into()),
+            ..AuthInfo::default()
+        };
+        let token = TokenFile::take(&mut auth).unwrap();
+        assert!(auth.token_file.is_none() && auth.token.is_none(), "kube's client would put them over it");
+        token
+    }
+
+    /// What a server sees that accepts this token alone, and its answer.
+    async fn ask(token: &TokenFile, accepted: &'static str) -> (String, u16) {
+        let server = tower::service_fn(move |request: Request<Body>| async move {
+            let seen = request.headers()[AUTHORIZATION].to_str().unwrap().to_owned();
+            let status = if seen == format!("Bearer {accepted}") { 200 } else { 401 };
+            Ok::<_, BoxError>(Response::builder().status(status).body(seen).unwrap())
+        });
+        let answer = token.layer(server).oneshot(Request::new(Body::empty())).await.unwrap();
+        (answer.body().clone(), answer.status().as_u16())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_was_refused_is_read_again_for_the_next_request() {
+        let file = File::new("refused", "one\n");
+        let token = token_file(&file);
+        assert_eq!(ask(&token, "one").await, ("Bearer one".into(), 200));
+        file.write("two\n");
+        assert_eq!(ask(&token, "one").await, ("Bearer one".into(), 200), "it is not read for each request");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(ask(&token, "two").await, ("Bearer one".into(), 401));
+        assert_eq!(ask(&token, "two").await, ("Bearer two".into(), 200));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_read_again_after_a_minute_and_stays_when_its_file_goes() {
+        let file = File::new("minute", "one");
+        let token = token_file(&file);
+        file.write("two");
+        tokio::time::advance(READ_EVERY.checked_sub(Duration::from_millis(1)).unwrap()).await;
+        assert_eq!(ask(&token, "one").await.1, 200);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(ask(&token, "two").await.1, 200);
+        std::fs::remove_file(&file.0).unwrap();
+        tokio::time::advance(READ_EVERY).await;
+        assert_eq!(ask(&token, "two").await.1, 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_to_an_older_token_does_not_have_the_newer_one_read_again() {
+        let file = File::new("older", "one");
+        let token = token_file(&file);
+        let begun = Instant::now();
+        tokio::time::advance(READ_EVERY).await;
+        assert_eq!(ask(&token, "one").await.1, 200);
+        token.refused(begun);
+        file.write("two");
+        assert_eq!(ask(&token, "one").await.1, 200, "it is still the one of a moment ago");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_left_to_the_client_which_says_so() {
+        let empty = File::new("empty", " \n");
+        for file in ["/nowhere/token", empty.0.to_str().unwrap()] {
+            let mut auth = AuthInfo { token_file: Some(file.into()), ..AuthInfo::default() };
+            assert!(TokenFile::take(&mut auth).is_none() && auth.token_file.is_some(), "{file}");
+        }
+    }
+}

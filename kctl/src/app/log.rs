@@ -1,0 +1,211 @@
+//! What is logged, and how: as lines for people, or as JSON for machines. Both go to standard error.
+
+use std::{
+    fmt,
+    io::{IsTerminal, Write},
+    sync::{Arc, OnceLock},
+};
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Map, Value};
+use tracing::{
+    Event, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    layer::{Context, SubscriberExt},
+    registry::LookupSpan,
+    util::SubscriberInitExt,
+};
+
+/// The form of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, clap::ValueEnum)]
+pub(super) enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+    /// As text, without the time: where the simulated time is another one, and the output the same each time.
+    #[value(skip)]
+    #[cfg_attr(not(feature = "dev"), expect(dead_code, reason = "only `dev` simulates time"))]
+    Timeless,
+}
+
+/// The form that was asked for first.
+static FORMAT: OnceLock<LogFormat> = OnceLock::new();
+
+/// Begins to log, and to send spans where a collector is named.
+pub(super) fn begin(
+    #[cfg_attr(not(feature = "otel"), expect(unused_variables, reason = "names what a collector gets"))] app: &str,
+    format: LogFormat,
+) {
+    // kube's client says each failed request a second time, without its name.
+    let usual = "info,kube_client::client=off";
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colored = std::io::stderr().is_terminal() && !no_color;
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colored).log_internal_errors(false);
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match FORMAT.get_or_init(|| format) {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Timeless => lines.without_time().boxed(),
+        LogFormat::Json => JsonLines { write: Arc::new(to_stderr) }.boxed(),
+    };
+    let all = tracing_subscriber::registry().with(lines);
+    #[cfg(feature = "otel")]
+    let (spans, problem) = super::otel::layer(app).map_or_else(|error| (None, Some(error)), |layer| (layer, None));
+    #[cfg(feature = "otel")]
+    let all = all.with(spans);
+    let _already = all.with(filter).try_init();
+    #[cfg(feature = "otel")]
+    if let Some(error) = problem {
+        tracing::error!("no spans are sent: {error}");
+    }
+}
+
+/// Says something to people; where the log is for machines, as a line of it.
+pub(super) fn say(text: fmt::Arguments<'_>) {
+    if FORMAT.get() == Some(&LogFormat::Json) {
+        tracing::info!("{text}");
+    } else {
+        to_stderr(&format!("{text}\n"));
+    }
+}
+
+/// A reader that went away is not an error of the program.
+fn to_stderr(line: &str) {
+    let _unread = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// A JSON object for each event: its time, level, target and message, with the fields of the spans that it is in, and its own.
+struct JsonLines {
+    write: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// What a span says of itself.
+#[derive(Default)]
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn put(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.put(field, value.to_string());
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        span.extensions_mut().insert(fields);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        if let Some(fields) = span.extensions_mut().get_mut::<Fields>() {
+            values.record(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut line = Fields::default();
+        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+            if let Some(fields) = span.extensions().get::<Fields>() {
+                line.0.extend(fields.0.clone());
+            }
+        }
+        event.record(&mut line);
+        // Of the event, whatever a field is called.
+        let own = [
+            ("timestamp", Timestamp::now().to_string()),
+            ("level", event.metadata().level().to_string()),
+            ("target", event.metadata().target().to_owned()),
+        ];
+        line.0.extend(own.map(|(name, value)| (name.to_owned(), value.into())));
+        (self.write)(&format!("{}\n", Value::Object(line.0)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// What is written while this happens, as objects without their times.
+    fn logged(what: impl FnOnce()) -> Vec<Value> {
+        let lines = Arc::new(Mutex::new(String::new()));
+        let written = lines.clone();
+        let layer = JsonLines { write: Arc::new(move |line| written.lock().push_str(line)) };
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::callsite::rebuild_interest_cache();
+            what();
+        });
+        let text = lines.lock().clone();
+        let parsed = text.lines().map(|line| {
+            let mut object: Value = serde_json::from_str(line).unwrap();
+            let time = object.as_object_mut().unwrap().remove("timestamp").unwrap();
+            time.as_str().unwrap().parse::<Timestamp>().unwrap();
+            object
+        });
+        parsed.collect()
+    }
+
+    #[test]
+    fn a_line_of_json_has_the_fields_of_the_spans_around_it_and_its_own() {
+        let lines = logged(|| {
+            let outer = tracing::info_span!("reconcile", controller = "odd", key = %"default/web", later = tracing::field::Empty);
+            outer.record("later", 7);
+            let _outer = outer.entered();
+            let _inner = tracing::info_span!("call", attempt = 2_u64, controller = "inner").entered();
+            tracing::warn!(ratio = 0.5, ok = true, "a \"quoted\"\nline with \u{1b}[31m");
+        });
+        let expected = serde_json::json!({
+            "level": "WARN", "target": "kctl::app::log::tests", "message": "a \"quoted\"\nline with \u{1b}[31m",
+            "controller": "inner", "key": "default/web", "later": 7, "attempt": 2, "ratio": 0.5, "ok": true,
+        });
+        assert_eq!(lines, [expected]);
+    }
+
+    #[test]
+    fn what_a_line_says_of_itself_is_not_covered_by_a_field() {
+        let lines = logged(|| tracing::info!(level = "low", target = 5, error = %"it broke", "message"));
+        let expected = serde_json::json!({
+            "level": "INFO", "target": "kctl::app::log::tests", "message": "message", "error": "it broke",
+        });
+        assert_eq!(lines, [expected]);
+    }
+}

@@ -1,0 +1,69 @@
+//! A program whose reconcile blocks its thread ends all the same.
+
+use std::{process::Stdio, time::Duration};
+
+use kctl::json;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+use crate::{
+    build::{programs, run},
+    files::Folder,
+    place::{Place, until},
+};
+
+/// Longest wait for the end: the grace, what the end may take, and a slow machine.
+const ENDS_WITHIN: Duration = Duration::from_secs(30);
+
+/// The program on this server, at work on an object that blocks one of its threads, of which there are so many.
+async fn blocked(place: &Place, files: &Folder, n_threads: &str) -> Child {
+    std::fs::write(files.join("kubeconfig"), place.kubeconfig_at("default")).unwrap();
+    let mut program = Command::new(programs().join("examples/deploy-replica"));
+    program.args(["run", "--graceful-shutdown-timeout=1s"]).env("REPLICA", "one").env("JOURNAL", files.join("journal"));
+    program.env("TOKIO_WORKER_THREADS", n_threads).env("KUBECONFIG", files.join("kubeconfig"));
+    let running = program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let blocks =
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "web" }, "data": { "state": "block" } });
+    place.apply(&blocks, "default").await;
+    let journal = || std::fs::read_to_string(files.join("journal")).unwrap_or_default();
+    until("the reconcile has begun", || async { journal().contains("begin web block") }).await;
+    running
+}
+
+fn terminate(running: &Child) {
+    run(std::process::Command::new("kill").args(["-TERM", &running.id().unwrap().to_string()]));
+}
+
+/// What a program said that has ended with this status.
+async fn ended(running: Child, code: i32) -> String {
+    let ended = tokio::time::timeout(ENDS_WITHIN, running.wait_with_output()).await.expect("it ends").unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(code), "{said}");
+    said
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_ends_after_its_grace_although_a_reconcile_blocks_its_thread() {
+    let (place, files) = (Place::embedded().await, Folder::new());
+    let running = blocked(&place, &files, "2").await;
+    terminate(&running);
+    let said = ended(running, 1).await;
+    assert!(said.contains("Error: reconciles of configmap still ran 1s after the stop"), "{said}");
+    assert!(said.contains("help: something blocks a thread"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_a_program_all_of_whose_threads_are_blocked() {
+    let (place, files) = (Place::embedded().await, Folder::new());
+    let mut running = blocked(&place, &files, "1").await;
+    terminate(&running);
+    let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
+    let stops = async {
+        while !said.next_line().await.unwrap().expect("it goes on").contains("a second signal ends at once") {}
+    };
+    tokio::time::timeout(ENDS_WITHIN, stops).await.expect("it has heard the signal");
+    terminate(&running);
+    ended(running, 1).await;
+}
