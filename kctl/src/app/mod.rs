@@ -23,6 +23,7 @@ mod files;
 mod hand_out;
 #[cfg(feature = "webhook")]
 mod hooks;
+mod names;
 mod options;
 #[cfg(feature = "otel")]
 mod otel;
