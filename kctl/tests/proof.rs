@@ -87,3 +87,31 @@ async fn role_on_another_cluster_is_proven_as_well() {
     );
     assert!(lines[2].starts_with("help: "), "{error}");
 }
+
+fn nothing() -> kctl::k8s::api::rbac::v1::PolicyRule {
+    let list = |text: &str| vec![text.to_owned()];
+    kctl::k8s::api::rbac::v1::PolicyRule {
+        api_groups: Some(list("")),
+        resources: Some(list("nodes")),
+        verbs: list("get"),
+        ..Default::default()
+    }
+}
+
+/// Asks by the raw client for what its rule does not say.
+#[controller(rbac(nothing()), primary(read_only))]
+async fn bold(_config: Arc<ConfigMap>, cx: Context<bold>) -> Result<Action> {
+    Api::<Secret>::default_namespaced(cx.client()).list(&Default::default()).await?;
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_whole_role_lacks_is_said_at_once() {
+    let begin = tokio::time::Instant::now();
+    let error = check_role(|| App::new("bold").controller::<bold>(), create_config).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the generated role lacks `list secrets in namespace default`: nothing that is declared needs it"
+    );
+    assert!(begin.elapsed() < Duration::from_secs(5), "after {:?}", begin.elapsed());
+}
