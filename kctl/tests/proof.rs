@@ -1,7 +1,10 @@
 //! `check_role`: what it says of roles that are too large and of scenarios that fail.
 
 use kctl::{
-    kube::{Api, api::PostParams},
+    kube::{
+        Api,
+        api::{ListParams, PostParams},
+    },
     prelude::*,
     testing::{Trial, check_role},
 };
@@ -101,7 +104,7 @@ fn nothing() -> kctl::k8s::api::rbac::v1::PolicyRule {
 /// Asks by the raw client for what its rule does not say.
 #[controller(rbac(nothing()), primary(read_only))]
 async fn bold(_config: Arc<ConfigMap>, cx: Context<bold>) -> Result<Action> {
-    Api::<Secret>::default_namespaced(cx.client()).list(&Default::default()).await?;
+    Api::<Secret>::default_namespaced(cx.client()).list(&ListParams::default()).await?;
     Ok(Action::await_change())
 }
 
