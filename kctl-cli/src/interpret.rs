@@ -23,6 +23,9 @@ use crate::Failure;
 /// memory.
 const FILE_LEN_MAX: u64 = 16 << 20;
 
+/// Files of a folder. One with more is refused: it is not one of customizations.
+const FILES_MAX: usize = 1000;
+
 /// What to interpret. A file is JSON or YAML, and `-` is standard input.
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
@@ -30,10 +33,11 @@ pub(crate) struct Options {
     #[arg(long, required_unless_present = "check")]
     operation: Option<Operation>,
     /// Only check the customizations, as Karmada's webhook does when they are installed
-    #[arg(long, conflicts_with = "operation", requires = "customization")]
+    #[arg(long, conflicts_with = "operation")]
     check: bool,
-    /// A file of `ResourceInterpreterCustomization`s; without one the bundled and the built-in interpreters answer
-    #[arg(long, value_name = "FILE")]
+    /// A file of `ResourceInterpreterCustomization`s, or a folder of such files; without one the bundled and the built-in interpreters
+    /// answer
+    #[arg(long, value_name = "FILE|DIR")]
     customization: Vec<PathBuf>,
     /// A folder with `<group>/<version>/<kind>/customization.yaml`, instead of the bundled customizations for widely used kinds
     #[arg(long, value_name = "DIR")]
@@ -64,6 +68,8 @@ enum InterpretError {
         #[source]
         source: std::io::Error,
     },
+    #[error("{path}: {problem}")]
+    FolderUnusable { path: String, problem: String },
     #[error("{path}: larger than {FILE_LEN_MAX} bytes, so probably not what was meant")]
     FileTooLarge { path: String },
     #[error("{path}: neither JSON nor YAML of {expected}: {problem}")]
@@ -91,7 +97,14 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     let pool = || Pool::new(Limits::default());
     let bundled = match &options.third_party {
-        Some(folder) => Configurable::new(thirdparty::read(folder).map_err(InterpretError::from)?, pool()),
+        Some(folder) => {
+            let scripts = thirdparty::read(folder).map_err(InterpretError::from)?;
+            if options.check && scripts.is_empty() {
+                let problem = "it has no <group>/<version>/<kind>/customization.yaml with a script".to_owned();
+                Err(InterpretError::FolderUnusable { path: folder.display().to_string(), problem })?;
+            }
+            Configurable::new(scripts, pool())
+        }
         None => thirdparty::bundled(pool()),
     };
     let mut chain = Chain::native().with(Place::ThirdParty, bundled);
@@ -113,9 +126,13 @@ fn usage() -> clap::Command {
 }
 
 /// Reads customizations, several documents a file.
-fn scripts(files: &[PathBuf]) -> Result<Scripts, InterpretError> {
+fn scripts(paths: &[PathBuf]) -> Result<Scripts, InterpretError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() { files.extend(files_of(path)?) } else { files.push(path.clone()) }
+    }
     let mut documents = Vec::new();
-    for path in files {
+    for path in &files {
         let malformed = |problem| {
             let expected = "ResourceInterpreterCustomizations";
             InterpretError::FileMalformed { path: path.display().to_string(), expected, problem }
@@ -127,8 +144,33 @@ fn scripts(files: &[PathBuf]) -> Result<Scripts, InterpretError> {
         .map_err(|errors| InterpretError::CustomizationsRefused { errors })
 }
 
+/// Returns the YAML and JSON files of a folder, by name.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, InterpretError> {
+    let unusable = |problem: String| InterpretError::FolderUnusable { path: folder.display().to_string(), problem };
+    let entries = std::fs::read_dir(folder).map_err(|error| unusable(error.to_string()))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| unusable(error.to_string()))?.path();
+        let extension = path.extension().and_then(std::ffi::OsStr::to_str);
+        if path.is_file() && extension.is_some_and(|extension| ["yaml", "yml", "json"].contains(&extension)) {
+            files.push(path);
+        }
+        if files.len() > FILES_MAX {
+            return Err(unusable(format!("more than {FILES_MAX} files: name those that are meant")));
+        }
+    }
+    if files.is_empty() {
+        return Err(unusable("no file of it ends with .yaml, .yml or .json".to_owned()));
+    }
+    files.sort();
+    Ok(files)
+}
+
 /// Returns what cannot be meant, before anything is read.
 fn wrong_usage(options: &Options) -> Option<String> {
+    if options.check && options.customization.is_empty() && options.third_party.is_none() {
+        return Some("--check needs --customization or --third-party: say what to check".to_owned());
+    }
     let operation = options.operation?;
     let files = [&options.object, &options.desired, &options.observed, &options.status_items];
     let files = files.into_iter().flatten().chain(&options.customization);

@@ -137,6 +137,48 @@ fn a_failure_has_status_1_and_says_why_on_standard_error() {
     }
 }
 
+/// A customization whose only script is this.
+fn customization(name: &str, kind: &str, script: &str) -> String {
+    format!(
+        "apiVersion: config.karmada.io/v1alpha1\nkind: ResourceInterpreterCustomization\nmetadata: {{ name: {name} }}\nspec:\n  target: {{ apiVersion: apps/v1, kind: {kind} }}\n  customizations: {{ replicaResource: {{ luaScript: \"{script}\" }} }}\n"
+    )
+}
+
+#[test]
+fn a_folder_of_customizations_is_checked_and_used_as_its_files_are() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("folder-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("inner.yaml")).unwrap();
+    std::fs::write(folder.join("note.txt"), "no customization").unwrap();
+    let path = folder.to_str().unwrap();
+    let empty = kctl(&["--check", "--customization", path], "");
+    assert_eq!(empty.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&empty.stderr).contains("no file of it ends with .yaml, .yml or .json"));
+
+    std::fs::write(folder.join("a.yaml"), customization("a", "Deployment", "function GetReplicas(o) return 7 end"))
+        .unwrap();
+    assert_eq!(kctl(&["--check", "--customization", path], "").status.code(), Some(0));
+    let replicas = answer(&["--operation", "InterpretReplica", "--object", "-", "--customization", path], DEPLOYMENT);
+    assert_eq!(replicas, json!({ "replica": 7, "requires": null }));
+
+    std::fs::write(folder.join("b.yml"), customization("b", "StatefulSet", "function GetReplicas(o) return")).unwrap();
+    let broken = kctl(&["--check", "--customization", path], "");
+    assert_eq!(broken.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&broken.stderr);
+    assert!(
+        errors.contains("customization \"b\", operation InterpretReplica: script of GetReplicas, line 1: "),
+        "{errors}"
+    );
+    assert_eq!(kctl(&["--check", "--third-party", path], "").status.code(), Some(1), "a folder of folders is meant");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_check_of_nothing_is_wrong_usage() {
+    let output = kctl(&["--check"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--check needs --customization or --third-party"));
+}
+
 #[test]
 fn wrong_usage_has_status_2_and_says_what_to_give() {
     let cases: [(&str, &[&str], &str); 7] = [

@@ -205,6 +205,7 @@ async fn requests_that_are_none_are_refused_in_words() {
         (request("/interpreter-deployment", json, String::new()), 400, "there is no content to decode"),
         (request("/interpreter-deployment", json, "{}".into()), 400, "there is no content to decode"),
         (request("/interpreter-deployment", json, "{".into()), 400, "can't be decoded as a ResourceInterpreterContext"),
+        (request("/interpreter-deployment", json, "{\"request\":[]}".into()), 400, "invalid type: sequence"),
     ];
     let world = World::start(WebhookOptions::default()).await;
     for (request, code, message) in cases {
@@ -217,6 +218,9 @@ async fn requests_that_are_none_are_refused_in_words() {
         );
         assert!(response["status"]["message"].as_str().unwrap().contains(message), "{message}: {response}");
     }
+    let (_status, _content, answer) = world.send(request("/interpreter-deployment", json, "- 1".into())).await;
+    let message = answer["response"]["status"]["message"].as_str().unwrap();
+    assert!(message.ends_with("line 1 column 1: expected mapping start"), "one line, without a picture: {message:?}");
     let (status, _content, text) = world.send(request("/interpreter-pod", json, "{}".into())).await;
     assert_eq!((status, text), (404, json!("no webhook here: the paths are /interpreter-deployment\n")));
     let (status, _content, text) = world.send(Request::get("/readyz").body(Vec::new()).unwrap()).await;

@@ -1,7 +1,10 @@
 //! `check_role`: what it says of roles that are too large and of scenarios that fail.
 
 use kctl::{
-    kube::{Api, api::PostParams},
+    kube::{
+        Api,
+        api::{ListParams, PostParams},
+    },
     prelude::*,
     testing::{Trial, check_role},
 };
@@ -86,4 +89,32 @@ async fn role_on_another_cluster_is_proven_as_well() {
         "  `delete secrets` on edge, declared by `configmap: watches = Secret(patch, delete, on = \"edge\")`"
     );
     assert!(lines[2].starts_with("help: "), "{error}");
+}
+
+fn nothing() -> kctl::k8s::api::rbac::v1::PolicyRule {
+    let list = |text: &str| vec![text.to_owned()];
+    kctl::k8s::api::rbac::v1::PolicyRule {
+        api_groups: Some(list("")),
+        resources: Some(list("nodes")),
+        verbs: list("get"),
+        ..Default::default()
+    }
+}
+
+/// Asks by the raw client for what its rule does not say.
+#[controller(rbac(nothing()), primary(read_only))]
+async fn bold(_config: Arc<ConfigMap>, cx: Context<bold>) -> Result<Action> {
+    Api::<Secret>::default_namespaced(cx.client()).list(&ListParams::default()).await?;
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_whole_role_lacks_is_said_at_once() {
+    let begin = tokio::time::Instant::now();
+    let error = check_role(|| App::new("bold").controller::<bold>(), create_config).await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the generated role lacks `list secrets in namespace default`: nothing that is declared needs it"
+    );
+    assert!(begin.elapsed() < Duration::from_secs(5), "after {:?}", begin.elapsed());
 }

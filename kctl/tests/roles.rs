@@ -366,3 +366,59 @@ fn grant_that_says_more_covers_one_that_says_less() {
     let broad = all(&[spec::<plain>()]);
     assert!(!broad.iter().any(|grant| narrow.iter().any(|other| other.covers(grant))));
 }
+
+#[controller(reads = Secret(scale), primary(read_only))]
+async fn scaled_secret(_config: Arc<ConfigMap>, _cx: Context<scaled_secret>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[controller(reads = Pod(scale), primary(read_only))]
+async fn scaled_pod(_config: Arc<ConfigMap>, _cx: Context<scaled_pod>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[controller(reads = Deployment(scale), reads = Pod(eviction), primary(read_only))]
+async fn scaled_deployment(_config: Arc<ConfigMap>, _cx: Context<scaled_deployment>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[tokio::test]
+async fn subresource_that_a_built_in_kind_has_not_is_refused_with_those_that_it_has() {
+    let started = async |app: App| kctl::testing::TestServer::start(app).await.err().map(|error| error.to_string());
+    for (app, expected) in [
+        (
+            App::new("app").controller::<scaled_secret>(),
+            "`Secret` has no subresource `scale`\nhelp: remove `scale` from its verbs: it has none",
+        ),
+        (
+            App::new("app").controller::<scaled_pod>(),
+            "`Pod` has no subresource `scale`\nhelp: remove `scale` from its verbs: it has binding, eviction, status",
+        ),
+    ] {
+        let error = started(app).await.unwrap();
+        assert!(error.ends_with(expected) && error.contains("roles.rs:"), "{error}");
+    }
+    assert_eq!(started(App::new("app").controller::<scaled_deployment>()).await, None);
+}
+
+/// What the table of subresources says is what the API server says of every built-in kind.
+#[tokio::test]
+async fn subresources_that_are_known_are_those_of_the_api_server() {
+    let server = kctl::apiserver::ApiServer::new();
+    let client = kctl::kube::Client::new(server.service(), "default");
+    let discovered = kctl::kube::discovery::Discovery::new(client).run().await.unwrap();
+    let mut n_kinds = 0;
+    for group in discovered.groups() {
+        for (resource, capabilities) in group.versioned_resources(group.preferred_version_or_latest()) {
+            let has = |verb: &str| capabilities.subresources.iter().any(|(sub, _)| sub.plural == verb);
+            for verb in ["status", "scale", "eviction", "binding", "token"] {
+                let is_refused =
+                    kctl::manifest::lacks_subresource(&resource.group, &resource.version, &resource.plural, verb);
+                let is_known = kctl::manifest::knows_subresources(&resource.group, &resource.version);
+                assert_eq!(is_refused, is_known && !has(verb), "{}/{} {verb}", resource.group, resource.plural);
+            }
+            n_kinds += 1;
+        }
+    }
+    assert!(n_kinds > 40, "{n_kinds}");
+}

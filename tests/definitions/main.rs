@@ -4,6 +4,7 @@ mod compat;
 mod costs;
 mod golden;
 mod markers;
+mod merging;
 mod mistakes;
 mod schemas;
 mod scopes;

@@ -16,7 +16,7 @@ use crate::{
     found::{Finds, FoundKinds},
     interpret::Rules,
     kinds::{MemberCluster, ResourceBinding, ResourceBindingStatus, StatusItem, Work},
-    members::is_ready,
+    members::{all, is_ready},
     templates::{binding_of, reading, telling},
     works::work_name,
 };
@@ -25,7 +25,7 @@ use crate::{
 #[controller(
     of = ResourceBinding,
     watches = Work(map = binding_of_work),
-    watches = MemberCluster(map = all_bindings),
+    watches = MemberCluster(map = all::<ResourceBinding>),
     rbac(reading(), telling()),
     primary(when = generation_changed),
     name = "aggregation"
@@ -53,13 +53,14 @@ impl Reconcile for Collector {
             let key = Key::namespaced(&namespace, &work_name(&binding.name_any(), &cluster.name));
             let Some(work) = cx.store::<Work>().get(&key) else { continue };
             let said = work.status.clone().unwrap_or_default();
-            let health = if is_ready(&cx, &cluster.name) { said.health } else { "Unknown".into() };
+            // Of what is not there as it should be nobody knows how it is, as in Karmada.
+            let is_known = said.applied && is_ready(&cx, &cluster.name);
             aggregated.push(StatusItem {
                 cluster_name: cluster.name.clone(),
-                status: said.status,
+                status: said.status.filter(|_| said.applied),
                 applied: said.applied,
                 applied_message: said.applied_message,
-                health,
+                health: if is_known { said.health } else { "Unknown".into() },
             });
         }
         let items: Vec<AggregatedStatusItem> = serde_json::from_value(serde_json::to_value(&aggregated)?)?;
@@ -115,8 +116,4 @@ fn change(old: &Value, new: &Value) -> Option<Value> {
 fn binding_of_work(work: &Work, _bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {
     let owners = work.owner_references().iter().filter(|owner| owner.controller == Some(true));
     owners.map(|owner| Key::namespaced(&work.namespace().unwrap_or_default(), &owner.name)).collect()
-}
-
-fn all_bindings(_cluster: &MemberCluster, bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {
-    bindings.keys()
 }

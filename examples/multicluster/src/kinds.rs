@@ -14,7 +14,12 @@ use serde_json::Value;
     status = "ClusterStatus",
     printcolumn(json_path = ".status.ready", name = "Ready", type_ = "boolean")
 )]
-pub struct ClusterSpec {}
+pub struct ClusterSpec {
+    /// How many replicas it has room for, of all that is divided by room. Without it there is room for any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub capacity: Option<i32>,
+}
 
 /// Whether it is there.
 #[schema]
@@ -84,7 +89,10 @@ pub struct Placement {
     /// How replicas are divided.
     #[serde(default)]
     pub replicas: Division,
-    /// For `Divided`: the weights of clusters. Without any they weigh the same.
+    /// For `Divided`: by what.
+    #[serde(default)]
+    pub divided_by: DividedBy,
+    /// For `Divided` by `Weight`: the weights of clusters. Without any they weigh the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<Weight>,
 }
@@ -96,8 +104,21 @@ pub enum Division {
     /// Every cluster has all of them.
     #[default]
     Duplicated,
-    /// They are divided by weight.
+    /// They are divided.
     Divided,
+}
+
+/// By what replicas are divided. By room, clusters keep what they have where replicas change: only the difference is divided.
+#[schema]
+#[derive(Default, PartialEq)]
+pub enum DividedBy {
+    /// The weights of the placement.
+    #[default]
+    Weight,
+    /// In the proportion of the room that clusters have.
+    Room,
+    /// As few clusters as have room for them.
+    FewClusters,
 }
 
 /// The weight of a cluster.

@@ -1,6 +1,8 @@
 //! `Cluster`: whether a member is there.
 
-use kctl::prelude::*;
+use std::collections::BTreeSet;
+
+use kctl::{object::Object, prelude::*};
 
 use crate::{
     clusters::{Member1, Member2},
@@ -98,6 +100,20 @@ async fn ask(cluster: &MemberCluster, cx: &Context<Members>) -> Option<String> {
 pub(crate) fn is_ready<C: Reads<MemberCluster>>(cx: &Context<C>, name: &str) -> bool {
     let cluster = cx.store::<MemberCluster>().get(&Key::cluster(name));
     cluster.is_some_and(|cluster| cluster.status.as_ref().is_some_and(|status| status.ready))
+}
+
+/// What to say of names that no cluster of the fleet has.
+pub(crate) fn unknown<'a>(
+    names: impl Iterator<Item = &'a String>,
+    members: &Store<MemberCluster>,
+) -> impl Iterator<Item = String> {
+    let unknown: BTreeSet<_> = names.filter(|name| members.get(&Key::cluster(name)).is_none()).collect();
+    unknown.into_iter().map(|name| format!("there is no Cluster {name}: create it, or name another one"))
+}
+
+/// Everything there is, for what names clusters: one may have come or gone.
+pub(crate) fn all<K: Object>(_cluster: &MemberCluster, objects: &Store<K>) -> Vec<Key<K>> {
+    objects.keys()
 }
 
 /// Whether a member leaves the fleet.

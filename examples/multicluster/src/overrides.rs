@@ -5,7 +5,8 @@ use kctl::prelude::*;
 use serde_json::Value;
 
 use crate::{
-    kinds::{OverridePolicy, OverridePolicyStatus, OverrideRule},
+    kinds::{MemberCluster, OverridePolicy, OverridePolicyStatus, OverrideRule},
+    members::{all, unknown},
     templates::is_selected,
 };
 
@@ -13,11 +14,13 @@ use crate::{
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
 
 /// Says whether a policy can be used.
-#[controller(name = "overrides")]
+#[controller(watches = MemberCluster(map = all::<OverridePolicy>), name = "overrides")]
 pub(crate) async fn overrides(policy: Arc<OverridePolicy>, cx: Context<overrides>) -> Result<Action> {
     let checked = policy.spec.rules.iter().try_for_each(|rule| patch_of(rule).map(drop));
-    let message = checked.err().map_or_else(String::new, |error| error.to_string());
-    cx.patch_status(OverridePolicyStatus { message }).await?;
+    let mut problems: Vec<_> = checked.err().iter().map(ToString::to_string).collect();
+    let named = policy.spec.rules.iter().flat_map(|rule| &rule.clusters);
+    problems.extend(unknown(named, &cx.store::<MemberCluster>()));
+    cx.patch_status(OverridePolicyStatus { message: problems.join("; ") }).await?;
     Ok(Action::await_change())
 }
 

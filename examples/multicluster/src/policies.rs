@@ -7,7 +7,8 @@ use kctl::{
 };
 
 use crate::{
-    kinds::{PropagationPolicy, PropagationPolicyStatus, ResourceBinding},
+    kinds::{MemberCluster, Placement, PropagationPolicy, PropagationPolicyStatus, ResourceBinding},
+    members::{all, unknown},
     templates::may_leave,
 };
 
@@ -15,7 +16,12 @@ use crate::{
 pub(crate) const LOOKED_FOR_EVERY: Duration = Duration::from_secs(10);
 
 /// Counts the bindings of a policy.
-#[controller(of = PropagationPolicy, watches = ResourceBinding(map = policy_of), name = "policies")]
+#[controller(
+    of = PropagationPolicy,
+    watches = ResourceBinding(map = policy_of),
+    watches = MemberCluster(map = all::<PropagationPolicy>),
+    name = "policies"
+)]
 pub(crate) struct Policies {
     pub(crate) watches: Watches,
 }
@@ -46,6 +52,9 @@ impl Reconcile for Policies {
                 Err(error) => return Err(error.into()),
             }
         }
+        let Placement { clusters, weights, .. } = &policy.spec.placement;
+        let named = clusters.iter().chain(weights.iter().map(|rule| &rule.cluster));
+        problems.extend(unknown(named, &cx.store::<MemberCluster>()));
         problems.dedup();
         cx.patch_status(PropagationPolicyStatus { selected, message: problems.join("; ") }).await?;
         Ok(if missing { Action::requeue(LOOKED_FOR_EVERY) } else { Action::await_change() })

@@ -9,33 +9,81 @@ use kctl::{
 use serde_json::json;
 
 use crate::{
-    kinds::{BindingCluster, Division, MemberCluster, Placement, ResourceBinding, ResourceBindingSpec},
-    members::is_leaving,
+    kinds::{
+        BindingCluster, DividedBy, Division, MemberCluster, Placement, ResourceBinding, ResourceBindingSpec, Weight,
+    },
+    members::{all, is_leaving},
 };
 
 /// Divides the replicas of a binding. A cluster that is not there gets nothing that it does not have already, and one that leaves
 /// the fleet keeps nothing.
 #[controller(
-    watches = MemberCluster(map = all_bindings),
+    watches = MemberCluster(map = all::<ResourceBinding>),
     primary(patch, when = generation_changed),
+    // Room that another binding leaves is no change of this one.
+    backoff("1s", max = "30s"),
     name = "scheduler"
 )]
 pub(crate) async fn scheduler(binding: Arc<ResourceBinding>, cx: Context<scheduler>) -> Result<Action> {
     let mut members: Vec<_> = cx.store::<MemberCluster>().iter().filter(|member| !is_leaving(member)).collect();
     members.sort_by_key(|member| member.name_any());
-    let is_there = |member: &MemberCluster| member.status.as_ref().is_some_and(|status| status.ready);
-    let members: Vec<_> = members.iter().map(|member| (member.name_any(), is_there(member))).collect();
-    let clusters = schedule(&binding.spec, &members, &binding.uid().unwrap_or_default())?;
+    let bindings = cx.store::<ResourceBinding>();
+    let members: Vec<_> = members.iter().map(|member| Member::of(member, &bindings)).collect();
+    let clusters = schedule(&binding.spec, &members, &binding.uid().unwrap_or_default())
+        .inspect_err(|error| cx.event(Warning, "NotScheduled", error.to_string()))?;
     if clusters != binding.spec.clusters {
-        let said: Vec<_> = clusters.iter().map(|cluster| format!("{} {:?}", cluster.name, cluster.replicas)).collect();
-        cx.event(Normal, "Scheduled", said.join(", "));
+        if clusters.is_empty() {
+            cx.event(
+                Warning,
+                "NotScheduled",
+                "no cluster that is there is among those of its placement: it goes nowhere",
+            );
+        } else {
+            cx.event(Normal, "Scheduled", clusters.iter().map(said).collect::<Vec<_>>().join(", "));
+        }
         cx.patch(json!({ "spec": { "clusters": clusters } })).await?;
     }
     Ok(Action::await_change())
 }
 
-/// The clusters by name, with their replicas. Members are given with whether they are there.
-fn schedule(spec: &ResourceBindingSpec, members: &[(String, bool)], uid: &str) -> Result<Vec<BindingCluster>> {
+/// A cluster with its share, as events say it.
+fn said(cluster: &BindingCluster) -> String {
+    let share = cluster.replicas.map_or_else(String::new, |replicas| format!(": {replicas}"));
+    format!("{}{share}", cluster.name)
+}
+
+/// What is to be known of a member.
+struct Member {
+    name: String,
+    is_there: bool,
+    /// How many more replicas it has room for.
+    room: i32,
+}
+
+impl Member {
+    fn of(member: &MemberCluster, bindings: &Store<ResourceBinding>) -> Self {
+        let name = member.name_any();
+        let is_there = member.status.as_ref().is_some_and(|status| status.ready);
+        let room = match member.spec.capacity {
+            _ if !is_there => 0,
+            Some(capacity) => capacity.saturating_sub(taken(&name, bindings)).max(0),
+            None => i32::MAX,
+        };
+        Self { name, is_there, room }
+    }
+}
+
+/// How many replicas a cluster has.
+fn taken(cluster: &str, bindings: &Store<ResourceBinding>) -> i32 {
+    let replicas = |binding: Arc<ResourceBinding>| {
+        let has = binding.spec.clusters.iter().filter(|share| share.name == cluster);
+        has.filter_map(|share| share.replicas).fold(0i32, i32::saturating_add)
+    };
+    bindings.iter().map(replicas).fold(0, i32::saturating_add)
+}
+
+/// The clusters by name, with their replicas.
+fn schedule(spec: &ResourceBindingSpec, members: &[Member], uid: &str) -> Result<Vec<BindingCluster>> {
     let mut clusters = match &spec.placement {
         Some(placement) => by_placement(spec, placement, members, uid)?,
         None => Vec::new(),
@@ -51,42 +99,43 @@ fn schedule(spec: &ResourceBindingSpec, members: &[(String, bool)], uid: &str) -
 fn by_placement(
     spec: &ResourceBindingSpec,
     placement: &Placement,
-    members: &[(String, bool)],
+    members: &[Member],
     uid: &str,
 ) -> Result<Vec<BindingCluster>> {
     let has = |name: &str| spec.clusters.iter().any(|cluster| cluster.name == name);
     let wanted = |name: &String| placement.clusters.is_empty() || placement.clusters.contains(name);
     let candidates: Vec<_> = members
         .iter()
-        .filter(|(name, is_there)| wanted(name) && (*is_there || has(name)))
-        .map(|(name, _)| Candidate { name: name.clone(), available: i32::MAX })
+        .filter(|member| wanted(&member.name) && (member.is_there || has(&member.name)))
+        .map(|member| Candidate { name: member.name.clone(), available: member.room })
         .collect();
     let Some(replicas) = spec.replicas else {
         let everywhere =
             candidates.into_iter().map(|candidate| BindingCluster { name: candidate.name, replicas: None });
         return Ok(everywhere.collect());
     };
-    let strategy = match placement.replicas {
-        Division::Duplicated => Strategy::Duplicated,
-        Division::Divided => Strategy::StaticWeight(
-            placement
-                .weights
-                .iter()
-                .map(|rule| StaticWeight { clusters: BTreeSet::from([rule.cluster.clone()]), weight: rule.weight })
-                .collect(),
-        ),
-    };
     let previous: Vec<_> = spec
         .clusters
         .iter()
         .map(|cluster| TargetCluster { name: cluster.name.clone(), replicas: cluster.replicas.unwrap_or(0) })
         .collect();
-    let divided = assign(&strategy, Mode::Steady, replicas, &candidates, &previous, uid)?;
+    let divided = assign(&strategy(placement, replicas), Mode::Steady, replicas, &candidates, &previous, uid)?;
     // A cluster without a replica has no use for the object.
     let with_some = divided.into_iter().filter(|cluster| cluster.replicas > 0 || replicas == 0);
     Ok(with_some.map(|cluster| BindingCluster { name: cluster.name, replicas: Some(cluster.replicas) }).collect())
 }
 
-fn all_bindings(_cluster: &MemberCluster, bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {
-    bindings.keys()
+fn strategy(placement: &Placement, replicas: i32) -> Strategy {
+    match (&placement.replicas, &placement.divided_by) {
+        // Without a replica there is nothing to find room for.
+        (Division::Divided, DividedBy::Room | DividedBy::FewClusters) if replicas == 0 => Strategy::Duplicated,
+        (Division::Duplicated, _) => Strategy::Duplicated,
+        (Division::Divided, DividedBy::Room) => Strategy::DynamicWeight,
+        (Division::Divided, DividedBy::FewClusters) => Strategy::Aggregated,
+        (Division::Divided, DividedBy::Weight) => {
+            let weight =
+                |rule: &Weight| StaticWeight { clusters: BTreeSet::from([rule.cluster.clone()]), weight: rule.weight };
+            Strategy::StaticWeight(placement.weights.iter().map(weight).collect())
+        }
+    }
 }

@@ -92,7 +92,7 @@ pub enum FunctionError {
         /// The input.
         input: String,
         /// The type.
-        wanted: &'static str,
+        wanted: String,
         /// What is wrong with it.
         source: serde_json::Error,
     },
@@ -284,7 +284,7 @@ impl Asked<'_> {
             operation: self.about.operation,
             object: self.name(),
             input: input.to_owned(),
-            wanted: std::any::type_name::<T>().rsplit("::").next().unwrap_or_default(),
+            wanted: without_paths(std::any::type_name::<T>()),
             source,
         })
     }
@@ -306,6 +306,16 @@ impl Asked<'_> {
         let Some(object) = self.inputs.object() else { return "no object".to_owned() };
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+        if kind.is_empty() || name.is_empty() {
+            return "an object without kind or name".to_owned();
+        }
         if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
     }
+}
+
+/// A type as its user writes it: `WorkloadStatus` where the compiler says `workload::WorkloadStatus`.
+fn without_paths(name: &str) -> String {
+    name.split_inclusive(['<', '>', ',', ' ', '(', ')', '[', ']', '&'])
+        .map(|part| part.rsplit("::").next().unwrap_or(part))
+        .collect()
 }

@@ -119,6 +119,11 @@ async fn inputs_of_the_wrong_type_are_named_in_the_error() {
             Inputs::from(Aggregation { object, items: vec![item("member1", json!("three"))] }),
             "AggregateStatus of Deployment d/web: the status item of cluster \"member1\" can't be read as `ClusterStatus<i32>`",
         ),
+        (
+            Operation::InterpretReplica,
+            Inputs::from(Object(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": "none" }))),
+            "InterpretReplica of an object without kind or name: the object can't be read as `Deployment`",
+        ),
     ];
     for (operation, inputs, expected) in cases {
         let error = chain().answer(operation, &inputs).await.unwrap_err();

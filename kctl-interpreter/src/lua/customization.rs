@@ -223,6 +223,11 @@ impl Scripts {
         Self { by_target }
     }
 
+    /// Returns whether there is no script at all.
+    pub fn is_empty(&self) -> bool {
+        self.by_target.is_empty()
+    }
+
     /// Returns whether there is a script for the operation on the kind.
     pub fn has(&self, api_version: &str, kind: &str, operation: &str) -> bool {
         self.rules(api_version, kind, operation).next().is_some()

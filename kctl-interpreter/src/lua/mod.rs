@@ -5,7 +5,7 @@
 //!
 //! Differences from Karmada, whose interpreter is gopher-lua: globals do not live on between runs; `goto` only jumps
 //! forward and not out of an inner loop; `a, b = b, a` swaps; messages of the interpreter name variables instead of
-//! keys; `..` writes a number with up to 14 digits, `tostring` with all of them. `pairs` visits the names of a table
+//! keys, or none for `..`. `pairs` visits the names of a table
 //! that the script built in the order in which they were set, as there; those of an input in one that depends on the
 //! names alone, where there it is random.
 //!
@@ -22,6 +22,7 @@
 //! # Ok::<(), kctl_interpreter::lua::ScriptError>(())
 //! ```
 
+mod concat;
 mod convert;
 mod customization;
 mod error;

@@ -1,6 +1,6 @@
 //! The order of keys: gopher-lua visits them as they were set, Lua 5.1 as they hash.
 //!
-//! Reads a source and hands on one in which each table that it builds goes through the first argument of the chunk, with
+//! Reads a source and hands on one in which each table that it builds goes through a function of the library, with
 //! the names of its fields in order: `{a = 1, b = 2}` becomes `ordered({a = 1, b = 2}, "a", "b")`. The library keeps the
 //! order and `pairs` visits in it. Lines keep their numbers.
 
@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use super::tokens::{Edit, Token, apply, tokens};
 
-/// The name of the argument; no script has it by chance.
-const ORDERED: &str = "kctl_ordered";
+/// The name of the function in the chunk; no script has it by chance.
+pub(super) const ORDERED: &str = "kctl_ordered";
 
 /// Names of one table that keep their order. Lua has room for 250 arguments.
 const NAMES_MAX: usize = 200;
@@ -54,7 +54,7 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     if edits.is_empty() || !open.is_empty() {
         return Cow::Borrowed(source);
     }
-    Cow::Owned(format!("local {ORDERED} = ...; {}", apply(source, edits)))
+    Cow::Owned(apply(source, edits))
 }
 
 /// Returns whether a table behind the token is the argument of a call, as in `f{}`.
@@ -102,8 +102,7 @@ mod tests {
             ("x = }", "x = }"),
             ("", ""),
         ] {
-            let rewritten =
-                rewrite(source).replace("local kctl_ordered = ...; ", "").replace("kctl_ordered", "ordered");
+            let rewritten = rewrite(source).replace("kctl_ordered", "ordered");
             assert_eq!(rewritten, expected, "{source}");
         }
     }

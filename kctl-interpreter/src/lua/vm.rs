@@ -7,6 +7,7 @@ use mlua::state::{GcIncParams, GcMode};
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value as LuaValue, VmState};
 use serde_json::Value;
 
+use super::concat;
 use super::convert::{self, EncodeError};
 use super::error::{ScriptError, split_position};
 use super::jump;
@@ -42,6 +43,8 @@ pub(super) struct State {
     fresh: Function,
     /// Gives a table that the script builds an order of its keys.
     ordered: Function,
+    /// Stands between the operands of `..`.
+    dots: mlua::AnyUserData,
     chunk: Function,
 }
 
@@ -66,13 +69,17 @@ impl State {
     }
 
     fn build(lua: Lua, budget: Arc<Budget>, script: &Script) -> mlua::Result<Self> {
-        let (fresh, ordered) = library::install(&lua, &budget)?;
+        let (fresh, ordered, dots) = library::install(&lua, &budget)?;
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(GC_PAUSE)));
         let source = jump::rewrite(script.source());
-        // In the rare case that the source has no room for the rewriting, its tables go without an order.
-        let chunk = load(&lua, &order::rewrite(&source)).or_else(|_| load(&lua, &source))?;
+        let ordered_source = order::rewrite(&source);
+        // In the rare case that the source has no room for the rewriting (a hundred concatenations in a row), its numbers become text as
+        // in C, or its tables go without an order as well.
+        let chunk = load(&lua, &with_arguments(&concat::rewrite(&ordered_source)))
+            .or_else(|_| load(&lua, &with_arguments(&ordered_source)))
+            .or_else(|_| load(&lua, &source))?;
         watch(&lua, Arc::clone(&budget), hook_interval(0))?;
-        Ok(Self { lua, budget, fresh, ordered, chunk })
+        Ok(Self { lua, budget, fresh, ordered, dots, chunk })
     }
 
     /// Loads the script into fresh globals and calls its function; returns the first `n_results` values.
@@ -122,7 +129,7 @@ impl State {
         let args = args.iter().map(|arg| convert::to_lua(&self.lua, arg, 0)).collect::<mlua::Result<MultiValue>>()?;
         self.lua.gc_restart();
         self.lua.set_memory_limit(limits.memory_bytes)?;
-        self.chunk.call::<()>(&self.ordered)?;
+        self.chunk.call::<()>((&self.ordered, &self.dots))?;
         let name = script.function();
         let missing =
             |message: String| Failure::Script(ScriptError::Runtime { function: name.to_owned(), line: None, message });
@@ -159,6 +166,11 @@ fn watch(lua: &Lua, budget: Arc<Budget>, interval: u32) -> mlua::Result<()> {
         }
         Ok(VmState::Continue)
     })
+}
+
+/// Gives the arguments of the chunk the names that the rewriting uses.
+fn with_arguments(source: &str) -> String {
+    format!("local {}, {} = ...; {source}", order::ORDERED, concat::DOTS)
 }
 
 fn load(lua: &Lua, source: &str) -> mlua::Result<Function> {

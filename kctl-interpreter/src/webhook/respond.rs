@@ -46,7 +46,9 @@ fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
         serde_json::from_slice(body).map_err(|error| error.to_string())
     } else {
         let text = std::str::from_utf8(body).map_err(|error| error.to_string());
-        text.and_then(|text| serde_saphyr::from_str(text).map_err(|error| error.to_string()))
+        // The rest of the error shows the place in many lines; the answer has room for one.
+        let said = |error: serde_saphyr::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
+        text.and_then(|text| serde_saphyr::from_str(text).map_err(said))
     };
     match context {
         Ok(RequestContext { request: Some(request) }) => Ok(request),

@@ -1,6 +1,11 @@
 //! `ResourceInterpreterContext` of `config.karmada.io/v1alpha1`: what travels, field by field.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_json::Value;
 
 use crate::{
@@ -16,6 +21,7 @@ pub(super) const KIND: &str = "ResourceInterpreterContext";
 /// The envelope of a request. What else is in it is not looked at, as in Karmada's own server.
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestContext {
+    #[serde(default, deserialize_with = "no_list")]
     pub(super) request: Option<Request>,
 }
 
@@ -38,6 +44,27 @@ pub(super) struct Request {
     pub(super) replicas: Option<i32>,
     #[serde(default)]
     pub(super) aggregated_status: Option<Vec<AggregatedStatusItem>>,
+}
+
+/// serde reads a list as the fields of a struct in their order, of which an empty list has none.
+fn no_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Request>, D::Error> {
+    struct Fields;
+    impl<'de> Visitor<'de> for Fields {
+        type Value = Option<Request>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a request")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+            Request::deserialize(MapAccessDeserializer::new(fields)).map(Some)
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+    }
+    deserializer.deserialize_any(Fields)
 }
 
 fn absent_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {

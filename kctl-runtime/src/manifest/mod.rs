@@ -22,8 +22,8 @@ pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
 pub use monitoring::monitoring;
 pub use rbac::{
-    Grant, On, Place, RbacOptions, Rule, all_grants, grants, grants_of_rule, rbac, rbac_of, rule_problem, rules,
-    user_roles, verbs_of,
+    Grant, On, Place, RbacOptions, Rule, all_grants, grants, grants_of_rule, knows_subresources, lacks_subresource,
+    rbac, rbac_of, rule_problem, rules, subresource_problem, user_roles, verbs_of,
 };
 pub use webhook::{webhook_grants, webhook_rbac};
 

@@ -13,6 +13,7 @@ use super::{
     App,
     hand_out::{BreakingOptions, OWN_ENDINGS, OutOptions, hand_out, refuse_breaking},
     log::{self, LogFormat},
+    names,
     options::ManagerOptions,
     outgoing::OutgoingOptions,
     run, settings,
@@ -79,10 +80,10 @@ enum Command {
 #[derive(clap::Args)]
 struct NameOptions {
     /// The namespace in which the program runs
-    #[arg(long, value_name = "NS", default_value = "default")]
+    #[arg(long, value_name = "NS", default_value = "default", value_parser = names::namespace)]
     namespace: String,
     /// The name of the service account and the roles; by default that of the app
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = names::name)]
     name: Option<String>,
 }
 
@@ -90,7 +91,7 @@ struct NameOptions {
 #[derive(clap::Args)]
 struct ManifestOptions {
     /// The image of the program
-    #[arg(long, value_name = "IMAGE")]
+    #[arg(long, value_name = "IMAGE", value_parser = names::image)]
     image: Option<String>,
     #[command(flatten)]
     names: NameOptions,
@@ -112,10 +113,10 @@ struct ManifestOptions {
 #[derive(clap::Args)]
 struct RoleOptions {
     /// Only for objects in this namespace, as `run --namespace`; can be repeated. By default those that the controllers declare
-    #[arg(long, value_name = "NS")]
+    #[arg(long, value_name = "NS", value_parser = names::namespace)]
     objects_in: Vec<String>,
     /// A label of the roles, for example for aggregation; can be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = names::label)]
     label: Vec<(String, String)>,
     /// What the controllers need on another cluster, which relations name by `on`
     #[arg(long, value_name = "NAME")]
@@ -140,12 +141,6 @@ struct DiffOptions {
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME", requires = "diff_cluster")]
     context: Option<String>,
-}
-
-fn label(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
-    let (key, value) = parts.ok_or_else(|| format!("`{text}` is no label: write `key=value`"))?;
-    Ok((key.into(), value.into()))
 }
 
 /// How the program runs in a cluster.

@@ -129,6 +129,9 @@ impl App {
                     spec.name, first.location, spec.location
                 )));
             }
+            if let Some((what, help)) = manifest::subresource_problem(spec) {
+                return Err(Error::from(format!("{}: {what}\nhelp: {help}", spec.location)));
+            }
             let relations = std::iter::once(&spec.primary).chain(&spec.relations).map(|relation| &relation.cluster);
             let used = relations.chain(spec.rbac.iter().map(|extra| &extra.cluster));
             for extra in &spec.rbac {

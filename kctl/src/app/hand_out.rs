@@ -56,12 +56,23 @@ pub(super) const OWN_ENDINGS: [&str; 8] =
 pub(super) fn hand_out(manifests: &[Manifest], options: &OutOptions, name: &str, endings: &[&str]) -> Result<()> {
     hint_at_size(manifests);
     let Some(folder) = options.folder() else { return super::cli::print(&manifest::stream(manifests)) };
+    if options.check.is_some() && !folder.is_dir() {
+        let shown = folder.display();
+        return Err(Error::from(format!(
+            "{shown}: there is no such folder\nhelp: run the same with --out {shown} instead of --check"
+        )));
+    }
     let mut different = Vec::new();
     for manifest in manifests {
         let file = folder.join(&manifest.file);
         if options.check.is_some() {
-            if !std::fs::read_to_string(&file).is_ok_and(|text| text == manifest.yaml) {
-                different.push(file.display().to_string());
+            match std::fs::read_to_string(&file) {
+                Ok(text) if text == manifest.yaml => {}
+                Ok(_other) => different.push(file.display().to_string()),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    different.push(format!("{} (missing)", file.display()));
+                }
+                Err(error) => different.push(format!("{} ({error})", file.display())),
             }
             continue;
         }
@@ -315,6 +326,26 @@ mod tests {
         let since = BreakingOptions { allow_breaking: false, since: Some("nothing".into()) };
         let unknown = refuse_breaking(&[], &folder.check(), &since).unwrap_err().to_string();
         assert!(unknown.contains("git ls-tree"), "{unknown}");
+    }
+
+    #[test]
+    fn a_check_says_what_is_missing_and_what_is_different() {
+        let folder = Folder::new("missing");
+        let role = |file: &str| Manifest::new(file.into(), json!({ "kind": "Role" })).unwrap();
+        let both = [role("rbac/role-web.yaml"), role("rbac/role-web.a.yaml")];
+        let check = || hand_out(&both, &folder.check(), "web", &OWN_ENDINGS).unwrap_err().to_string();
+        let gone = folder.0.display().to_string();
+        std::fs::remove_dir_all(&folder.0).unwrap();
+        assert_eq!(
+            check(),
+            format!("{gone}: there is no such folder\nhelp: run the same with --out {gone} instead of --check")
+        );
+        std::fs::create_dir_all(folder.0.join("rbac")).unwrap();
+        std::fs::write(folder.0.join("rbac/role-web.yaml"), "kind: Rolle\n").unwrap();
+        let expected = format!(
+            "not what the declarations say: {gone}/rbac/role-web.yaml, {gone}/rbac/role-web.a.yaml (missing)\n"
+        );
+        assert!(check().starts_with(&expected), "{}", check());
     }
 
     #[test]

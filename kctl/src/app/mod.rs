@@ -24,6 +24,7 @@ mod hand_out;
 #[cfg(feature = "webhook")]
 mod hooks;
 mod log;
+mod names;
 mod options;
 #[cfg(feature = "otel")]
 mod otel;

@@ -57,7 +57,7 @@ macro_rules! role_tests {
 pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     let role = app().grants();
     let whole = Trial::embedded(&app(), &role).await?;
-    check_whole(run(&whole, &scenario).await, whole.lacks())?;
+    check_whole(run_whole(&whole, &scenario).await, whole.lacks())?;
     let mut superfluous = Vec::new();
     let parts = app().all_grants();
     for (_, part) in droppable(&role) {
@@ -102,7 +102,7 @@ async fn check_on_clusters(
     let _alone = ONE_AT_A_TIME.lock().await;
     let config = Config::infer().await?;
     let whole = Trial::on_clusters(&config, &mut app(), reach, None).await?;
-    let outcome = run(&whole, &scenario).await;
+    let outcome = run_whole(&whole, &scenario).await;
     let lacks = whole.lacks();
     whole.end().await?;
     check_whole(outcome, lacks)?;
@@ -158,6 +158,15 @@ async fn run(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Re
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         Err(Error::from(format!("panic: {}", text.unwrap_or("without a text"))))
     })
+}
+
+/// The same under the whole role: the first thing that it lacks is its end, since what waits for it waits in vain.
+async fn run_whole(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
+    tokio::select! {
+        biased;
+        outcome = run(trial, scenario) => outcome,
+        () = trial.refused() => Ok(()),
+    }
 }
 
 fn check_whole(outcome: Result<()>, lacks: Option<Grant>) -> Result<()> {

@@ -2,6 +2,7 @@
 
 mod away;
 mod cluster;
+mod division;
 mod flow;
 mod kinds;
 mod link;

@@ -157,6 +157,33 @@ function base.tostring(...)
   return native_tostring(...)
 end
 
+-- `..` would write numbers as C does. The source is rewritten so that `dots` stands between any two operands: `..` goes from right to left, so it gets the right one first, and then both. No table: a script could keep things in it.
+local dots, right = lua.newproxy(true), nil
+
+local function concat_text(v)
+  local kind = type(v)
+  if kind == "string" then return v end
+  if kind == "number" then return base.tostring(v) end
+  right = nil
+  raise("attempt to concatenate a " .. kind .. " value")
+end
+
+-- From this length on a copy takes longer than the steps that it is counted as.
+local COPIED_FREE = 4096
+
+lua.getmetatable(dots).__concat = function(a, b)
+  if a == dots then
+    right = concat_text(b)
+    return dots
+  end
+  local text = right
+  right = nil
+  if text == nil then raise("attempt to concatenate a userdata value") end
+  text = concat_text(a) .. text
+  if #text > COPIED_FREE then charge(#text / 8) end
+  return text
+end
+
 -- The position of the message is line 1 of a chunk of its own: so Karmada's reads.
 for _, name in lua.ipairs({
   "collectgarbage", "dofile", "getfenv", "getmetatable", "load", "loadfile", "loadstring", "module",
@@ -329,4 +356,4 @@ return function()
   local loaded = env.package.loaded
   loaded._G, loaded.table, loaded.string, loaded.math, loaded.os = env, env.table, env.string, env.math, env.os
   return env, env.string
-end, ordered
+end, ordered, dots

@@ -12,7 +12,7 @@ mod table;
 
 use std::sync::Arc;
 
-use mlua::{Function, Lua, MultiValue, Table, Value};
+use mlua::{AnyUserData, Function, Lua, MultiValue, Table, Value};
 
 use super::error::without_library_position;
 use super::limits::Budget;
@@ -20,9 +20,9 @@ use super::number;
 pub(super) use args::script_line;
 use args::{Args, one};
 
-/// Builds `fresh`, the function that returns the globals and the string library of a run, and `ordered`, which gives a
-/// table an order of its keys.
-pub(super) fn install(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<(Function, Function)> {
+/// Builds `fresh`, the function that returns the globals and the string library of a run, `ordered`, which gives a
+/// table an order of its keys, and `dots`, which joins what it stands between.
+pub(super) fn install(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<(Function, Function, AnyUserData)> {
     let library = Library { lua, budget, table: lua.create_table()? };
     base(&library)?;
     string::register(&library)?;

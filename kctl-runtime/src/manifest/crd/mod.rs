@@ -8,6 +8,7 @@ mod compat;
 mod defaults;
 mod formats;
 mod join;
+mod merging;
 mod names;
 mod numbers;
 mod owner;
@@ -149,6 +150,7 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
         descriptions::strip_built_in(&mut crd, &schema);
         strip_generated(&mut crd);
     }
+    merging::complete(&mut crd, &schema);
     let mut version = Version { location: kind.location.clone(), crd, schema };
     root_marks(&mut version);
     Ok(version)

@@ -8,7 +8,7 @@ pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 }
 
 /// The same, with the name of the type where it has one. A chain of references has an end: each definition is left once.
-fn named<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>, &'a Value) {
+pub(super) fn named<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>, &'a Value) {
     let (mut name, mut schema) = (None, schema);
     let mut steps = root["$defs"].as_object().map_or(0, serde_json::Map::len) + 1;
     loop {
@@ -56,7 +56,7 @@ pub(super) fn field(root: &Value, place: &str) -> Option<String> {
 }
 
 /// A field of a type, or of one of its variants.
-fn find<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Value> {
+pub(super) fn find<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Value> {
     if let Some(field) = schema["properties"].get(name) {
         return Some(field);
     }

@@ -3,6 +3,7 @@
 mod grant;
 mod rule;
 mod scope;
+mod subresource;
 mod user_roles;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 pub use grant::{Grant, On, Place, all_grants, grants, grants_of_rule, rule_problem, verbs_of};
 pub use rule::{Rule, rules};
+pub use subresource::{knows_subresources, lacks_subresource, subresource_problem};
 pub use user_roles::user_roles;
 
 use super::Manifest;

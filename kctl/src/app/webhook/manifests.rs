@@ -1,11 +1,11 @@
 //! The manifests of the app's webhooks: what registers them, the Service, and how the Deployment serves them; a certificate by
 //! cert-manager, or a Secret in which the program makes its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kctl_runtime::{
     manifest::{self, Manifest, RbacOptions},
-    reconcile::{Result, ResultExt},
+    reconcile::{Error, Result, ResultExt},
 };
 use kctl_webhook::admission::Client;
 use serde_json::{Value, json};
@@ -29,6 +29,15 @@ pub(in crate::app) struct RegisterOptions {
     /// the program itself has admission functions and conversions trusted
     #[arg(long, value_name = "FILE")]
     webhook_ca_file: Option<PathBuf>,
+}
+
+/// Reads the certificates of an authority: with none of them nobody would be trusted.
+fn authority(file: &Path) -> Result<String> {
+    let pem = std::fs::read_to_string(file).context(file.display())?;
+    if pem.contains("-----BEGIN CERTIFICATE-----") {
+        return Ok(pem);
+    }
+    Err(Error::from(format!("{}: no certificate in PEM in it", file.display())))
 }
 
 impl App {
@@ -56,8 +65,7 @@ impl App {
             Some(url) => Client::Url(url.clone()),
             None => Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT },
         };
-        let read = |file: &PathBuf| std::fs::read_to_string(file).context(file.display());
-        let authority = options.webhook_ca_file.as_ref().map(read).transpose()?;
+        let authority = options.webhook_ca_file.as_deref().map(authority).transpose()?;
         let source = match issued {
             Issued::Elsewhere => Source::Files,
             Issued::Here if !self.makes_certificate() || authority.is_some() => Source::Files,
@@ -244,5 +252,20 @@ mod tests {
         assert_eq!(all[1].object["webhooks"][0]["clientConfig"]["url"], "https://a:1/interpreter-deployment");
         let error = manifests(&app(), &url("http://a")).unwrap_err().to_string();
         assert!(error.contains("'https' is the only allowed URL scheme"), "{error}");
+    }
+
+    #[test]
+    fn an_authority_without_a_certificate_is_refused() {
+        let file = std::env::temp_dir().join(format!("kctl-authority-{}", std::process::id()));
+        for (text, expected) in [
+            ("", Some("no certificate in PEM in it")),
+            ("-----BEGIN EC PRIVATE KEY-----", Some("no certificate in PEM in it")),
+            ("-----BEGIN CERTIFICATE-----\n", None),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let error = super::authority(&file).err().map(|error| error.to_string());
+            assert_eq!(error, expected.map(|said| format!("{}: {said}", file.display())), "{text}");
+        }
+        std::fs::remove_file(&file).unwrap();
     }
 }

@@ -1,0 +1,135 @@
+//! How replicas are divided, and what is said where they cannot be.
+
+use kctl::{
+    json,
+    k8s::api::core::v1::Event,
+    kube::{
+        Api,
+        api::{ListParams, Patch, PatchParams},
+    },
+    prelude::*,
+};
+use multicluster::{MemberCluster, OverridePolicy, PropagationPolicy, ResourceBinding};
+
+use crate::world::{CLUSTERS, Fleet};
+
+const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: app }\nspec:\n  replicas: 8\n  selector: { matchLabels: { app: app } }\n  template:\n    metadata: { labels: { app: app } }\n    spec: { containers: [{ name: app, image: app }] }";
+
+impl Fleet {
+    /// Members with room for three and for nine replicas, and a Deployment of eight.
+    async fn with_room(divided_by: &str) -> Self {
+        let fleet = Self::new().await;
+        fleet.apply(CLUSTERS).await;
+        fleet.capacity("member1", 3).await;
+        fleet.capacity("member2", 9).await;
+        fleet
+            .until("they are there", async || fleet.is_ready("member1").await && fleet.is_ready("member2").await)
+            .await;
+        fleet.apply(&format!("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: {{ name: app }}\nspec:\n  resourceSelectors: [{{ apiVersion: apps/v1, kind: Deployment }}]\n  placement: {{ replicas: Divided, dividedBy: {divided_by} }}")).await;
+        fleet.apply(DEPLOYMENT).await;
+        fleet
+    }
+
+    async fn capacity(&self, cluster: &str, capacity: i32) {
+        let patch = Patch::Merge(json!({ "spec": { "capacity": capacity } }));
+        Api::<MemberCluster>::all(self.home.clone()).patch(cluster, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    async fn scale(&self, replicas: i32) {
+        self.patch::<Deployment>("app", json!({ "spec": { "replicas": replicas } })).await;
+    }
+
+    async fn until_asked(&self, expected: [Option<i32>; 2]) {
+        self.until(&format!("{expected:?}"), async || self.asked("app").await == expected).await;
+        self.rest().await;
+        assert_eq!(self.asked("app").await, expected, "it stays so");
+    }
+
+    /// Notes of events about an object.
+    async fn notes(&self, name: &str, reason: &str) -> Vec<String> {
+        let events = self.api::<Event>().list(&ListParams::default()).await.unwrap();
+        let about = events.into_iter().filter(|event| event.involved_object.name.as_deref() == Some(name));
+        about.filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.message).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn by_room_clusters_get_in_its_proportion_and_keep_what_they_have() {
+    let fleet = Fleet::with_room("Room").await;
+    fleet.until_asked([Some(2), Some(6)]).await;
+    fleet.scale(9).await;
+    fleet.until_asked([Some(2), Some(7)]).await;
+    fleet.scale(12).await;
+    fleet.until_asked([Some(3), Some(9)]).await;
+    fleet.scale(13).await;
+    fleet.rest().await;
+    assert_eq!(fleet.asked("app").await, [Some(3), Some(9)], "there is no room for one more");
+    let failed = fleet.notes("deployment-app", "NotScheduled").await;
+    assert!(failed.iter().any(|note| note.contains("available replicas 0 are not enough")), "{failed:?}");
+    fleet.capacity("member1", 10).await;
+    fleet.until_asked([Some(4), Some(9)]).await;
+    fleet.scale(0).await;
+    fleet.until_asked([Some(0), Some(0)]).await;
+    fleet.scale(4).await;
+    fleet.until_asked([Some(2), Some(2)]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_clusters_are_filled_one_after_the_other() {
+    let fleet = Fleet::with_room("FewClusters").await;
+    fleet.until_asked([None, Some(8)]).await;
+    fleet.scale(12).await;
+    fleet.until_asked([Some(3), Some(9)]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_binding_has_is_no_room_for_another() {
+    let fleet = Fleet::with_room("Room").await;
+    fleet.until_asked([Some(2), Some(6)]).await;
+    fleet.apply(&DEPLOYMENT.replace("name: app }", "name: other }").replace("replicas: 8", "replicas: 5")).await;
+    fleet.rest().await;
+    assert_eq!(fleet.asked("other").await, [None, None], "of twelve eight are taken");
+    fleet.scale(2).await;
+    let goes = async || fleet.asked("other").await.iter().flatten().sum::<i32>() == 5;
+    fleet.until("what is given back is found", goes).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn clusters_that_nobody_has_are_named_where_they_stand() {
+    let fleet = Fleet::with_web().await;
+    let placement = json!({ "clusters": ["edge"], "weights": [{ "cluster": "moon", "weight": 1 }] });
+    fleet.patch::<PropagationPolicy>("web", json!({ "spec": { "placement": placement } })).await;
+    let message =
+        async || fleet.api::<PropagationPolicy>().get("web").await.unwrap().status.unwrap_or_default().message;
+    let both = "there is no Cluster edge: create it, or name another one; there is no Cluster moon: create it, or name another one";
+    fleet.until("the policy says it", async || message().await == both).await;
+    fleet.until("it is nowhere", async || fleet.asked("web").await == [None, None]).await;
+    fleet.rest().await;
+    let nowhere = "no cluster that is there is among those of its placement: it goes nowhere";
+    assert_eq!(fleet.notes("deployment-web", "NotScheduled").await, [nowhere]);
+    assert_eq!(fleet.notes("service-web", "Scheduled").await.last().unwrap(), "member1, member2");
+    assert_eq!(fleet.notes("deployment-web", "Scheduled").await.last().unwrap(), "member1: 2, member2: 8");
+
+    let rules = json!([{ "clusters": ["moon"], "patch": [] }]);
+    fleet.patch::<OverridePolicy>("mirror", json!({ "spec": { "rules": rules } })).await;
+    let message =
+        async || fleet.api::<OverridePolicy>().get("mirror").await.unwrap().status.unwrap_or_default().message;
+    let moon = "there is no Cluster moon: create it, or name another one";
+    fleet.until("so does the other one", async || message().await == moon).await;
+    fleet.apply(&CLUSTERS.split("\n---\n").next().unwrap().replace("member1", "moon")).await;
+    fleet.until("it is there now", async || message().await.is_empty()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_knows_how_what_could_not_be_brought_is() {
+    let fleet = Fleet::with_web().await;
+    let rules =
+        json!([{ "clusters": ["member2"], "patch": [{ "op": "replace", "path": "/spec/replicas", "value": "many" }] }]);
+    fleet.patch::<OverridePolicy>("mirror", json!({ "spec": { "rules": rules } })).await;
+    fleet.until("it is unknown", async || fleet.health("deployment-web").await == ["Healthy", "Unknown"]).await;
+    let status = fleet.api::<ResourceBinding>().get("deployment-web").await.unwrap().status.unwrap();
+    let second = json!(status.aggregated_status[1]);
+    assert_eq!((&second["applied"], second.get("status")), (&json!(false), None));
+    assert!(second["appliedMessage"].as_str().unwrap().contains("spec.replicas"), "{second}");
+    fleet.until("the template counts the others", async || fleet.told("web").await == Some(2)).await;
+}

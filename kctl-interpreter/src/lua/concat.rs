@@ -1,0 +1,53 @@
+//! `..` of numbers: gopher-lua writes them as `tostring` does, C with 14 digits.
+//!
+//! Reads a source and hands on one in which `a .. b` is `a ..dots.. b`: the library's `dots` takes both operands, the right one first,
+//! and puts their texts together. What binds stronger or weaker than `..` stays as it is. Lines keep their numbers.
+
+use std::borrow::Cow;
+
+use super::tokens::{Edit, apply, tokens};
+
+/// The name that the library's operand has in the chunk; no script has it by chance.
+pub(super) const DOTS: &str = "kctl_dots";
+
+/// Rewrites the concatenations of a source.
+pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
+    if !source.contains("..") {
+        return Cow::Borrowed(source);
+    }
+    let (mut edits, mut run): (Vec<Edit>, (usize, usize)) = (Vec::new(), (0, 0));
+    for token in tokens(source).filter(|token| token.text == ".") {
+        let goes_on = run.1 == token.start && run.0 < run.1;
+        run = if goes_on { (run.0, token.end) } else { (token.start, token.end) };
+        let is_last = !source[token.end..].starts_with('.');
+        // Three are all arguments of a function, and may stand before two.
+        if is_last && matches!(run.1 - run.0, 2 | 5) {
+            // The spaces keep the point of a number such as `.5` apart.
+            edits.push((run.1, run.1, format!(" {DOTS} .. ")));
+        }
+    }
+    if edits.is_empty() { Cow::Borrowed(source) } else { Cow::Owned(apply(source, edits)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rewrite;
+
+    #[test]
+    fn each_concatenation_gets_an_operand_between_and_nothing_else_does() {
+        for (source, expected) in [
+            ("x = a .. b..c", "x = a .. D ..  b.. D .. c"),
+            ("x = a.. .5 ..'..'", "x = a.. D ..  .5 .. D .. '..'"),
+            ("return ...", "return ..."),
+            ("x = { ... } y = .....z", "x = { ... } y = ..... D .. z"),
+            ("x = a.b.c -- ..", "x = a.b.c -- .."),
+            ("x = [[..]] .. 1", "x = [[..]] .. D ..  1"),
+            ("x = a ..\nb", "x = a .. D .. \nb"),
+            ("x = 1..2", "x = 1..2"),
+            ("..", ".. D .. "),
+            ("....", "...."),
+        ] {
+            assert_eq!(rewrite(source).replace("kctl_dots", "D"), expected, "{source}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! How lists of built-in types are merged: their schemas in k8s-openapi do not say it, so two appliers could not share the containers of
+//! a pod template. Reads the schema with its references, which knows the types by name, and completes that of the definition.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::Value;
+
+use super::owner::{find, named};
+
+/// By type and field; `*` is the type itself.
+static MARKS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
+    let lines = include_str!("merging.txt").lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(of, rest)| {
+            let (field, mark) = rest.split_once(' ')?;
+            Some(((of, field), mark))
+        })
+        .collect()
+});
+
+/// Completes a definition of one version; `root` is the schema of the kind with its references.
+pub(super) fn complete(crd: &mut CustomResourceDefinition, root: &Value) {
+    let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    for schema in schemas.filter_map(|validation| validation.open_api_v3_schema.as_mut()) {
+        walk(root, root, schema);
+    }
+}
+
+/// The definition has an end where types contain themselves, and so has the walk along it.
+fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
+    let (of, node) = named(root, from);
+    if let Some(mark) = of.and_then(|of| MARKS.get(&(of, "*"))) {
+        apply(mark, schema);
+    }
+    for (field, below) in schema.properties.iter_mut().flatten() {
+        let Some(from) = find(root, node, field) else { continue };
+        walk(root, from, below);
+        if let Some(mark) = of.and_then(|of| MARKS.get(&(of, field.as_str()))) {
+            apply(mark, below);
+        }
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        walk(root, &node["items"], items);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        walk(root, &node["additionalProperties"], values);
+    }
+}
+
+/// What is said already stays.
+fn apply(mark: &str, schema: &mut JSONSchemaProps) {
+    let is_list = schema.type_.as_deref() == Some("array");
+    let mut words = mark.split(' ');
+    let kind = words.next().unwrap_or_default();
+    if !is_list {
+        schema.x_kubernetes_map_type.get_or_insert_with(|| kind.into());
+        return;
+    }
+    if schema.x_kubernetes_list_type.is_some() {
+        return;
+    }
+    schema.x_kubernetes_list_type = Some(kind.into());
+    let mut keys = Vec::new();
+    for key in words {
+        let (key, default) = key.split_once('=').map_or((key, None), |(key, default)| (key, Some(default)));
+        if let (Some(default), Some(JSONSchemaPropsOrArray::Schema(items))) = (default, &mut schema.items)
+            && let Some(field) =
+                items.properties.iter_mut().flatten().find_map(|(name, field)| (name == key).then_some(field))
+        {
+            field.default.get_or_insert_with(|| JSON(default.into()));
+        }
+        keys.push(key.to_owned());
+    }
+    if kind == "map" {
+        schema.x_kubernetes_list_map_keys = Some(keys);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_of_built_in_types_are_merged_as_the_api_server_merges_them() {
+        let container = json!({ "properties": { "name": {}, "args": {}, "ports": { "items": { "$ref": "#/$defs/io.k8s.api.core.v1.ContainerPort" } } } });
+        let root = json!({
+            "properties": { "spec": { "$ref": "#/$defs/WebSpec" } },
+            "$defs": {
+                "WebSpec": { "properties": {
+                    "pod": { "anyOf": [{ "$ref": "#/$defs/io.k8s.api.core.v1.PodSpec" }, { "type": "null" }] },
+                    "more": { "items": { "$ref": "#/$defs/io.k8s.api.core.v1.Container" } },
+                    "by_name": { "additionalProperties": { "$ref": "#/$defs/io.k8s.api.core.v1.SecretKeySelector" } },
+                } },
+                "io.k8s.api.core.v1.PodSpec": { "properties": { "containers": { "items": { "$ref": "#/$defs/io.k8s.api.core.v1.Container" } }, "nodeSelector": {} } },
+                "io.k8s.api.core.v1.Container": container,
+                "io.k8s.api.core.v1.ContainerPort": { "properties": { "containerPort": {}, "protocol": {} } },
+                "io.k8s.api.core.v1.SecretKeySelector": {},
+            },
+        });
+        let list = |items: Value| json!({ "type": "array", "items": items });
+        let texts = list(json!({ "type": "string" }));
+        let port = json!({ "type": "object", "properties": { "containerPort": { "type": "integer" }, "protocol": { "type": "string" } } });
+        let container = json!({ "type": "object", "properties": { "name": { "type": "string" }, "args": texts, "ports": list(port) } });
+        let pod = json!({ "type": "object", "properties": { "containers": list(container.clone()), "nodeSelector": { "type": "object" } } });
+        let spec = json!({ "type": "object", "properties": {
+            "pod": pod,
+            "more": list(container),
+            "by_name": { "type": "object", "additionalProperties": { "type": "object" } },
+        } });
+        let mut schema: JSONSchemaProps =
+            serde_json::from_value(json!({ "type": "object", "properties": { "spec": spec } })).unwrap();
+        walk(&root, &root, &mut schema);
+        let made = json!(schema);
+        let at =
+            |place: &str| made.pointer(&format!("/properties/spec/properties/{place}")).cloned().unwrap_or_default();
+        let containers = "pod/properties/containers";
+        for (place, expected) in [
+            (format!("{containers}/x-kubernetes-list-type"), json!("map")),
+            (format!("{containers}/x-kubernetes-list-map-keys"), json!(["name"])),
+            (format!("{containers}/items/properties/args/x-kubernetes-list-type"), json!("atomic")),
+            (
+                format!("{containers}/items/properties/ports/x-kubernetes-list-map-keys"),
+                json!(["containerPort", "protocol"]),
+            ),
+            (format!("{containers}/items/properties/ports/items/properties/protocol/default"), json!("TCP")),
+            ("pod/properties/nodeSelector/x-kubernetes-map-type".into(), json!("atomic")),
+            ("by_name/additionalProperties/x-kubernetes-map-type".into(), json!("atomic")),
+            // The list is the user's own, what is in it is not.
+            ("more/x-kubernetes-list-type".into(), Value::Null),
+            ("more/items/properties/args/x-kubernetes-list-type".into(), json!("atomic")),
+        ] {
+            assert_eq!(at(&place), expected, "{place}");
+        }
+    }
+}
