@@ -162,6 +162,7 @@ pub(super) fn write(
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
     }
     versions::forget_other_group(resource, &mut new);
+    strategy::default_stored(resource, &mut new);
     let (new, charges) = if is_scale { (new, Charges::default()) } else { validated(state, call, old, new)? };
     if call.dry_run() {
         let mut new = new;
