@@ -127,7 +127,7 @@ pub(super) fn write(
         let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
         return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
     }
-    escalation::check(state, call, &new)?;
+    escalation::check(state, call, Some(old), &new)?;
     let mut managed;
     (new, managed) = mutated(state, call, old, new, &own)?;
     if managed.is_none() && strategy::is_part_of_pod(resource, &call.subresource) {
