@@ -171,7 +171,7 @@ impl Decoder {
         let mut gone = Vec::new();
         let mut has_null = false;
         for (name, value) in map.iter_mut() {
-            if value.is_null() {
+            if value.is_null() && schema.property(name).is_some() {
                 has_null = true;
                 continue;
             }

@@ -1,7 +1,10 @@
 //! Label and field selectors: which objects a list or a watch is about.
 
+mod field;
+
 use serde_json::{Map, Value};
 
+use self::field::Term;
 use crate::{
     admit::names::{check_label_value, check_qualified_name},
     status::Refusal,
@@ -11,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
     labels: Vec<Requirement>,
-    fields: Vec<FieldRequirement>,
+    fields: Vec<Term>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,19 +33,12 @@ enum Test {
     Less(i64),
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct FieldRequirement {
-    path: String,
-    value: String,
-    equal: bool,
-}
-
 impl Selector {
     /// Parses both; `known` are the fields that may be selected by beside name and namespace.
     pub(crate) fn parse(labels: &str, fields: &str, known: &[&str]) -> Result<Self, Refusal> {
         let labels = LabelParser { rest: labels.trim() }.parse().map_err(Refusal::bad_request)?;
-        let fields = parse_fields(fields)?;
-        for FieldRequirement { path, .. } in &fields {
+        let fields = field::terms(fields).map_err(Refusal::bad_request)?;
+        for Term { path, .. } in &fields {
             let always = ["metadata.name", "metadata.namespace"].contains(&path.as_str());
             if !always && !known.contains(&path.as_str()) {
                 return Err(Refusal::bad_request(unknown_field(path, known)));
@@ -83,6 +79,11 @@ fn unknown_field(path: &str, known: &[&str]) -> String {
 
 /// The value of a field as selectors see it: numbers and booleans as text, nothing as the empty text.
 fn field(object: &Value, path: &str) -> String {
+    // The one label that is not the name of its field (`ToSelectableFields` of `pkg/registry/batch/job/strategy.go`).
+    let path = if path == "status.successful" { "status.succeeded" } else { path };
+    if path == "source" {
+        return source_of_event(object);
+    }
     let mut at = object;
     for part in path.split('.') {
         at = &at[part];
@@ -92,13 +93,20 @@ fn field(object: &Value, path: &str) -> String {
         // These fields are booleans or numbers, whose default is written out by the real server.
         Value::Null if path == "spec.unschedulable" || path == "spec.hostNetwork" => "false".into(),
         Value::Null
-            if path.starts_with("status.") && ["successful", "replicas"].iter().any(|end| path.ends_with(end)) =>
+            if path.starts_with("status.") && ["succeeded", "replicas"].iter().any(|end| path.ends_with(end)) =>
         {
             "0".into()
         }
         Value::Null => String::new(),
         other => other.to_string(),
     }
+}
+
+/// Who has told of an event (`ToSelectableFields` of `pkg/registry/core/event/strategy.go`).
+fn source_of_event(event: &Value) -> String {
+    let texts = [&event["source"]["component"], &event["reportingComponent"]];
+    let named = texts.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
+    named.unwrap_or_default().to_owned()
 }
 
 /// The fields of built-in kinds that can be selected by, beside name and namespace
@@ -297,7 +305,7 @@ impl<'a> LabelParser<'a> {
                 return Ok(values);
             }
             if !self.eat(",") {
-                return Err(Self::found(self.rest, "',', or ')'"));
+                return Err(Self::found(self.rest, "',' or ')'"));
             }
         }
     }
@@ -323,24 +331,9 @@ fn checked(key: &str, index: usize, value: &str) -> Result<String, String> {
     }
 }
 
-fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
-    let mut requirements = Vec::new();
-    for part in text.split(',').filter(|part| !part.is_empty()) {
-        let (path, rest, equal) = match (part.split_once("!="), part.split_once("=="), part.split_once('=')) {
-            (Some((path, rest)), ..) => (path, rest, false),
-            (_, Some((path, rest)), _) | (_, _, Some((path, rest))) => (path, rest, true),
-            _ => {
-                return Err(Refusal::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'")));
-            }
-        };
-        requirements.push(FieldRequirement { path: path.trim().into(), value: rest.into(), equal });
-    }
-    Ok(requirements)
-}
-
 /// The name that a field selector asks for, if it asks for one.
 pub(crate) fn name_of(fields: &str) -> Option<String> {
-    let requirements = parse_fields(fields).ok()?;
+    let requirements = field::terms(fields).ok()?;
     let name = requirements.into_iter().find(|wanted| wanted.equal && wanted.path == "metadata.name")?;
     (!name.value.is_empty()).then_some(name.value)
 }

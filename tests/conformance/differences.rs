@@ -20,7 +20,6 @@ const EVALUATOR: &str = "the evaluator knows no maps that are made by a loop, an
 const REFUSED: &str = "an object of another version is refused before its fields are looked at";
 const PRIVILEGED: &str =
     "clusters let containers be privileged (`--allow-privileged`), which kube-apiserver by itself does not";
-const SCALE: &str = "the wrong type is told once";
 const TWICE: &str = "the last of two fields counts, as in JSON elsewhere; the warning is the same";
 
 pub(crate) const DIFFERENCES: &[Difference] = &[
@@ -130,29 +129,6 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: PRIVILEGED,
     },
     Difference { case: "patches of widgets", at: "/5/warning", ours: "", why: REFUSED },
-    Difference {
-        case: "required and typed fields of widgets",
-        at: "/2/body/details/causes",
-        ours: r#"[
-            {
-                "field": "spec",
-                "message": "Invalid value: \"array\": spec in body must be of type object: \"array\"",
-                "reason": "FieldValueTypeInvalid"
-            },
-            {
-                "field": "<nil>",
-                "message": "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-                "reason": "FieldValueInvalid"
-            }
-        ]"#,
-        why: SCALE,
-    },
-    Difference {
-        case: "required and typed fields of widgets",
-        at: "/2/body/message",
-        ours: r#""Widget.RUN.example.com \"a\" is invalid: [spec: Invalid value: \"array\": spec in body must be of type object: \"array\", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]""#,
-        why: SCALE,
-    },
     Difference {
         case: "widgets are discovered",
         at: "/0/body/resources/0/storageVersionHash",

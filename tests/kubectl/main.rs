@@ -28,7 +28,7 @@ macro_rules! topics {
     };
 }
 
-topics! { access, apply, change, nodes, read, workloads }
+topics! { access, apply, change, corners, nodes, read, workloads }
 
 fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kubectl"))

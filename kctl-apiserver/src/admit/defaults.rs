@@ -3,6 +3,7 @@
 //! Behaviour: the `defaults.go` of each group in `k8s.io/kubernetes/pkg/apis`, and what kube-apiserver 1.36 answered.
 
 mod api;
+mod device;
 mod pod;
 mod service;
 mod workload;
@@ -107,6 +108,8 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("v1", "ServiceAccount") => api::service_account,
         ("v1", "ResourceQuota") => |object| add(object, "status", json!({})),
         ("coordination.k8s.io/v1", "Lease") => |object| add(object, "spec", json!({})),
+        ("resource.k8s.io/v1", "ResourceClaim") => device::claim,
+        ("resource.k8s.io/v1", "ResourceClaimTemplate") => device::claim_template,
         ("storage.k8s.io/v1", "StorageClass") => api::storage_class,
         ("storage.k8s.io/v1", "CSIDriver") => api::csi_driver,
         ("scheduling.k8s.io/v1", "PriorityClass") => |object| {

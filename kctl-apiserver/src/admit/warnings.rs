@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use super::quantity;
@@ -27,16 +28,16 @@ const TERMS: &[(&str, &str)] = &[
 ];
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// The warnings about an accepted object; of a changed one, if its generation has changed.
+/// The warnings about an accepted object; `old` is what it was before.
 pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let generation = |object: &Value| object["metadata"]["generation"].clone();
-    let is_service = resource.of.resource == "services" && resource.of.group.is_empty();
-    if !is_service && old.is_some_and(|old| generation(old) == generation(object)) {
+    if is_told_once(resource) && old.is_some_and(|old| generation(old) == generation(object)) {
         return texts;
     }
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
         ("", "pods") => template(object, "", &mut texts),
+        ("", "podtemplates") => template(&object["template"], "template.", &mut texts),
         ("apps", "statefulsets") if object["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) => {
             template(&object["spec"]["template"], "spec.template.", &mut texts);
             let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
@@ -51,7 +52,8 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
             let of_jobs = &object["spec"]["jobTemplate"]["spec"]["template"];
             template(of_jobs, "spec.jobTemplate.spec.template.", &mut texts);
         }
-        ("", "services") => service(&object["spec"], &mut texts),
+        ("", "services") => service(object, &mut texts),
+        ("", "secrets") if object["type"] == "kubernetes.io/tls" => texts.extend(pair_of_keys(&object["data"])),
         ("networking.k8s.io", "ingresses") => {
             let annotation = "kubernetes.io/ingress.class";
             if old.is_none() && object["metadata"]["annotations"].get(annotation).is_some() {
@@ -68,15 +70,22 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
                 texts.push(format!("metadata.annotations[{annotation}]: {why}"));
             }
         }
-        _ => of_others(resource, object, &mut texts),
+        _ => of_others(resource, old, object, &mut texts),
     }
     texts
 }
 
+/// Whether an object is spoken of when its generation changes; the others are at each write.
+fn is_told_once(resource: &Resource) -> bool {
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    matches!(of, ("apps" | "batch", _) | ("", "pods" | "podtemplates" | "replicationcontrollers"))
+}
+
 /// What is said of storage, runtimes, accounts and slices.
-fn of_others(resource: &Resource, object: &Value, texts: &mut Vec<String>) {
+fn of_others(resource: &Resource, old: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
+    let has_changed = |field: &str| old.is_none_or(|old| old.pointer(field) != object.pointer(field));
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
-        ("storage.k8s.io", "csidrivers") => {
+        ("storage.k8s.io", "csidrivers") if has_changed("/spec/tokenRequests") => {
             let spec = &object["spec"];
             if entries(&spec["tokenRequests"]).next().is_some() && spec["serviceAccountTokenInSecrets"].is_null() {
                 texts.push(
@@ -87,8 +96,7 @@ fn of_others(resource: &Resource, object: &Value, texts: &mut Vec<String>) {
             }
         }
         ("", "persistentvolumes") => {
-            let terms = &object["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
-            old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", texts);
+            volume(object, texts);
         }
         ("storage.k8s.io", "storageclasses") => {
             for (index, term) in entries(&object["allowedTopologies"]) {
@@ -106,16 +114,47 @@ fn of_others(resource: &Resource, object: &Value, texts: &mut Vec<String>) {
         }
         ("", "serviceaccounts") => {
             let annotation = "kubernetes.io/enforce-mountable-secrets";
-            if object["metadata"]["annotations"].get(annotation).is_some() {
+            let has = |account: &Value| account["metadata"]["annotations"].get(annotation).is_some();
+            if has(object) && !old.is_some_and(has) {
                 let why = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets";
                 texts.push(format!("metadata.annotations[{annotation}]: {why}"));
             }
         }
-        ("discovery.k8s.io", "endpointslices") if object["addressType"] == "FQDN" => {
+        ("discovery.k8s.io", "endpointslices") if old.is_none() && object["addressType"] == "FQDN" => {
             texts.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
         }
         _ => {}
     }
+}
+
+/// What is said of a volume (`pkg/api/persistentvolume/util.go`).
+fn volume(object: &Value, texts: &mut Vec<String>) {
+    const OLD_ANNOTATIONS: [(&str, &str); 2] = [
+        (super::CLASS_OF_CLAIM, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
+        ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead"),
+    ];
+    const OLD_SOURCES: [(&str, &str); 6] = [
+        ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+        ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+        ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+        ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+        ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+        ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+    ];
+    let annotations = &object["metadata"]["annotations"];
+    let old = OLD_ANNOTATIONS.iter().filter(|(annotation, _)| annotations.get(annotation).is_some());
+    texts.extend(old.map(|(annotation, why)| format!("metadata.annotations[{annotation}]: {why}")));
+    let spec = &object["spec"];
+    if spec["persistentVolumeReclaimPolicy"] == "Recycle" {
+        let instead = "Instead, the recommended approach is to use dynamic provisioning.";
+        texts.push(format!("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. {instead}"));
+    }
+    let terms = &spec["nodeAffinity"]["required"]["nodeSelectorTerms"];
+    old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", texts);
+    // Their names in JSON are others than those in the warnings.
+    let name_of = |source: &str| if source == "storageOS" { "storageos".to_owned() } else { source.to_owned() };
+    let old = OLD_SOURCES.iter().filter(|(source, _)| spec[name_of(source)].is_object());
+    texts.extend(old.map(|(source, why)| format!("spec.{source}: {why}")));
 }
 
 /// Annotations that name profiles of containers begin with it.
@@ -186,24 +225,51 @@ fn template(template: &Value, at: &str, texts: &mut Vec<String>) {
     pod(&template["spec"], &format!("{at}spec"), texts);
 }
 
-fn service(spec: &Value, texts: &mut Vec<String>) {
+/// What is said of a service, in the order of `GetWarningsForService` of `pkg/api/service/warnings.go`.
+fn service(object: &Value, texts: &mut Vec<String>) {
+    let spec = &object["spec"];
     let kind = text(&spec["type"]);
+    let old_hints = "service.kubernetes.io/topology-aware-hints";
+    if object["metadata"]["annotations"].get(old_hints).is_some() {
+        let instead = "service.kubernetes.io/topology-mode";
+        texts.push(format!("annotation {old_hints} is deprecated, please use {instead} instead"));
+    }
+    let has_external = entries(&spec["externalIPs"]).next().is_some();
+    if kind == "ClusterIP" && spec["clusterIP"] == "None" {
+        let ignored = [
+            (!text(&spec["loadBalancerIP"]).is_empty(), "loadBalancerIP"),
+            (has_external, "externalIPs"),
+            (spec["sessionAffinity"] == "ClientIP", "SessionAffinity"),
+        ];
+        let ignored = ignored.into_iter().filter(|(is_set, _)| *is_set);
+        texts.extend(ignored.map(|(_, field)| format!("spec.{field} is ignored for headless services")));
+    } else if has_external && kind != "ExternalName" {
+        texts.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".into());
+    }
+    if kind == "ExternalName" && has_external {
+        texts.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".into());
+    }
     if kind != "ExternalName" && !text(&spec["externalName"]).is_empty() {
         texts.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".into());
-    }
-    if spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty()) {
-        texts.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".into());
     }
     if spec["trafficDistribution"] == "PreferClose" {
         texts.push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".into());
     }
-    if spec["clusterIP"] == "None" && !text(&spec["loadBalancerIP"]).is_empty() {
-        texts.push("spec.loadBalancerIP is ignored for headless services".into());
-    }
-    if spec["sessionAffinity"] == "ClientIP" && spec["clusterIP"] == "None" {
-        texts.push("spec.SessionAffinity is ignored for headless services".into());
-    }
 }
+
+/// What cannot be a certificate with its key at first sight; whether they belong together is not looked at.
+fn pair_of_keys(data: &Value) -> Option<String> {
+    let is_pem = |name: &str| {
+        let text = BASE64_STANDARD.decode(text(&data[name])).unwrap_or_default();
+        text.windows(PEM.len()).any(|window| window == PEM)
+    };
+    let of = [("tls.crt", "certificate"), ("tls.key", "key")];
+    let (_, what) = of.into_iter().find(|(name, _)| !is_pem(name))?;
+    Some(format!("tls: failed to find any PEM data in {what} input"))
+}
+
+/// How each part of a PEM file begins.
+const PEM: &[u8] = b"-----BEGIN ";
 
 /// Labels of nodes by which nobody should choose any more, with those that took their place.
 const OLD_LABELS: [(&str, &str, &str); 5] = [

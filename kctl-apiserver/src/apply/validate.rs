@@ -95,7 +95,8 @@ impl Walk {
                     let way = Way::Field(way, name);
                     match place.field(name) {
                         FieldPlace::Named(place) | FieldPlace::Entry(place) => self.visit(place, value, checked, &way),
-                        FieldPlace::Undeclared => self.fail(&way, "field not declared in schema"),
+                        // The real server, too, names one such field of a map and looks no further.
+                        FieldPlace::Undeclared => return self.fail(&way, "field not declared in schema"),
                     }
                 }
             }

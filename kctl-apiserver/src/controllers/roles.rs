@@ -62,7 +62,11 @@ pub(super) fn aggregate(state: &mut State) {
             applied["rules"] = rules.into();
         }
         match apply::apply(&request, Some(role), &applied) {
-            Ok(new) => {
+            Ok(mut new) => {
+                if new["rules"].is_null() {
+                    // Go writes that there are none.
+                    new["rules"] = Value::Null;
+                }
                 let key: Key = (String::new(), name.as_str().unwrap_or_default().into());
                 settle(state, &of, key, role, new);
             }
@@ -73,9 +77,10 @@ pub(super) fn aggregate(state: &mut State) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use super::aggregated;
+    use super::*;
+    use crate::clock::Clock;
 
     fn role(name: &str, labels: &Value, resources: &[&str]) -> Value {
         let rules: Vec<Value> =
@@ -102,5 +107,27 @@ mod tests {
         let rules = aggregated(&whole, &parts.each_ref()).map(names);
         assert_eq!(rules, Some(vec!["pods".into(), "configmaps".into(), "ys".into()]));
         assert_eq!(aggregated(&parts[0], &parts.each_ref()), None);
+    }
+
+    #[test]
+    fn rules_appear_with_a_part_and_are_null_without_one() {
+        let of = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
+        let key = |name: &str| (String::new(), name.to_owned());
+        let mut state = State::new(Clock::System, 0);
+        let whole = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "whole" },
+            "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "agg": "yes" } }] }, "rules": null,
+        });
+        state.put(&of, key("whole"), whole);
+        let rules = |state: &mut State| {
+            aggregate(state);
+            state.get(&of, &key("whole")).unwrap().get("rules").cloned()
+        };
+        assert_eq!(rules(&mut state), Some(Value::Null));
+        let part = role("part", &json!({ "agg": "yes" }), &["pods"]);
+        state.put(&of, key("part"), part.clone());
+        assert_eq!(rules(&mut state), Some(part["rules"].clone()));
+        state.remove(&of, &key("part"));
+        assert_eq!(rules(&mut state), Some(Value::Null));
     }
 }

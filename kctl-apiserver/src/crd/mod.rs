@@ -15,6 +15,7 @@ mod number;
 mod pattern;
 mod plain;
 mod prune;
+pub(crate) mod replicas;
 mod rules;
 mod selectable;
 mod statements;

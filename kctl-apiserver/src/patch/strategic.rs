@@ -12,8 +12,8 @@ use crate::{go, schema::Schema};
 type Fields = Map<String, Value>;
 
 const DIRECTIVE: &str = "$patch";
-const RETAIN_KEYS: &str = "$retainKeys";
-const SET_ORDER: &str = "$setElementOrder/";
+pub(super) const RETAIN_KEYS: &str = "$retainKeys";
+pub(super) const SET_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 
 /// The error text for a `$retainKeys` that is not a list or does not name a field of the patch. The real server answers

@@ -144,7 +144,7 @@ pub(super) fn store(
 ) -> Result<Arc<Value>, Refusal> {
     let resource = &call.resource;
     set_namespace(call, &mut object)?;
-    escalation::check(state, call, &object)?;
+    escalation::check(state, call, None, &object)?;
     check_definition(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
     check_namespace(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
     let version = object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());

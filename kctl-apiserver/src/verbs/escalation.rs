@@ -16,8 +16,12 @@ use crate::{
 };
 
 /// Refuses a role or a binding that gives what its writer lacks, unless he may do that on purpose (`escalate`, `bind`).
-pub(super) fn check(state: &State, call: &Call, object: &Value) -> Result<(), Refusal> {
+/// `old` is what it was before.
+pub(super) fn check(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), Refusal> {
     if call.resource.of.group != RBAC || access::is_admin(&call.caller.user) {
+        return Ok(());
+    }
+    if old.is_some_and(|old| is_about_its_end(old, object)) {
         return Ok(());
     }
     let (rules, may) = match call.resource.of.resource.as_str() {
@@ -46,17 +50,9 @@ pub(super) fn check(state: &State, call: &Call, object: &Value) -> Result<(), Re
         return Ok(());
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let all = json!([
-        { "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] },
-        { "verbs": ["*"], "nonResourceURLs": ["*"] },
-    ]);
-    if object["aggregationRule"].is_object() && !lacking(state, &call.caller.user, "", &all).is_empty() {
-        let why = "must have cluster-admin privileges to use the aggregationRule";
-        return Err(Refusal::forbidden(&call.resource.of, name, why));
-    }
     let lacking = lacking(state, &call.caller.user, &call.namespace, &rules);
     if lacking.is_empty() {
-        return Ok(());
+        return may_aggregate(state, call, old, object);
     }
     let why = format!(
         "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
@@ -65,6 +61,42 @@ pub(super) fn check(state: &State, call: &Call, object: &Value) -> Result<(), Re
         lacking.join("\n")
     );
     Err(Refusal::forbidden(&call.resource.of, name, &why))
+}
+
+/// Refuses a role that gathers the rules of others, before or after the write, unless its writer may do everything: whoever
+/// changes what is gathered could keep others from tightening it.
+fn may_aggregate(state: &State, call: &Call, old: Option<&Value>, object: &Value) -> Result<(), Refusal> {
+    let gathers = |role: &Value| role["aggregationRule"].is_object();
+    let all = json!([
+        { "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] },
+        { "verbs": ["*"], "nonResourceURLs": ["*"] },
+    ]);
+    let is_about_it = gathers(object) || old.is_some_and(gathers);
+    if is_about_it && !lacking(state, &call.caller.user, "", &all).is_empty() {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let why = "must have cluster-admin privileges to use the aggregationRule";
+        return Err(Refusal::forbidden(&call.resource.of, name, why));
+    }
+    Ok(())
+}
+
+/// Whether a write changes nothing but what decides when the object goes: whoever collects garbage need not hold its rules
+/// (`IsOnlyMutatingGCFields`).
+fn is_about_its_end(old: &Value, object: &Value) -> bool {
+    let without_end = |object: &Value| {
+        let mut rest = object.clone();
+        // Rules that are null are none.
+        if let Some(fields) = rest.as_object_mut() {
+            fields.retain(|_, field| !field.is_null());
+        }
+        if let Some(meta) = rest["metadata"].as_object_mut() {
+            for name in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
+                meta.remove(name);
+            }
+        }
+        rest
+    };
+    without_end(old) == without_end(object)
 }
 
 fn may(state: &State, call: &Call, verb: &str, resource: &str, name: &str) -> bool {

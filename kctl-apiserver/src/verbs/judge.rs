@@ -92,6 +92,13 @@ fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value
             }
         }
     }
+    let scale = call.resource.custom.as_ref().map(|custom| &custom.version["subresources"]["scale"]);
+    if let Some(scale) = scale.filter(|scale| scale.is_object()) {
+        if call.subresource != "status" {
+            errors.extend(crd::replicas::wrong_in_spec(scale, object));
+        }
+        errors.extend(crd::replicas::wrong_in_status(scale, object));
+    }
     errors
 }
 

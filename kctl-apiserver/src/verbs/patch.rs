@@ -102,7 +102,7 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
         BAD_RETAIN_KEYS => Refusal::bad_request(why),
         _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
     })?;
-    Ok(Patched { object, shown: Some(go::shown(&patch)) })
+    Ok(Patched { object, shown: Some(go::shown(&crate::patch::left_over(patch))) })
 }
 
 /// Applies a JSON patch.

@@ -106,8 +106,13 @@ pub(super) fn fill(state: &State, call: &Call, object: &mut Value) -> Result<(),
 /// What mutating plugins make of a changed object.
 pub(super) fn fill_change(state: &State, call: &Call, old: &Value, object: &mut Value) {
     let is_going = old["metadata"]["deletionTimestamp"].is_string();
-    if call.resource.of == GroupResource::new("", "pods") && call.subresource == "resize" && !is_going {
-        limits::fill(state, &call.namespace, object);
+    if call.resource.of != GroupResource::new("", "pods") {
+        return;
+    }
+    match call.subresource.as_str() {
+        "" => pods::keep_priority(old, object),
+        "resize" if !is_going => limits::fill(state, &call.namespace, object),
+        _ => {}
     }
 }
 

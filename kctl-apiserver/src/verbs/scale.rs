@@ -89,6 +89,10 @@ fn selector_text(selector: &Value) -> String {
 pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
     let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let path = paths(call).spec;
+    if call.resource.custom.is_some() && at(&object, &path).is_null() {
+        return Err(Refusal::internal(&format!("the spec replicas field \".{}\" does not exist", path.join("."))));
+    }
     Ok(Answer::ok(scale_of(call, &object)))
 }
 

@@ -15,9 +15,45 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Plain,
-    Table(Include),
-    Partial,
-    PartialList,
+    Table(Include, MetaVersion),
+    Partial(MetaVersion),
+    PartialList(MetaVersion),
+}
+
+/// The version of `meta.k8s.io` that a client has named: they differ in their names alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetaVersion {
+    V1,
+    V1Beta1,
+}
+
+impl MetaVersion {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        }
+    }
+
+    /// An answer, which is made in version 1, in this version.
+    fn of(self, mut answer: Value) -> Value {
+        if self == Self::V1Beta1 {
+            let rows = answer.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
+            rows.for_each(|row| rename(&mut row["object"]));
+            let items = answer.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
+            items.for_each(rename);
+            rename(&mut answer);
+        }
+        answer
+    }
+}
+
+/// Objects that are in a table as they are keep their version.
+fn rename(object: &mut Value) {
+    if object["apiVersion"] == "meta.k8s.io/v1" {
+        object["apiVersion"] = "meta.k8s.io/v1beta1".into();
+    }
 }
 
 impl Form {
@@ -38,12 +74,12 @@ impl Form {
                     .find_map(|piece| piece.trim().strip_prefix(&prefix).map(str::to_owned))
                     .unwrap_or_default()
             };
-            let meta = parameter("g") == "meta.k8s.io" && ["v1", "v1beta1"].contains(&parameter("v").as_str());
-            match parameter("as").as_str() {
-                "" if known => return Ok(Self::Plain),
-                "Table" if known && meta => return include(call).map(Self::Table),
-                "PartialObjectMetadata" if known && meta => return Ok(Self::Partial),
-                "PartialObjectMetadataList" if known && meta => return Ok(Self::PartialList),
+            let version = MetaVersion::named(&parameter("v")).filter(|_| known && parameter("g") == "meta.k8s.io");
+            match (parameter("as").as_str(), version) {
+                ("", _) if known => return Ok(Self::Plain),
+                ("Table", Some(version)) => return include(call).map(|include| Self::Table(include, version)),
+                ("PartialObjectMetadata", Some(version)) => return Ok(Self::Partial(version)),
+                ("PartialObjectMetadataList", Some(version)) => return Ok(Self::PartialList(version)),
                 _ => asks_for_unknown |= known,
             }
         }
@@ -64,17 +100,19 @@ impl Form {
     /// The client has asked for the other one.
     pub(crate) fn fits(self, call: &Call) -> Result<(), Refusal> {
         let resource = &call.resource;
-        let group = resource.of.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        // Go's name of the type, which events of both groups share.
+        let group =
+            resource.of.group.split('.').next().filter(|group| !["", "events"].contains(group)).unwrap_or("core");
         let of = |kind: &str| match resource.custom {
             Some(_) => "*unstructured.Unstructured".to_owned(),
             None => format!("*{group}.{kind}"),
         };
         match (self, call.verb) {
-            (Self::PartialList, Verb::Get) => Err(not_acceptable(&format!(
+            (Self::PartialList(_), Verb::Get) => Err(not_acceptable(&format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
                 of(resource.kind())
             ))),
-            (Self::Partial, Verb::List) => Err(not_acceptable(&format!(
+            (Self::Partial(_), Verb::List) => Err(not_acceptable(&format!(
                 "you requested PartialObjectMetadata, but the requested object is a list ({})",
                 of(&resource.list_kind)
             ))),
@@ -91,17 +129,16 @@ impl Form {
             _ if !list && !object => None,
             Self::Plain if object => in_version(resource, answer),
             Self::Plain => None,
-            Self::Partial if list => Some(partial_list(answer)),
-            Self::Partial | Self::PartialList if object => Some(table::partial(answer)),
-            Self::Partial | Self::PartialList => Some(partial_list(answer)),
-            Self::Table(include) => {
+            Self::Partial(version) | Self::PartialList(version) if object => Some(version.of(table::partial(answer))),
+            Self::Partial(version) | Self::PartialList(version) => Some(version.of(partial_list(answer))),
+            Self::Table(include, version) => {
                 let objects = if list { typed_items(resource, answer) } else { vec![answer.clone()] };
                 let meta = if list {
                     meta_of(answer)
                 } else {
                     json!({ "resourceVersion": answer["metadata"]["resourceVersion"] })
                 };
-                Some(rows(resource, &objects, now, include, meta))
+                Some(version.of(rows(resource, &objects, now, include, meta)))
             }
         }
     }
@@ -112,14 +149,14 @@ impl Form {
         event["object"] = match self {
             _ if object["kind"] == "Status" => object,
             Self::Plain => object,
-            Self::Partial | Self::PartialList => table::partial(&object),
-            Self::Table(include) => {
+            Self::Partial(version) | Self::PartialList(version) => version.of(table::partial(&object)),
+            Self::Table(include, version) => {
                 let meta = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
                 let mut rows = rows(resource, &[object], now, include, meta);
                 if !first {
                     rows["columnDefinitions"] = Value::Null;
                 }
-                rows
+                version.of(rows)
             }
         };
     }

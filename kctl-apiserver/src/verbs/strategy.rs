@@ -36,6 +36,7 @@ const COUNTED: &[(&str, &str)] = &[
     ("networking.k8s.io", "networkpolicies"),
     ("policy", "poddisruptionbudgets"),
     ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "resourceslices"),
     ("scheduling.k8s.io", "priorityclasses"),
 ];
 
@@ -209,7 +210,18 @@ fn select_own_pods(job: &mut Value) {
     if is_own {
         label_own_pods(job);
     }
-    // A job without labels of its own has those of its pods.
+    label_as_pods(job);
+}
+
+/// Fills in what a read from the store would: who has written an object has not set it, and does not own it.
+pub(super) fn default_stored(resource: &Resource, object: &mut Value) {
+    if of(resource) == ("batch", "jobs") {
+        label_as_pods(object);
+    }
+}
+
+/// Gives a job without labels of its own those of its pods (`SetDefaults_Job` of `pkg/apis/batch/v1/defaults.go`).
+fn label_as_pods(job: &mut Value) {
     let template = job["spec"]["template"]["metadata"].get("labels").cloned().unwrap_or_default();
     let own = &mut job["metadata"]["labels"];
     if own.as_object().is_none_or(Map::is_empty) {

@@ -127,7 +127,7 @@ pub(super) fn write(
         let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
         return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
     }
-    escalation::check(state, call, &new)?;
+    escalation::check(state, call, Some(old), &new)?;
     let mut managed;
     (new, managed) = mutated(state, call, old, new, &own)?;
     if managed.is_none() && strategy::is_part_of_pod(resource, &call.subresource) {
@@ -162,6 +162,7 @@ pub(super) fn write(
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
     }
     versions::forget_other_group(resource, &mut new);
+    strategy::default_stored(resource, &mut new);
     let (new, charges) = if is_scale { (new, Charges::default()) } else { validated(state, call, old, new)? };
     if call.dry_run() {
         let mut new = new;

@@ -49,6 +49,9 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
             keeps("addressType", &old["addressType"], &new["addressType"], &mut errors);
         }
         ("storage.k8s.io", resource) => storage_stays(resource, old, new, &mut errors),
+        ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
+            keeps("spec", &old["spec"], &new["spec"], &mut errors);
+        }
         ("node.k8s.io", "runtimeclasses") => keeps("handler", &old["handler"], &new["handler"], &mut errors),
         ("networking.k8s.io", "ipaddresses") => {
             keeps("spec.parentRef", &old["spec"]["parentRef"], &new["spec"]["parentRef"], &mut errors);
@@ -152,11 +155,22 @@ fn claim(old: &Value, new: &Value, errors: &mut Errors) {
         }
         spec
     };
-    if without_requests(old) != without_requests(new) {
+    let (mut was, is) = (without_requests(old), without_requests(new));
+    if was["storageClassName"].is_null() && may_get_class(old, &is["storageClassName"]) {
+        was["storageClassName"] = is["storageClassName"].clone();
+    }
+    if was != is {
         let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for \
                       bound claims";
         errors.forbidden("spec", detail);
     }
+}
+
+/// A claim without a class may get one later, but none beside that of its annotation
+/// (`validateStorageClassUpgradeFromNil`).
+fn may_get_class(old: &Value, class: &Value) -> bool {
+    let named = old["metadata"]["annotations"].get(crate::admit::CLASS_OF_CLAIM);
+    class.is_string() && named.is_none_or(|named| named == class)
 }
 
 fn stateful_set(old: &Value, new: &Value, errors: &mut Errors) {

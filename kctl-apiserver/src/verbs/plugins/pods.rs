@@ -104,6 +104,15 @@ fn give_priority(state: &State, call: &Call, pod: &mut Value) -> Result<(), Refu
     Ok(())
 }
 
+/// The admission plugin `Priority` on updates: who replaces a pod need not know what it was given.
+pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
+    for name in ["priority", "preemptionPolicy"] {
+        if pod["spec"][name].is_null() && !old["spec"][name].is_null() {
+            pod["spec"][name] = old["spec"][name].clone();
+        }
+    }
+}
+
 fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync::Arc<Value>>)> {
     let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
     let class = state.get(&GroupResource::new("node.k8s.io", "runtimeclasses"), &(String::new(), named.clone()));

@@ -1,0 +1,41 @@
+//! Defaults of claims for devices: reads what a client sent, leaves what is stored.
+//! Upstream: `pkg/apis/resource/v1/defaults.go`.
+
+use serde_json::Value;
+
+use super::{fill, is_text, items, part};
+
+pub(super) fn claim(object: &mut Value) {
+    spec(part(object, "spec"));
+    if let Some(devices) = object.pointer_mut("/status/allocation/devices") {
+        items(devices, "results").for_each(tolerations);
+    }
+}
+
+pub(super) fn claim_template(object: &mut Value) {
+    spec(part(part(object, "spec"), "spec"));
+}
+
+fn spec(spec: &mut Value) {
+    for request in items(part(spec, "devices"), "requests") {
+        if let Some(exactly) = request.get_mut("exactly").filter(|exactly| exactly.is_object()) {
+            one(exactly);
+        }
+        items(request, "firstAvailable").for_each(one);
+    }
+}
+
+/// What is asked for: one device, if nothing else is said.
+fn one(request: &mut Value) {
+    fill(request, "allocationMode", "ExactCount");
+    if is_text(request, "allocationMode", "ExactCount") {
+        fill(request, "count", 1);
+    }
+    tolerations(request);
+}
+
+fn tolerations(request: &mut Value) {
+    for toleration in items(request, "tolerations") {
+        fill(toleration, "operator", "Equal");
+    }
+}
