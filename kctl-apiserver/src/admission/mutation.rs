@@ -16,6 +16,7 @@ use crate::{
     apply::{
         merge::merge,
         shape::{Place, Shape},
+        validate::{Duplicates, validate},
     },
     schema::ListType,
     status::Refusal,
@@ -125,6 +126,9 @@ fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<V
         let why = "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs";
         return Err(Failure::Fails(format!("{why}: {}", whole.join(", "))));
     }
+    let untyped =
+        |why| Failure::Fails(format!("error applying patch: failed to convert patch object to typed object: {why}"));
+    validate(place, part, None, Duplicates::Refused).map_err(untyped)?;
     Ok(merge(place, Some(&object), Some(part)).unwrap_or(object))
 }
 

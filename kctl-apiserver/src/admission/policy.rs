@@ -45,8 +45,10 @@ impl Bound {
     /// What is named where something is set up wrongly.
     pub(super) fn at_fault(&self, kind: &str, why: &Misconfigured) -> String {
         match why {
+            // Upstream quotes the name otherwise where policies mutate.
             Misconfigured::Policy(_) => {
-                format!("{kind} '{}'", self.policy["metadata"]["name"].as_str().unwrap_or_default())
+                let name = self.policy["metadata"]["name"].as_str().unwrap_or_default();
+                if kind == KIND { format!("{kind} '{name}'") } else { format!("{kind} {name:?}") }
             }
             Misconfigured::Binding(_) => self.named(kind),
         }

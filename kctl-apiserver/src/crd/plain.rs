@@ -4,7 +4,7 @@
 //! Variables get names of their own, so that what is written in several places means the same everywhere.
 
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, SelectExpr,
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, SelectExpr, StructExpr,
 };
 use serde_json::Value;
 
@@ -84,7 +84,11 @@ fn is_unknown(tree: &IdedExpr) -> bool {
         Expr::Comprehension(inner) => {
             [&inner.iter_range, &inner.loop_cond, &inner.loop_step, &inner.result].into_iter().any(is_unknown)
         }
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => false,
+        Expr::Struct(made) => made.entries.iter().any(|entry| match &entry.expr {
+            EntryExpr::StructField(field) => field.optional || is_unknown(&field.value),
+            EntryExpr::MapEntry(_) => false,
+        }),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => false,
     }
 }
 
@@ -173,6 +177,8 @@ impl<'a> Writer<'a> {
             Expr::List(list) => self.list(&list.elements, &list.optional_indices)?,
             Expr::Comprehension(inner) => self.comprehension(inner)?,
             Expr::Call(call) => return self.call(call),
+            // What has no types takes an object for the map of its fields.
+            Expr::Struct(made) if self.scope.has_no_types() => self.object(made)?,
             Expr::Struct(_) | Expr::Unspecified => return Err("objects with a type".into()),
         }))
     }
@@ -205,6 +211,22 @@ impl<'a> Writer<'a> {
             });
         }
         Ok(format!("{MAP_OF}({})", parts.join(" + ")))
+    }
+
+    fn object(&mut self, made: &StructExpr) -> Result<String, String> {
+        let mut parts = Vec::new();
+        for entry in &made.entries {
+            let EntryExpr::StructField(field) = &entry.expr else { return Err("objects with keys".into()) };
+            let key = Value::from(field.field.as_str());
+            parts.push(if field.optional {
+                let (there, value) = self.there(&field.value)?;
+                format!("({there} ? [[{key}, {value}]] : [])")
+            } else {
+                format!("[[{key}, {}]]", self.plain(&field.value)?)
+            });
+        }
+        let parts = if parts.is_empty() { "[]".to_owned() } else { parts.join(" + ") };
+        Ok(format!("{MAP_OF}({parts})"))
     }
 
     /// Whether an optional value is there, and what it is.
