@@ -211,7 +211,9 @@ impl<'a> Checker<'a> {
             (true, _) => Type::Object(name.into()),
             // Of the messages of protobuf, which nobody writes, the fields are not known.
             (false, _) if name.starts_with("google.protobuf.") => {
-                given.iter().for_each(|(_, item)| drop(self.item(item)));
+                for (_, item) in given {
+                    self.item(item);
+                }
                 return type_named(name).unwrap_or(Type::Dyn);
             }
             (false, None) => return self.undeclared(at, name),
@@ -254,11 +256,11 @@ impl<'a> Checker<'a> {
         // A name with dots is a function, or a method of what stands before its last dot.
         let whole = target.and_then(qualified).map(|prefix| format!("{prefix}.{name}"));
         if let Some(whole) = whole.filter(|whole| self.is_function(whole)) {
-            return self.resolve(at, &whole, given, false);
+            return self.resolve(at, &whole, &given, false);
         }
         let Some(target) = target else {
             return if function(name).is_some() {
-                self.resolve(at, name, given, false)
+                self.resolve(at, name, &given, false)
             } else {
                 self.undeclared(at, name)
             };
@@ -268,7 +270,7 @@ impl<'a> Checker<'a> {
         if function(name).is_none() {
             return self.undeclared(at, name);
         }
-        self.resolve(at, name, all, true)
+        self.resolve(at, name, &all, true)
     }
 
     fn is_function(&self, name: &str) -> bool {
@@ -287,12 +289,12 @@ impl<'a> Checker<'a> {
     }
 
     /// What the forms of a function that take the arguments hand back; `dyn` where they do not agree.
-    fn resolve(&mut self, at: usize, name: &str, given: Vec<Type>, is_method: bool) -> Type {
+    fn resolve(&mut self, at: usize, name: &str, given: &[Type], is_method: bool) -> Type {
         let mut gives: Option<Type> = None;
         for form in function(name).map(|known| known.forms(is_method)).unwrap_or_default() {
             let begin = self.known.room(PARAMETERS_MAX);
             let takes: Vec<Type> = form.takes.iter().map(|one| one.instantiated(begin)).collect();
-            if !self.known.all_fit(&given, &takes) {
+            if !self.known.all_fit(given, &takes) {
                 continue;
             }
             let is = self.known.resolved(&form.gives.instantiated(begin));
@@ -358,7 +360,7 @@ impl<'a> Checker<'a> {
                 return Type::Bool;
             }
             "exists_one" | "existsOne" => {
-                self.resolve(at, "_?_:_", vec![test.unwrap_or(Type::Error), Type::Int, Type::Int], false);
+                self.resolve(at, "_?_:_", &[test.unwrap_or(Type::Error), Type::Int, Type::Int], false);
                 return Type::Bool;
             }
             "filter" => Type::list(item),
@@ -367,7 +369,7 @@ impl<'a> Checker<'a> {
                 match last {
                     "sortBy" => {
                         let method = "sort";
-                        self.resolve(at, method, vec![Type::list(made)], true);
+                        self.resolve(at, method, &[Type::list(made)], true);
                         return Type::list(item);
                     }
                     "transformMap" => Type::map(key, made),
@@ -377,18 +379,18 @@ impl<'a> Checker<'a> {
             }
         };
         match test {
-            Some(test) => self.resolve(at, "_?_:_", vec![test, made.clone(), made], false),
+            Some(test) => self.resolve(at, "_?_:_", &[test, made.clone(), made], false),
             None => made,
         }
     }
 
     fn optional_macro(&mut self, at: usize, over: &Node, name: &str, declared: &String, then: &Node) -> Type {
         let of = self.of(over);
-        let test = self.resolve(at, "hasValue", vec![of.clone()], true);
-        let value = self.resolve(at, "value", vec![of], true);
+        let test = self.resolve(at, "hasValue", std::slice::from_ref(&of), true);
+        let value = self.resolve(at, "value", &[of], true);
         let made = self.within(&[(declared, value)], then);
         let made = if name == "optMap" { Type::optional(made) } else { made };
         let none = self.known.new_parameter();
-        self.resolve(at, "_?_:_", vec![test, made, Type::optional(none)], false)
+        self.resolve(at, "_?_:_", &[test, made, Type::optional(none)], false)
     }
 }

@@ -13,8 +13,9 @@ pub(super) fn check(node: &Node, errors: &mut Vec<Refused>) {
             if let (Some(target), "format", [list]) = (target.as_deref(), name.as_str(), arguments.as_slice()) {
                 format(node.at, target, list, errors);
             }
-            target.iter().for_each(|target| check(target, errors));
-            arguments.iter().for_each(|argument| check(argument, errors));
+            for part in target.as_deref().into_iter().chain(arguments) {
+                check(part, errors);
+            }
         }
         Part::Select { of, .. } | Part::Has { of, .. } => check(of, errors),
         Part::List(items) => items.iter().for_each(|item| check(&item.node, errors)),
@@ -27,7 +28,9 @@ pub(super) fn check(node: &Node, errors: &mut Vec<Refused>) {
         Part::Message { fields, .. } => fields.iter().for_each(|(_, item)| check(&item.node, errors)),
         Part::Loop { over, arguments, .. } => {
             check(over, errors);
-            arguments.iter().for_each(|argument| check(argument, errors));
+            for argument in arguments {
+                check(argument, errors);
+            }
         }
         _ => {}
     }

@@ -111,7 +111,7 @@ impl Type {
     /// Whether this is the more general of two (`isEqualOrLessSpecific`).
     fn is_more_general(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Error | Self::Param(_), _) => true,
+            (Self::Dyn | Self::Error | Self::Param(_), _) | (Self::Kind(_), Self::Kind(_)) => true,
             (_, Self::Dyn | Self::Error | Self::Param(_)) => false,
             (Self::List(one), Self::List(other)) | (Self::Optional(one), Self::Optional(other)) => {
                 one.is_more_general(other)
@@ -119,7 +119,6 @@ impl Type {
             (Self::Map(key, value), Self::Map(other_key, other_value)) => {
                 key.is_more_general(other_key) && value.is_more_general(other_value)
             }
-            (Self::Kind(_), Self::Kind(_)) => true,
             (one, other) => one == other,
         }
     }

@@ -89,7 +89,9 @@ fn param_kind(kind: &Value, errors: &mut Errors) {
         let (group, number) = version.split_once('/').unwrap_or(("", version));
         let of_group = if group.is_empty() { Vec::new() } else { NameRule::Subdomain.check(group) };
         for (value, messages) in [(group, of_group), (number, NameRule::Label1035.check(number))] {
-            messages.iter().for_each(|message| errors.invalid(at, &value.into(), message));
+            for message in messages {
+                errors.invalid(at, &value.into(), &message);
+            }
         }
     }
     let name = text(&kind["kind"]);
