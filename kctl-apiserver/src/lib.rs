@@ -17,6 +17,7 @@ pub mod apply;
 mod autoscaling;
 mod bootstrap;
 mod cause;
+mod cel;
 mod clock;
 mod controllers;
 pub mod crd;

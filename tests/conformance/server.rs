@@ -70,12 +70,14 @@ impl Server {
     pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> (u16, HeaderMap, Vec<u8>) {
         let what = format!("{} {}", request.method(), request.uri());
         let configures = request.method() != http::Method::GET
-            && request.uri().path().starts_with("/apis/admissionregistration.k8s.io/");
+            && request.uri().path().starts_with("/apis/admissionregistration.k8s.io/")
+            && !request.uri().query().unwrap_or_default().contains("dryRun=All");
         let of_namespace = request.uri().path().strip_prefix("/api/v1/namespaces/");
         let labels = ["PATCH", "PUT"].contains(&request.method().as_str())
             && of_namespace.is_some_and(|name| !name.contains('/'));
         let answer = tokio::time::timeout(PATIENCE, self.answer(request.map(Body::from))).await;
-        let late = [(configures, CONFIGURED_AFTER), (labels, LABELLED_AFTER)];
+        let is_done = answer.as_ref().is_ok_and(|(code, ..)| *code < 300);
+        let late = [(configures && is_done, CONFIGURED_AFTER), (labels, LABELLED_AFTER)];
         for (_, pause) in late.into_iter().filter(|(is_late, _)| *is_late && self.is_real()) {
             tokio::time::sleep(pause).await;
         }

@@ -6,7 +6,6 @@ use std::{collections::HashMap, sync::Arc};
 
 use kube_cel::cel::{
     ExecutionError,
-    common::ast::{Expr, IdedExpr},
     extractors::This,
     objects::{Key, Map, ResolveResult},
 };
@@ -14,6 +13,7 @@ use serde_json::Value;
 
 use super::{Attributes, conditions::Cel, conditions::Scope, conditions::map};
 use crate::{
+    admit::names::NameRule,
     request::User,
     store::State,
     verbs::{
@@ -29,6 +29,8 @@ const GROUPS: &str = "@groups";
 const ALLOWED: &str = "@allowed";
 const REASON: &str = "@reason";
 const PARTS: [&str; 6] = ["group", "resource", "subresource", "namespace", "name", "path"];
+/// RBAC does not look at them.
+const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 
 /// Whether an expression of a webhook or a policy asks.
 pub(super) fn is_asked(of: &Value) -> bool {
@@ -60,10 +62,19 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
     whole.insert("requestResource".into(), map(of_request));
     scope.set("authorizer", map(whole));
     let context = scope.context();
-    for part in PARTS {
+    for part in PARTS.into_iter().chain(SELECTORS) {
         context.add_function(part, move |This(check): This<Cel>, value: Arc<String>| with(&check, part, &value));
     }
     context.add_function("serviceAccount", |This(_): This<Cel>, namespace: Arc<String>, name: Arc<String>| {
+        let wrong = |what: &str| {
+            Err(ExecutionError::function_error("serviceAccount", format!("Invalid service account {what}")))
+        };
+        if !NameRule::Label.check(&namespace).is_empty() {
+            return wrong("namespace");
+        }
+        if !NameRule::Subdomain.check(&name).is_empty() {
+            return wrong("name");
+        }
         let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}"), "system:authenticated"];
         let user = format!("system:serviceaccount:{namespace}:{name}");
         let fields = [
@@ -130,80 +141,4 @@ fn decided(known: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     let allowed = access::is_admin(&user) || reason.is_some();
     let reason = reason.filter(|_| !access::is_admin(&user)).unwrap_or_default();
     Ok(map([(ALLOWED.to_owned(), Cel::Bool(allowed)), (REASON.to_owned(), text(&reason))].into()))
-}
-
-/// A name, how many arguments it takes, and the type of what it says.
-type Function = (&'static str, usize, &'static str);
-
-/// The types of what comes out of `authorizer`, and what each of them can be asked: a function, its arguments, its type.
-const TYPES: &[(&str, &[Function])] = &[
-    ("Authorizer", &[("path", 1, "PathCheck"), ("group", 1, "GroupCheck"), ("serviceAccount", 2, "Authorizer")]),
-    ("PathCheck", &[("check", 1, "Decision")]),
-    ("GroupCheck", &[("resource", 1, "ResourceCheck")]),
-    (
-        "ResourceCheck",
-        &[
-            ("subresource", 1, "ResourceCheck"),
-            ("namespace", 1, "ResourceCheck"),
-            ("name", 1, "ResourceCheck"),
-            ("check", 1, "Decision"),
-        ],
-    ),
-    ("Decision", &[("allowed", 0, "bool"), ("reason", 0, "string"), ("errored", 0, "bool"), ("error", 0, "string")]),
-];
-
-/// The type of an expression that asks.
-///
-/// # Errors
-/// It asks what cannot be asked.
-pub(super) fn type_of(expression: &IdedExpr, source: &str) -> Result<Option<&'static str>, String> {
-    Ok(asked(expression, source)?.map(|(whole, _)| whole))
-}
-
-/// The type as it is shown, and its short name.
-fn asked(expression: &IdedExpr, source: &str) -> Result<Option<(&'static str, &'static str)>, String> {
-    match &expression.expr {
-        Expr::Ident(name) if name == "authorizer" => Ok(Some(shown("Authorizer"))),
-        Expr::Select(select) => {
-            let operand = asked(&select.operand, source)?;
-            Ok(operand.filter(|_| select.field == "requestResource").map(|_| shown("ResourceCheck")))
-        }
-        Expr::Call(call) => {
-            let target = call.target.as_deref().map_or(Ok(None), |target| asked(target, source))?;
-            for argument in &call.args {
-                asked(argument, source)?;
-            }
-            let Some((whole, short)) = target else { return Ok(None) };
-            let functions = TYPES.iter().find(|(known, _)| *known == short).map_or(&[][..], |(_, functions)| functions);
-            let n_arguments = call.args.len();
-            let name = call.func_name.as_str();
-            if let Some((_, _, result)) =
-                functions.iter().find(|(known, n_wanted, _)| *known == name && *n_wanted == n_arguments)
-            {
-                return Ok(Some(shown(result)));
-            }
-            let is_known = TYPES.iter().any(|(_, functions)| functions.iter().any(|(known, _, _)| *known == name));
-            let why = if is_known {
-                let arguments = vec!["string"; n_arguments].join(", ");
-                format!("found no matching overload for '{name}' applied to '{whole}.({arguments})'")
-            } else {
-                format!("undeclared reference to '{name}' (in container '')")
-            };
-            let at = source.find(&format!(".{name}(")).map_or(0, |dot| dot + 1 + name.len());
-            Err(format!("ERROR: <input>:1:{}: {why}\n | {source}\n | {}^", at + 1, ".".repeat(at)))
-        }
-        _ => Ok(None),
-    }
-}
-
-fn shown(short: &'static str) -> (&'static str, &'static str) {
-    let whole = match short {
-        "Authorizer" => "kubernetes.authorization.Authorizer",
-        "PathCheck" => "kubernetes.authorization.PathCheck",
-        "GroupCheck" => "kubernetes.authorization.GroupCheck",
-        "ResourceCheck" => "kubernetes.authorization.ResourceCheck",
-        "Decision" => "kubernetes.authorization.Decision",
-        simple => simple,
-    };
-    (whole, short)
 }

@@ -8,18 +8,23 @@ use std::{
 use kube_cel::{
     KubeCelExt,
     cel::{
-        Context, ExecutionError, ParseErrors, Program,
+        Context, ExecutionError, ParseErrors,
         common::ast::IdedExpr,
         objects::{Key, Map},
         parser::Parser,
     },
 };
 use parking_lot::Mutex;
-use regex::Regex;
 use serde_json::Value;
 
-use super::{authorizer, messages};
-use crate::crd::cost::{Budget, Dear, Part, cost};
+use super::{functions, messages};
+use crate::{
+    cel::{self, Environment, Type},
+    crd::{
+        cost::{Budget, Dear, Part, cost},
+        rewritten_without_types,
+    },
+};
 
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
@@ -35,8 +40,7 @@ type Compiled = Arc<Result<Code, String>>;
 
 /// An expression that has been read.
 struct Code {
-    program: Program,
-    /// The same, in which messages are maps: the evaluator knows no messages.
+    /// Its messages are maps: the evaluator knows no messages.
     expression: IdedExpr,
 }
 
@@ -76,7 +80,9 @@ impl std::fmt::Display for Failure {
 impl Scope {
     /// A scope with these variables.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
-        let mut scope = Self { context: Context::default().with_all(), known: HashMap::new() };
+        let mut context = Context::default().with_all();
+        functions::add(&mut context);
+        let mut scope = Self { context, known: HashMap::new() };
         for (name, value) in variables {
             scope.set(name, to_cel(value));
         }
@@ -118,6 +124,8 @@ impl Scope {
                     Cel::Int(index) => format!("index out of bounds: {index}"),
                     other => format!("index out of bounds: {other:?}"),
                 },
+                ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+                ExecutionError::FunctionError { message, .. } => message,
                 other => other.to_string(),
             }),
             Err(why) => Err(format!("compilation failed: {why}")),
@@ -142,88 +150,36 @@ impl Scope {
     }
 }
 
-/// Names that are declared by a macro, such as the `x` of `all(x, …)`.
-static DECLARED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\.(?:all|exists|exists_one|existsOne|filter|map|sortBy|transformList|transformMap)\(\s*([A-Za-z_]\w*)(?:\s*,\s*([A-Za-z_]\w*))?")
-        .expect("the pattern is right")
-});
-
-/// Why an expression may not be stored: it does not compile, names what is not there, or is plainly of another type
-/// than `wanted`. Types are known of expressions without variables only.
-pub(crate) fn problem(expression: &str, variables: &[&str], wanted: &[&str]) -> Option<String> {
-    let compiled = compiled(expression);
-    let code = match compiled.as_ref() {
-        Ok(code) => code,
-        Err(why) => return Some(format!("compilation failed: {why}")),
-    };
-    if let Some(why) = messages::problem(&code.program, expression, variables) {
-        return Some(format!("compilation failed: {why}"));
-    }
-    let program = &code.program;
-    let declared: Vec<&str> = DECLARED
-        .captures_iter(expression)
-        .flat_map(|found| [found.get(1), found.get(2)].into_iter().flatten().map(|name| name.as_str()))
-        .collect();
-    let references = program.references();
-    let used = references.variables();
-    let unknown =
-        used.iter().filter(|name| !variables.contains(*name) && !declared.contains(*name) && !TYPES.contains(*name));
-    let first = unknown.filter(|name| !name.starts_with('@')).min_by_key(|name| position(expression, name));
-    if let Some(name) = first {
-        let at = position(expression, name);
-        let line = expression.lines().next().unwrap_or_default();
-        return Some(format!(
-            "compilation failed: ERROR: <input>:1:{}: undeclared reference to '{name}' (in container '')\n | {line}\n | {}^",
-            at + 1,
-            ".".repeat(at)
-        ));
-    }
-    let or = wanted.join(" or ");
-    let told = |found: String| {
-        (!wanted.is_empty() && !wanted.contains(&found.as_str()))
-            .then(|| format!("must evaluate to {or} but got {found}"))
-    };
-    match authorizer::type_of(program.expression(), expression) {
-        Err(why) => return Some(format!("compilation failed: {why}")),
-        Ok(Some(found)) => return told(found.into()),
-        Ok(None) => {}
-    }
-    if !used.is_empty() || messages::holds(program.expression()).is_some() {
-        return None;
-    }
-    told(type_of(&program.execute(&Context::default().with_all()).ok()?))
-}
-
-/// Names of types, which are values too.
-const TYPES: [&str; 10] =
-    ["bool", "bytes", "double", "duration", "int", "list", "map", "null_type", "string", "timestamp"];
-
-fn position(expression: &str, name: &str) -> usize {
-    let pattern = Regex::new(&format!(r"(?:^|[^.\w]){}\b", regex::escape(name)));
-    let found = pattern.ok().and_then(|pattern| pattern.find(expression).map(|found| found.end() - name.len()));
-    found.unwrap_or(0)
-}
-
-fn type_of(value: &Cel) -> String {
-    let simple = match value {
-        Cel::List(items) => {
-            let mut types: Vec<String> = items.iter().map(type_of).collect();
-            types.dedup();
-            return match types.as_slice() {
-                [one] => format!("list({one})"),
-                _ => "list(dyn)".into(),
+/// Why an expression may not be stored: it does not compile, does not fit together, or is of another type than `wanted`.
+pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&str]) -> Option<String> {
+    match type_of(expression, environment) {
+        Err(why) => Some(format!("compilation failed: {why}")),
+        Ok(Some(found)) if !wanted.is_empty() && !wanted.contains(&found.whole_name().as_str()) => {
+            let wanted = match wanted {
+                [one] => (*one).to_owned(),
+                all => format!("one of [{}]", all.join(" ")),
             };
+            Some(format!("must evaluate to {wanted} but got {}", found.whole_name()))
         }
-        Cel::Bool(_) => "bool",
-        Cel::Int(_) => "int",
-        Cel::UInt(_) => "uint",
-        Cel::Float(_) => "double",
-        Cel::String(_) => "string",
-        Cel::Map(_) => "map",
-        Cel::Null => "null_type",
-        _ => "dyn",
-    };
-    simple.into()
+        Ok(_) => match rewritten_without_types(expression) {
+            Some(Err(why)) => Some(format!("this server evaluates everything but {why}: write it in another way")),
+            _ => None,
+        },
+    }
+}
+
+/// The type of an expression, as far as it is known.
+///
+/// # Errors
+/// It does not compile, or does not fit together.
+pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, String> {
+    tree_with_optionals(expression)?;
+    std::thread::scope(|threads| {
+        let checker = std::thread::Builder::new().stack_size(STACK_LEN);
+        let running = checker.spawn_scoped(threads, || cel::type_of(expression, environment));
+        let joined = running.map_err(|error| error.to_string())?.join();
+        joined.unwrap_or_else(|_| Err("the checker gave up".into()))
+    })
 }
 
 fn compiled(expression: &str) -> Compiled {
@@ -240,10 +196,12 @@ fn compiled(expression: &str) -> Compiled {
 }
 
 fn compile(expression: &str) -> Result<Code, String> {
-    let text = expression.to_owned();
-    let program = parsed(expression, move || Program::compile(&text))?;
-    let expression = messages::as_maps(program.expression());
-    Ok(Code { program, expression })
+    let text = match rewritten_without_types(expression) {
+        Some(written) => written?,
+        None => expression.to_owned(),
+    };
+    let tree = parsed(expression, move || Parser::default().parse(&text))?;
+    Ok(Code { expression: messages::as_maps(&tree) })
 }
 
 /// What a parser makes of an expression within the bounds.
@@ -275,7 +233,8 @@ pub(crate) fn tree_with_optionals(expression: &str) -> Result<IdedExpr, String> 
 /// # Errors
 /// It does not compile.
 pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
-    compile(expression).map(|code| code.expression)
+    let text = expression.to_owned();
+    parsed(expression, move || Parser::default().parse(&text)).map(|tree| messages::as_maps(&tree))
 }
 
 /// Whether an expression can be evaluated without harm to the process.
@@ -283,8 +242,12 @@ pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
 /// # Errors
 /// Why not; also when it does not compile.
 pub(crate) fn check(expression: &str) -> Result<(), String> {
-    let code = compile(expression)?;
-    messages::problem(&code.program, expression, &[]).map_or(Ok(()), Err)
+    match messages::holds(&tree_with_optionals(expression)?) {
+        Some(found) => {
+            Err(format!("ERROR: <input>:1:1: undeclared reference to '{}' (in container '')", found.type_name))
+        }
+        None => tree(expression).map(drop),
+    }
 }
 
 /// JSON as CEL sees it: whole numbers are ints.
@@ -327,24 +290,28 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
         return Fit::Fits;
     }
     let scope = scope();
-    let (mut failure, mut budget) = (None, Budget::of_conditions());
+    let mut budget = Budget::of_conditions();
     let expressions = all.iter().map(|condition| condition["expression"].as_str().unwrap_or_default());
     let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
     // What is spent is spent for all: nothing is evaluated.
     if paid.iter().any(|(_, paid)| *paid == Err(Dear::Together)) {
         return Fit::Fails(SPENT.to_owned());
     }
+    let mut failures: Vec<String> = Vec::new();
     for (expression, paid) in paid {
         match paid.map_or_else(|_| Err(CANCELLED.to_owned()), |()| scope.evaluate(expression)) {
             Ok(Cel::Bool(true)) => {}
             Ok(Cel::Bool(false)) => return Fit::FitsNot,
-            Ok(_) => failure = failure.or(Some(format!("expression '{expression}' evaluated to no bool"))),
-            Err(why) => {
-                failure = failure.or(Some(format!("expression '{expression}' resulted in error: {why}")));
-            }
+            Ok(_) => failures.push(format!("expression '{expression}' evaluated to no bool")),
+            Err(why) => failures.push(format!("expression '{expression}' resulted in error: {why}")),
         }
     }
-    failure.map_or(Fit::Fits, Fit::Fails)
+    failures.dedup();
+    match failures.as_slice() {
+        [] => Fit::Fits,
+        [one] => Fit::Fails(one.clone()),
+        all => Fit::Fails(format!("[{}]", all.join(", "))),
+    }
 }
 
 #[cfg(test)]

@@ -1,40 +1,8 @@
 //! The messages of CEL that mutating policies make, `Object{…}` and `JSONPatch{…}`: to the evaluator they are maps.
 
-use kube_cel::cel::{
-    Program,
-    common::ast::{
-        CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr, StructExpr,
-    },
+use kube_cel::cel::common::ast::{
+    CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr, StructExpr,
 };
-
-const PATCH_FIELDS: [&str; 4] = ["from", "op", "path", "value"];
-
-/// Why an expression with messages may not be stored: it makes one that its variables do not name.
-pub(super) fn problem(program: &Program, expression: &str, variables: &[&str]) -> Option<String> {
-    let found = holds(program.expression())?;
-    let root = found.type_name.split('.').next().unwrap_or_default();
-    if !["Object", "JSONPatch"].contains(&root) || !variables.contains(&root) {
-        return Some(format!("ERROR: <input>:1:1: undeclared reference to '{}' (in container '')", found.type_name));
-    }
-    let fields = found.entries.iter().filter_map(|entry| match &entry.expr {
-        EntryExpr::StructField(field) => Some(field),
-        EntryExpr::MapEntry(_) => None,
-    });
-    let unknown = fields.filter(|_| root == "JSONPatch").find(|field| !PATCH_FIELDS.contains(&field.field.as_str()))?;
-    let colon = expression.find(&format!("{}:", unknown.field))? + unknown.field.len();
-    let provided = match &unknown.value.expr {
-        Expr::Literal(LiteralValue::String(_)) => "string",
-        Expr::Literal(LiteralValue::Int(_)) => "int",
-        Expr::Literal(LiteralValue::Boolean(_)) => "bool",
-        _ => "dyn",
-    };
-    Some(format!(
-        "ERROR: <input>:1:{}: expected type of field '{}' is '' but provided type is '{provided}'\n | {expression}\n | {}^",
-        colon + 1,
-        unknown.field,
-        ".".repeat(colon)
-    ))
-}
 
 /// The first message of an expression.
 pub(super) fn holds(expression: &IdedExpr) -> Option<&StructExpr> {

@@ -3,6 +3,7 @@
 mod authorizer;
 mod bounds;
 mod conditions;
+mod functions;
 mod matching;
 mod messages;
 mod mutation;
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::{
     bounds::beyond,
-    conditions::{check, problem, tree, tree_with_optionals},
+    conditions::{check, problem, tree, tree_with_optionals, type_of},
     review::body,
     webhook::to_client_config,
 };
@@ -85,6 +86,12 @@ impl<'a> Attributes<'a> {
         Self { call, operation, name, object: None, old: Some(old.clone()), options }
     }
 
+    /// The namespace that a request is about; one about a namespace is about that.
+    fn namespace(&self) -> &str {
+        let of = &self.call.resource.of;
+        if of.group.is_empty() && of.resource == "namespaces" { &self.name } else { &self.call.namespace }
+    }
+
     fn is_exempt(&self) -> bool {
         self.call.resource.of.group == GROUP && self.call.resource.custom.is_none()
     }
@@ -110,7 +117,11 @@ impl<'a> Attributes<'a> {
 
     /// What expressions see of the request; they are those of a webhook or a policy.
     fn scope(&self, state: &State, of: &Value) -> Scope {
-        let request = review::request(self, &Versioned::of(&self.call.resource), &self.kind());
+        let mut request = review::request(self, &Versioned::of(&self.call.resource), &self.kind());
+        // Expressions see what a review leaves out (`CreateAdmissionRequest` of `plugin/cel`).
+        if request["userInfo"]["extra"].is_null() {
+            request["userInfo"]["extra"] = json!({});
+        }
         let null = Value::Null;
         let mut scope = Scope::new([
             ("object", self.object.as_ref().unwrap_or(&null)),

@@ -16,6 +16,7 @@ use crate::{
     apply::{
         merge::merge,
         shape::{Place, Shape},
+        validate::{Duplicates, validate},
     },
     schema::ListType,
     status::Refusal,
@@ -50,7 +51,8 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: boo
             Ok(all) => all,
             Err(_) if ignores => continue,
             Err(why) => {
-                return Err(refused(attributes, &bound, &format!("failed to configure binding: {why}"), "Forbidden"));
+                let named = bound.at_fault("policy", &why);
+                return Err(refused(attributes, &named, &why.text(), "Forbidden"));
             }
         };
         for params in all {
@@ -73,7 +75,7 @@ fn change(
         Fit::Fits => {}
         Fit::FitsNot => return Ok(false),
         Fit::Fails(_) if ignores => return Ok(false),
-        Fit::Fails(why) => return Err(refused(attributes, bound, &why, "Invalid")),
+        Fit::Fails(why) => return Err(refused(attributes, &bound.named("policy"), &why, "Invalid")),
     }
     let mut any = false;
     for mutation in policy["mutations"].as_array().into_iter().flatten() {
@@ -81,7 +83,7 @@ fn change(
         let changed = match mutated(mutation, &mut scope, attributes) {
             Ok(changed) => changed,
             Err(Failure::Fails(_)) if ignores => continue,
-            Err(Failure::Fails(why)) => return Err(refused(attributes, bound, &why, "Invalid")),
+            Err(Failure::Fails(why)) => return Err(refused(attributes, &bound.named("policy"), &why, "Invalid")),
             Err(Failure::Untyped(why)) => return Err(Refusal::internal(&why)),
         };
         any |= attributes.object.as_ref() != Some(&changed);
@@ -124,6 +126,9 @@ fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<V
         let why = "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs";
         return Err(Failure::Fails(format!("{why}: {}", whole.join(", "))));
     }
+    let untyped =
+        |why| Failure::Fails(format!("error applying patch: failed to convert patch object to typed object: {why}"));
+    validate(place, part, None, Duplicates::Refused).map_err(untyped)?;
     Ok(merge(place, Some(&object), Some(part)).unwrap_or(object))
 }
 
@@ -169,9 +174,9 @@ fn to_json(value: &Cel) -> Result<Value, String> {
 }
 
 /// A refusal that says nothing of the kind, unlike others.
-fn refused(attributes: &Attributes<'_>, bound: &Bound, why: &str, reason: &'static str) -> Refusal {
+fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> Refusal {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
-    let message = format!("{} denied request: {why}", bound.named("policy"));
+    let message = format!("{named} denied request: {why}");
     let mut refusal = Refusal::forbidden(&attributes.call.resource.of, name, &message);
     refusal.message.clone_from(&message);
     refusal.reason = reason.into();

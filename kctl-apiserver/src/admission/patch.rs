@@ -14,12 +14,18 @@ pub(super) enum PatchError {
     Inapplicable(String),
 }
 
+const OPERATIONS: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
+
 /// Applies a patch: all of it, or nothing.
 pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> {
     let parsed: Value =
         serde_json::from_slice(patch).map_err(|error| PatchError::Undecodable(undecodable(patch, &error)))?;
     if parsed.is_null() {
         return Ok(());
+    }
+    let mut operations = parsed.as_array().into_iter().flatten().filter_map(|one| one["op"].as_str());
+    if let Some(unknown) = operations.find(|operation| !OPERATIONS.contains(operation)) {
+        return Err(PatchError::Inapplicable(format!("Unexpected kind: {unknown}")));
     }
     let parsed: Patch = serde_json::from_value(parsed).map_err(|error| PatchError::Undecodable(error.to_string()))?;
     let mut patched = object.clone();

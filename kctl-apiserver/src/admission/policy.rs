@@ -42,6 +42,18 @@ impl Bound {
         format!("{kind} '{}' with binding '{}'", name(&self.policy), name(&self.binding))
     }
 
+    /// What is named where something is set up wrongly.
+    pub(super) fn at_fault(&self, kind: &str, why: &Misconfigured) -> String {
+        match why {
+            // Upstream quotes the name otherwise where policies mutate.
+            Misconfigured::Policy(_) => {
+                let name = self.policy["metadata"]["name"].as_str().unwrap_or_default();
+                if kind == KIND { format!("{kind} '{name}'") } else { format!("{kind} {name:?}") }
+            }
+            Misconfigured::Binding(_) => self.named(kind),
+        }
+    }
+
     /// Whether both are about a request.
     pub(super) fn fits(&self, state: &State, attributes: &Attributes<'_>) -> bool {
         constraints_fit(state, &self.policy["spec"]["matchConstraints"], attributes)
@@ -86,19 +98,29 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         if !bound.fits(state, attributes) {
             continue;
         }
-        let violations = match parameters(state, policy, binding, attributes) {
-            Ok(all) => all.iter().flat_map(|one| violations(state, &bound, one.as_deref(), attributes)).collect(),
-            Err(_) if policy["failurePolicy"] == "Ignore" => Vec::new(),
-            Err(why) => {
-                vec![Violation { message: format!("failed to configure binding: {why}"), reason: String::new() }]
+        let ignores = policy["failurePolicy"] == "Ignore";
+        // What is set up wrongly denies whatever the binding does with violations.
+        let mut deny = |why: String, reason: &str| {
+            if denial.is_none() {
+                denial = Some(denied(attributes, &why, reason));
             }
         };
-        for Violation { message, reason } in violations {
+        let all = match parameters(state, policy, binding, attributes) {
+            Ok(all) => all,
+            Err(_) if ignores => continue,
+            Err(why) => {
+                deny(format!("{} denied request: {}", bound.at_fault(KIND, &why), why.text()), "");
+                continue;
+            }
+        };
+        for Violation { message, reason } in
+            all.iter().flat_map(|one| violations(state, &bound, one.as_deref(), attributes))
+        {
             if bound.does("Warn") {
                 attributes.call.session.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
             }
-            if bound.does("Deny") && denial.is_none() {
-                denial = Some(denied(attributes, &format!("{} denied request: {message}", bound.named(KIND)), &reason));
+            if bound.does("Deny") {
+                deny(format!("{} denied request: {message}", bound.named(KIND)), &reason);
             }
         }
     }
@@ -120,18 +142,35 @@ fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> Refusal {
     refusal
 }
 
+/// Why a policy cannot be evaluated: how it or its binding is set up.
+pub(super) enum Misconfigured {
+    Policy(String),
+    Binding(String),
+}
+
+impl Misconfigured {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Policy(why) => format!("failed to configure policy: {why}"),
+            Self::Binding(why) => format!("failed to configure binding: {why}"),
+        }
+    }
+}
+
 /// The objects that a policy is evaluated with, one after the other; `None` stands for no parameters.
 ///
+/// Upstream: `CollectParams` of `plugin/policy/generic/policy_dispatcher.go`.
+///
 /// # Errors
-/// There are none, and the binding says that there have to be.
+/// There are none, and the binding says that there have to be, or nobody could say which.
 pub(super) fn parameters(
     state: &State,
     policy: &Value,
     binding: &Value,
     attributes: &Attributes<'_>,
-) -> Result<Vec<Option<Arc<Value>>>, String> {
+) -> Result<Vec<Option<Arc<Value>>>, Misconfigured> {
     let (kind, reference) = (&policy["paramKind"], &binding["paramRef"]);
-    if kind.is_null() || reference.is_null() {
+    if kind.is_null() {
         return Ok(vec![None]);
     }
     let api_version = kind["apiVersion"].as_str().unwrap_or_default();
@@ -141,10 +180,22 @@ pub(super) fn parameters(
         .filter(|resource| resource.api_version() == api_version && kind["kind"] == resource.kind());
     let Some(resource) = known.next() else {
         let kind = kind["kind"].as_str().unwrap_or_default();
-        return Err(format!("failed to find resource referenced by paramKind: '{api_version}, Kind={kind}'"));
+        let why = format!("failed to find resource referenced by paramKind: '{api_version}, Kind={kind}'");
+        return Err(Misconfigured::Policy(why));
     };
+    if reference.is_null() {
+        return Ok(vec![None]);
+    }
+    let wrong = |why: &str| Err(Misconfigured::Binding(why.to_owned()));
     let named = reference["namespace"].as_str().filter(|namespace| !namespace.is_empty());
-    let namespace = if resource.listed.namespaced { named.unwrap_or(&attributes.call.namespace) } else { "" };
+    let namespace = match (resource.listed.namespaced, named) {
+        (true, named) => named.unwrap_or(attributes.namespace()),
+        (false, None) => "",
+        (false, Some(_)) => return wrong("paramRef.namespace must not be provided for a cluster-scoped `paramKind`"),
+    };
+    if resource.listed.namespaced && namespace.is_empty() {
+        return wrong("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources");
+    }
     let found: Vec<Option<Arc<Value>>> = match reference["name"].as_str().filter(|name| !name.is_empty()) {
         Some(name) => state.get(&resource.of, &(namespace.into(), name.into())).into_iter().map(Some).collect(),
         None => state
@@ -155,7 +206,7 @@ pub(super) fn parameters(
     };
     match reference["parameterNotFoundAction"].as_str() {
         Some("Deny") if found.is_empty() => {
-            Err("no params found for policy binding with `Deny` parameterNotFoundAction".into())
+            wrong("no params found for policy binding with `Deny` parameterNotFoundAction")
         }
         _ => Ok(found),
     }

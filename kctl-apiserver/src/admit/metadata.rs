@@ -19,15 +19,45 @@ pub fn validate_metadata(meta: &Value, namespaced: bool, name_rule: NameRule) ->
     let mut errors = Vec::new();
     validate_name(meta, name_rule, &mut errors);
     validate_namespace(text(meta, "namespace"), namespaced, &mut errors);
-    if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
-        let detail = "must be greater than or equal to 0";
-        errors.push(Cause::invalid("metadata.generation", &generation.into(), detail));
-    }
+    validate_generation(meta, &mut errors);
     validate_labels(meta, &mut errors);
     validate_annotations(meta, &mut errors);
     validate_owner_references(meta, &mut errors);
     validate_finalizers(meta, &mut errors);
     errors
+}
+
+/// Judges the metadata of an object within another, whose kind nobody knows: any name will do, or none.
+pub(crate) fn validate_embedded(meta: &Value) -> Vec<Cause> {
+    let mut errors = Vec::new();
+    let namespace = text(meta, "namespace");
+    validate_namespace(namespace, !namespace.is_empty(), &mut errors);
+    validate_generation(meta, &mut errors);
+    validate_labels(meta, &mut errors);
+    validate_annotations(meta, &mut errors);
+    validate_owner_references(meta, &mut errors);
+    for name in meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        add_invalid(&mut errors, "metadata.finalizers", name, check_qualified_name(name));
+    }
+    let managed = meta["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
+    for (index, entry) in managed.iter().enumerate() {
+        let at = format!("metadata.managedFields[{index}]");
+        if !matches!(text(entry, "operation"), "Apply" | "Update") {
+            let operation = Value::from(text(entry, "operation"));
+            errors.push(Cause::invalid(&format!("{at}.operation"), &operation, "must be `Apply` or `Update`"));
+        }
+        if !matches!(text(entry, "fieldsType"), "" | "FieldsV1") {
+            errors.push(Cause::invalid(&format!("{at}.fieldsType"), &entry["fieldsType"], "must be `FieldsV1`"));
+        }
+    }
+    errors
+}
+
+fn validate_generation(meta: &Value, errors: &mut Vec<Cause>) {
+    if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
+        let detail = "must be greater than or equal to 0";
+        errors.push(Cause::invalid("metadata.generation", &generation.into(), detail));
+    }
 }
 
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {

@@ -2,9 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::names;
-use crate::cause::Cause;
-use crate::schema::{ListType, Schema};
+use super::{embedded::below, names};
+use crate::{
+    admit::metadata::validate_embedded,
+    cause::Cause,
+    schema::{ListType, Schema},
+};
 
 /// Calls the visitor on every value with its schema, parents first.
 fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMut(Schema<'a>, &Value, &str)) {
@@ -17,8 +20,7 @@ fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMu
         Value::Object(fields) => {
             for (name, value) in fields {
                 let Some(field) = schema.field(name) else { continue };
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                walk(field, value, &path, visit);
+                walk(field, value, &below(schema, path, name), visit);
             }
         }
         _ => {}
@@ -102,22 +104,8 @@ fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<Cau
 
 /// Checks what upstream checks without knowing the kind: every name passes.
 fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Vec<Cause>) {
-    let mut report = |field: &str, text: &str, problems: Vec<String>| {
-        let field = format!("{path}.{field}");
-        errors.extend(problems.iter().map(|problem| Cause::invalid(&field, &text.into(), problem)));
-    };
-    if let Some(namespace) = metadata["namespace"].as_str().filter(|namespace| !namespace.is_empty()) {
-        report("namespace", namespace, names::namespace_problems(namespace));
-    }
-    for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
-        report("labels", key, names::label_key_problems(key));
-        let value = value.as_str().unwrap_or_default();
-        report("labels", value, names::label_value_problems(value));
-    }
-    for key in metadata["annotations"].as_object().into_iter().flat_map(Map::keys) {
-        report("annotations", key, names::label_key_problems(&key.to_lowercase()));
-    }
-    for finalizer in metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        report("finalizers", finalizer, names::label_key_problems(finalizer));
-    }
+    errors.extend(validate_embedded(metadata).into_iter().map(|cause| {
+        let field = cause.field.replacen("metadata", path, 1);
+        Cause { field, ..cause }
+    }));
 }

@@ -7,6 +7,7 @@ pub(crate) mod cost;
 mod default;
 pub mod definition;
 mod definition_rules;
+mod embedded;
 mod estimate;
 mod format;
 mod lists;
@@ -27,6 +28,9 @@ pub use accepted::{Taken, accept_names, begin_end, go_on_ending, has_its_names, 
 pub use default::{default, default_with_nulls};
 pub use definition::{Definition, default_definition};
 pub use definition_rules::{forbidden_changes, validate_definition};
+pub(crate) use embedded::{fit_embedded, settle_embedded};
+pub(crate) use pattern::is_valid as is_pattern;
+pub(crate) use plain::{MAP_OF, SORTED_BY, rewritten_without_types};
 pub use prune::prune;
 pub use rules::Rules;
 pub use validate::validate;

@@ -12,7 +12,7 @@ const SUBDOMAIN_LEN_MAX: usize = 253;
 pub(super) fn label_problems(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > LABEL_LEN_MAX {
-        problems.push(format!("must be no more than {LABEL_LEN_MAX} bytes"));
+        problems.push(format!("must be no more than {LABEL_LEN_MAX} characters"));
     }
     if !pattern::matches("^[a-z]([-a-z0-9]*[a-z0-9])?$", text) {
         problems.push("a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')".to_owned());
@@ -35,55 +35,6 @@ pub(super) fn subdomain_problems(text: &str) -> Vec<String> {
     }
     if !pattern::matches(SUBDOMAIN, text) {
         problems.push("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')".to_owned());
-    }
-    problems
-}
-
-/// What is wrong with the key of a label.
-pub(super) fn label_key_problems(key: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    let name = match key.split_once('/') {
-        None => key,
-        Some((prefix, name)) => {
-            if prefix.is_empty() {
-                problems.push("prefix part must be non-empty".to_owned());
-            } else {
-                problems.extend(subdomain_problems(prefix).into_iter().map(|problem| format!("prefix part {problem}")));
-            }
-            name
-        }
-    };
-    if name.is_empty() {
-        problems.push("name part must be non-empty".to_owned());
-    } else if name.len() > LABEL_LEN_MAX {
-        problems.push(format!("name part must be no more than {LABEL_LEN_MAX} bytes"));
-    }
-    if !pattern::matches("^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$", name) {
-        problems.push("name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')".to_owned());
-    }
-    problems
-}
-
-/// What is wrong with the value of a label.
-pub(super) fn label_value_problems(value: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    if value.len() > LABEL_LEN_MAX {
-        problems.push(format!("must be no more than {LABEL_LEN_MAX} bytes"));
-    }
-    if !pattern::matches("^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$", value) {
-        problems.push("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')".to_owned());
-    }
-    problems
-}
-
-/// What is wrong with the name of a namespace.
-pub(super) fn namespace_problems(name: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    if name.len() > LABEL_LEN_MAX {
-        problems.push(format!("must be no more than {LABEL_LEN_MAX} bytes"));
-    }
-    if !pattern::matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", name) {
-        problems.push("a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')".to_owned());
     }
     problems
 }

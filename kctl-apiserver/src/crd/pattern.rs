@@ -16,7 +16,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// Whether a pattern can be compiled.
-pub(super) fn is_valid(pattern: &str) -> bool {
+pub(crate) fn is_valid(pattern: &str) -> bool {
     compiled(pattern).is_some()
 }
 

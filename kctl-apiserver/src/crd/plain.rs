@@ -3,10 +3,18 @@
 //!
 //! Variables get names of their own, so that what is written in several places means the same everywhere.
 
-use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, SelectExpr, StructExpr,
+};
 use serde_json::Value;
 
 use super::types::{Scope, Type};
+
+/// The function that makes a map of entries, where expressions without types are evaluated; no expression can name it.
+pub(crate) const MAP_OF: &str = "mapOfEntries";
+
+/// The same for a list that is sorted by a list of keys.
+pub(crate) const SORTED_BY: &str = "sortedByKeys";
 
 /// What is written for one value grows with each use of it.
 const TEXT_LEN_MAX: usize = 16 * 1024;
@@ -21,10 +29,7 @@ pub(super) fn rewritten(
     whole: bool,
     old_is_optional: bool,
 ) -> Option<Result<String, String>> {
-    if !(old_is_optional
-        || MARKS.iter().any(|mark| expression.contains(mark))
-        || PAIRS.iter().any(|name| expression.contains(name)))
-    {
+    if !(old_is_optional || may_be_unknown(expression)) {
         return None;
     }
     let tree = crate::admission::tree_with_optionals(expression).ok()?;
@@ -32,12 +37,30 @@ pub(super) fn rewritten(
     if !is_about_old && !is_unknown(&tree) {
         return None;
     }
-    let scope = Scope::of_rule(schema, whole, old_is_optional);
-    let mut writer = Writer { scope, names: Vec::new(), n_names: 0, old_is_optional, left: TEXT_LEN_MAX };
-    Some(writer.plain(&tree))
+    Some(written(&tree, Scope::of_rule(schema, whole, old_is_optional), old_is_optional))
 }
 
-const MARKS: [&str; 4] = [".?", "[?", "optMap", "optFlatMap"];
+/// The same of an expression about what has no schema: what is a list and what a map shows when it is evaluated.
+///
+/// # Errors
+/// As [`rewritten`].
+pub(crate) fn rewritten_without_types(expression: &str) -> Option<Result<String, String>> {
+    if !may_be_unknown(expression) {
+        return None;
+    }
+    let tree = crate::admission::tree_with_optionals(expression).ok()?;
+    is_unknown(&tree).then(|| written(&tree, Scope::without_types(), false))
+}
+
+fn may_be_unknown(expression: &str) -> bool {
+    MARKS.iter().chain(&PAIRS).any(|part| expression.contains(part))
+}
+
+fn written(tree: &IdedExpr, scope: Scope<'_>, old_is_optional: bool) -> Result<String, String> {
+    Writer { scope, names: Vec::new(), n_names: 0, old_is_optional, left: TEXT_LEN_MAX }.plain(tree)
+}
+
+const MARKS: [&str; 4] = ["?", "optMap", "optFlatMap", "sortBy"];
 /// Loops that there are with two variables.
 const PAIRS: [&str; 7] =
     ["all", "exists", "existsOne", "exists_one", "transformList", "transformMap", "transformMapEntry"];
@@ -48,7 +71,7 @@ fn is_unknown(tree: &IdedExpr) -> bool {
     match &tree.expr {
         Expr::Call(call) => {
             let name = call.func_name.as_str();
-            let own = ["_?._", "_[?_]", "optMap", "optFlatMap"].contains(&name)
+            let own = ["_?._", "_[?_]", "optMap", "optFlatMap", "sortBy"].contains(&name)
                 || (call.target.is_some() && PAIRS.contains(&name) && call.args.len() >= 3);
             own || any(&call.args) || call.target.as_deref().is_some_and(is_unknown)
         }
@@ -61,8 +84,16 @@ fn is_unknown(tree: &IdedExpr) -> bool {
         Expr::Comprehension(inner) => {
             [&inner.iter_range, &inner.loop_cond, &inner.loop_step, &inner.result].into_iter().any(is_unknown)
         }
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => false,
+        Expr::Struct(made) => made.entries.iter().any(|entry| match &entry.expr {
+            EntryExpr::StructField(field) => field.optional || is_unknown(&field.value),
+            EntryExpr::MapEntry(_) => false,
+        }),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => false,
     }
+}
+
+fn is_unknown_map(map: &MapExpr) -> bool {
+    map.entries.iter().any(|entry| matches!(&entry.expr, EntryExpr::MapEntry(entry) if entry.optional))
 }
 
 /// A part of the text.
@@ -130,6 +161,7 @@ impl<'a> Writer<'a> {
             Expr::List(list) if list.optional_indices.is_empty() => {
                 format!("[{}]", self.all(&list.elements)?.join(", "))
             }
+            Expr::Map(map) if self.scope.has_no_types() && is_unknown_map(map) => self.map(map)?,
             Expr::Map(map) => {
                 let mut entries = Vec::new();
                 for entry in &map.entries {
@@ -142,10 +174,67 @@ impl<'a> Writer<'a> {
                 }
                 format!("{{{}}}", entries.join(", "))
             }
-            Expr::List(_) => return Err("items that may be left out".into()),
+            Expr::List(list) => self.list(&list.elements, &list.optional_indices)?,
             Expr::Comprehension(inner) => self.comprehension(inner)?,
             Expr::Call(call) => return self.call(call),
+            // What has no types takes an object for the map of its fields.
+            Expr::Struct(made) if self.scope.has_no_types() => self.object(made)?,
             Expr::Struct(_) | Expr::Unspecified => return Err("objects with a type".into()),
+        }))
+    }
+
+    /// A list of which items may be left out: lists of one or none, one after the other.
+    fn list(&mut self, items: &[IdedExpr], optional: &[usize]) -> Result<String, String> {
+        let mut parts = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            parts.push(if optional.contains(&index) {
+                let (there, value) = self.there(item)?;
+                format!("({there} ? [{value}] : [])")
+            } else {
+                format!("[{}]", self.plain(item)?)
+            });
+        }
+        Ok(format!("({})", parts.join(" + ")))
+    }
+
+    /// A map of which entries may be left out.
+    fn map(&mut self, map: &MapExpr) -> Result<String, String> {
+        let mut parts = Vec::new();
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else { return Err("objects with a type".into()) };
+            let key = self.plain(&entry.key)?;
+            parts.push(if entry.optional {
+                let (there, value) = self.there(&entry.value)?;
+                format!("({there} ? [[{key}, {value}]] : [])")
+            } else {
+                format!("[[{key}, {}]]", self.plain(&entry.value)?)
+            });
+        }
+        Ok(format!("{MAP_OF}({})", parts.join(" + ")))
+    }
+
+    fn object(&mut self, made: &StructExpr) -> Result<String, String> {
+        let mut parts = Vec::new();
+        for entry in &made.entries {
+            let EntryExpr::StructField(field) = &entry.expr else { return Err("objects with keys".into()) };
+            let key = Value::from(field.field.as_str());
+            parts.push(if field.optional {
+                let (there, value) = self.there(&field.value)?;
+                format!("({there} ? [[{key}, {value}]] : [])")
+            } else {
+                format!("[[{key}, {}]]", self.plain(&field.value)?)
+            });
+        }
+        let parts = if parts.is_empty() { "[]".to_owned() } else { parts.join(" + ") };
+        Ok(format!("{MAP_OF}({parts})"))
+    }
+
+    /// Whether an optional value is there, and what it is.
+    fn there(&mut self, tree: &IdedExpr) -> Result<(String, String), String> {
+        let written = self.of(tree)?;
+        Ok(written.parts().unwrap_or_else(|| {
+            let text = written.text();
+            (format!("{text}.hasValue()"), format!("{text}.value()"))
         }))
     }
 
@@ -183,6 +272,12 @@ impl<'a> Writer<'a> {
                 let made = if name == "optMap" { format!("optional.of({result})") } else { result };
                 Ok(Written::Optional(format!("({there} ? {made} : optional.none())")))
             }
+            ("sortBy", Some(of), [variable, key]) if self.scope.has_no_types() => {
+                let (range, item) = (self.plain(of)?, self.new_name("item"));
+                let key = self.named(variable, item.clone(), Type::Any, key)?;
+                Ok(Written::Plain(format!("{SORTED_BY}({range}, {range}.map({item}, {key}))")))
+            }
+            ("sortBy", ..) => Err("sortBy, which sorts by a key".into()),
             ("hasValue" | "value", Some(of), []) => {
                 let of = self.of(of)?;
                 let parts = of.parts();
@@ -240,9 +335,11 @@ impl<'a> Writer<'a> {
             Some((there, value)) => (format!("{there} && "), value),
             None => (String::new(), of.text()),
         };
+        let (of_list, of_map) = (format!("{key} >= 0 && {key} < size({value})"), format!("{key} in {value}"));
         let condition = match r#type {
-            Type::List(_) => format!("{there}{key} >= 0 && {key} < size({value})"),
-            Type::Map(_) => format!("{there}{key} in {value}"),
+            Type::List(_) => format!("{there}{of_list}"),
+            Type::Map(_) => format!("{there}{of_map}"),
+            _ if self.scope.has_no_types() => format!("{there}(type({value}) == list ? {of_list} : {of_map})"),
             _ => return Err("an optional index into what may be a list or a map".into()),
         };
         Ok(Written::Optional(optional(&condition, &format!("{value}[{key}]"))))
@@ -258,9 +355,14 @@ impl<'a> Writer<'a> {
     ) -> Result<String, String> {
         let r#type = self.scope.of(range).unwrap_or(Type::Any);
         let range = self.plain(range)?;
+        let indexes = format!("lists.range(size({range}))");
         let (over, of_key, of_value) = match r#type {
-            Type::List(item) => (format!("lists.range(size({range}))"), Type::Int, *item),
+            Type::List(item) => (indexes, Type::Int, *item),
             Type::Map(value) => (range.clone(), Type::Text, *value),
+            _ if self.scope.has_no_types() => {
+                let keys = format!("{range}.map(key, key)");
+                (format!("(type({range}) == list ? {indexes} : {keys})"), Type::Any, Type::Any)
+            }
             _ => return Err(format!("{name} with two variables over what may be a list or a map")),
         };
         let (Expr::Ident(first), Expr::Ident(second)) = (&first.expr, &second.expr) else {
@@ -274,10 +376,19 @@ impl<'a> Writer<'a> {
         let rest = self.all(rest);
         self.scope = before.0;
         self.names.truncate(before.1);
-        let rest = rest?.join(", ");
+        let rest = match (name, rest?.as_slice()) {
+            ("transformMap", [before @ .., value]) => {
+                let entry = format!("[{key}, {value}]");
+                before.iter().cloned().chain([entry]).collect::<Vec<_>>().join(", ")
+            }
+            (_, rest) => rest.join(", "),
+        };
         let called = match name {
             "transformList" => "map",
             "existsOne" => "exists_one",
+            "transformMap" | "transformMapEntry" if self.scope.has_no_types() => {
+                return Ok(format!("{MAP_OF}({over}.map({key}, {rest}))"));
+            }
             "transformMap" | "transformMapEntry" => return Err(format!("{name}, which makes a map")),
             name => name,
         };

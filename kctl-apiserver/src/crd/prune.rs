@@ -51,6 +51,9 @@ struct Pruned {
 impl Pruned {
     fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, place: Place) {
         match value {
+            Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {
+                self.below_kept(schema, value, path);
+            }
             Value::Array(items) => {
                 let schema = schema.and_then(|schema| schema.items());
                 for (i, item) in items.iter_mut().enumerate() {
@@ -66,6 +69,26 @@ impl Pruned {
                 }
                 self.field(schema, name, value, &join(path, name))
             }),
+            _ => {}
+        }
+    }
+
+    /// Prunes below what keeps unknown fields, as the items of its lists do, too (`skipPrune`).
+    fn below_kept(&mut self, schema: Option<Schema>, value: &mut Value, path: &str) {
+        let Some(schema) = schema else { return };
+        match value {
+            Value::Array(items) => {
+                for (i, item) in items.iter_mut().enumerate() {
+                    self.below_kept(schema.items(), item, &format!("{path}[{i}]"));
+                }
+            }
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    if let Some(known) = schema.field(name) {
+                        self.value(Some(known), value, &join(path, name), place_of(Some(known)));
+                    }
+                }
+            }
             _ => {}
         }
     }
@@ -217,6 +240,26 @@ mod tests {
             &json!({"spec": {"at": {"x": {}}}}),
             &["spec.at.x.y"],
         );
+    }
+
+    #[test]
+    fn items_of_lists_that_keep_unknown_fields_keep_theirs() {
+        let schema = json!({"type": "object", "properties": {
+            "any": {"x-kubernetes-preserve-unknown-fields": true},
+            "list": {"type": "array", "x-kubernetes-preserve-unknown-fields": true, "items": {
+                "type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}},
+            }},
+        }});
+        let mut object = json!({
+            "any": [null, {"a": null, "b": [{"c": 1}]}],
+            "list": [{"a": {"b": "c", "d": 1}, "e": {"f": 2}}],
+        });
+        let pruned = prune(Schema::structural(&schema), &mut object);
+        let kept = json!({
+            "any": [null, {"a": null, "b": [{"c": 1}]}],
+            "list": [{"a": {"b": "c"}, "e": {"f": 2}}],
+        });
+        assert_eq!((object, pruned), (kept, vec!["list[0].a.d".to_owned()]));
     }
 
     #[test]

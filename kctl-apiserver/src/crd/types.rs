@@ -175,6 +175,15 @@ impl<'a> Scope<'a> {
         Self(vec![("self".into(), own), ("oldSelf".into(), old)])
     }
 
+    /// One in which everything has a name, and nothing a type.
+    pub(super) fn without_types() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(super) fn has_no_types(&self) -> bool {
+        self.known("self").is_none()
+    }
+
     pub(super) fn with(&self, name: &str, is: Type<'a>) -> Self {
         let mut all = self.clone();
         all.0.push((name.into(), is));

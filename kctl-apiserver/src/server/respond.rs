@@ -12,12 +12,45 @@ use crate::{request::Call, status::Refusal};
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
+/// Letters that all warnings of an answer may have, and how many are left of each where they have more
+/// (`pkg/endpoints/filters/warning.go`).
+const WARNINGS_LEN_MAX: usize = 4 * 1024;
+const CUT_WARNING_LEN_MAX: usize = 256;
+
 pub(super) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<Item = String>) {
-    for warning in warnings {
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
-            response.headers_mut().append(header::WARNING, value);
+    for warning in cut(warnings.into_iter().collect()) {
+        // What is no text of one line is not said.
+        if warning.chars().any(char::is_control) {
+            continue;
+        }
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
+            response.headers_mut().append(http::header::WARNING, value);
         }
     }
+}
+
+/// The warnings within the bounds: where they are too long together each is cut, and what does not fit then is left out.
+fn cut(warnings: Vec<String>) -> Vec<String> {
+    let len = |text: &String| text.chars().count();
+    let mut fitting = 0;
+    let Some(beyond) = warnings.iter().position(|text| {
+        fitting += len(text);
+        fitting > WARNINGS_LEN_MAX
+    }) else {
+        return warnings;
+    };
+    let mut written = 0;
+    let cut = warnings.into_iter().map(|text| text.chars().take(CUT_WARNING_LEN_MAX).collect::<String>());
+    // Those up to the one that was too much are written again, whatever they come to.
+    cut.enumerate()
+        .take_while(|(index, text)| {
+            let is_written = *index <= beyond || written < WARNINGS_LEN_MAX;
+            written += len(text);
+            is_written
+        })
+        .map(|(_, text)| text)
+        .collect()
 }
 
 pub(super) fn rendered(call: &Call, code: StatusCode, object: &Value) -> Response<Body> {
@@ -74,4 +107,24 @@ pub(crate) fn respond(code: StatusCode, content_type: &'static str, body: Body) 
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lens: &[usize], expected: &[usize]) {
+        let warnings = lens.iter().map(|len| "é".repeat(*len)).collect();
+        let cut: Vec<usize> = cut(warnings).iter().map(|text| text.chars().count()).collect();
+        assert_eq!(cut, expected, "{lens:?}");
+    }
+
+    #[test]
+    fn warnings_that_are_too_long_together_are_cut_and_the_last_left_out() {
+        check(&[4000, 96], &[4000, 96]);
+        check(&[4000, 97], &[256, 97]);
+        check(&[4097], &[256]);
+        check(&[300; 20], &[256; 16]);
+        check(&[100; 60], &[100; 41]);
+    }
 }

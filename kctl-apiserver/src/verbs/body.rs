@@ -104,7 +104,9 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
                 decode::typed_metadata(metadata).map_err(Misfit::Content)?;
             }
             go::whole_numbers(&mut object);
+            crd::fit_embedded(schema, &mut object).map_err(Misfit::Content)?;
             let unknown = crd::prune(schema, &mut object);
+            crd::settle_embedded(schema, &mut object);
             if let Some(metadata) = object.get_mut("metadata") {
                 decode::settle_metadata(metadata);
             }

@@ -95,7 +95,7 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
     }
     let mut object = if managers.are_left_out(&patch) { apply::without_managed_fields(old) } else { old.clone() };
     if merges {
-        json_patch::merge(&mut object, &patch);
+        crate::patch::merge(&mut object, &patch);
         return Ok(Patched { object, shown: None });
     }
     crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {

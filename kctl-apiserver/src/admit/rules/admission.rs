@@ -6,12 +6,11 @@ use super::{Errors, entries, selector, text};
 use crate::{
     admission::problem,
     admit::names::{NameRule, check_qualified_name},
+    cel::{Environment, Type},
 };
 
 /// Versions of reviews that the server speaks.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-/// What the conditions of a webhook may name.
-const IN_CONDITIONS: [&str; 4] = ["authorizer", "object", "oldObject", "request"];
 const TIMEOUT_SECONDS_MAX: i64 = 30;
 const CONDITIONS_LEN_MAX: usize = 64;
 
@@ -78,7 +77,7 @@ fn webhook(webhook: &Value, at: &str, mutates: bool, errors: &mut Errors) {
         errors.one_of(&format!("{at}.reinvocationPolicy"), policy, &["IfNeeded", "Never"]);
     }
     client_config(&webhook["clientConfig"], &format!("{at}.clientConfig"), errors);
-    match_conditions(&webhook["matchConditions"], &format!("{at}.matchConditions"), &IN_CONDITIONS, errors);
+    match_conditions(&webhook["matchConditions"], &format!("{at}.matchConditions"), &of_request(), errors);
 }
 
 /// Both selectors; their labels are reported at the whole map.
@@ -239,7 +238,7 @@ fn service_path(path: &str, at: &str, errors: &mut Errors) {
 }
 
 /// Conditions in CEL, each with a name of its own.
-pub(super) fn match_conditions(conditions: &Value, at: &str, variables: &[&str], errors: &mut Errors) {
+pub(super) fn match_conditions(conditions: &Value, at: &str, environment: &Environment, errors: &mut Errors) {
     let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
     if all.len() > CONDITIONS_LEN_MAX {
         errors.too_many(at, all.len(), CONDITIONS_LEN_MAX);
@@ -247,8 +246,8 @@ pub(super) fn match_conditions(conditions: &Value, at: &str, variables: &[&str],
     let mut names = Vec::new();
     for (index, condition) in all.iter().enumerate() {
         let at = format!("{at}[{index}]");
-        let (name, expression) = (text(&condition["name"]), text(&condition["expression"]));
-        expression_rule(expression, &format!("{at}.expression"), variables, &["bool"], errors);
+        let (name, expression) = (text(&condition["name"]), text(&condition["expression"]).trim());
+        expression_rule(expression, &format!("{at}.expression"), environment, &["bool"], errors);
         if name.is_empty() {
             errors.required(&format!("{at}.name"), "");
             continue;
@@ -263,18 +262,36 @@ pub(super) fn match_conditions(conditions: &Value, at: &str, variables: &[&str],
     }
 }
 
+/// What expressions about a request may name.
+pub(super) fn of_request() -> Environment {
+    let object = |name: &str| Type::Object(name.into());
+    Environment::default()
+        .with("object", Type::Dyn)
+        .with("oldObject", Type::Dyn)
+        .with("request", object("kubernetes.AdmissionRequest"))
+        .with("namespaceObject", object("kubernetes.Namespace"))
+        .with("authorizer", object("kubernetes.authorization.Authorizer"))
+        .with("authorizer.requestResource", object("kubernetes.authorization.ResourceCheck"))
+}
+
 /// An expression that has to be there and to compile.
-pub(super) fn expression_rule(expression: &str, at: &str, variables: &[&str], wanted: &[&str], errors: &mut Errors) {
+pub(super) fn expression_rule(
+    expression: &str,
+    at: &str,
+    environment: &Environment,
+    wanted: &[&str],
+    errors: &mut Errors,
+) {
     if expression.trim().is_empty() {
         errors.required(at, "");
         return;
     }
-    compiles(expression, at, variables, wanted, errors);
+    compiles(expression, at, environment, wanted, errors);
 }
 
 /// An expression that compiles, whether it is there or not.
-pub(super) fn compiles(expression: &str, at: &str, variables: &[&str], wanted: &[&str], errors: &mut Errors) {
-    if let Some(why) = problem(expression, variables, wanted) {
+pub(super) fn compiles(expression: &str, at: &str, environment: &Environment, wanted: &[&str], errors: &mut Errors) {
+    if let Some(why) = problem(expression, environment, wanted) {
         errors.invalid(at, &expression.into(), &why);
     }
 }

@@ -4,18 +4,22 @@ use serde_json::Value;
 
 use super::{
     Errors,
-    admission::{compiles, expression_rule, match_conditions, rule_with_operations, selectors},
-    entries, text,
+    admission::{compiles, expression_rule, match_conditions, of_request, rule_with_operations, selectors},
+    entries, selector, text,
 };
-use crate::admit::names::{NameRule, check_qualified_name};
+use crate::{
+    admission::{problem, type_of},
+    admit::names::{NameRule, check_qualified_name},
+    cel::{Environment, Type},
+};
 
-/// What expressions of policies may name besides `params` and `variables`.
-const VARIABLES: [&str; 5] = ["authorizer", "namespaceObject", "object", "oldObject", "request"];
+/// The type of `variables`, whose fields are those of the policy.
+const COMPOSED: &str = "kubernetes.variables";
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    let variables = common(spec, errors);
+    let environment = common(spec, errors);
     let is_empty = |field: &str| spec[field].as_array().is_none_or(Vec::is_empty);
     if is_empty("validations") && is_empty("auditAnnotations") {
         for field in ["validations", "auditAnnotations"] {
@@ -25,18 +29,18 @@ pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
         return;
     }
     for (index, value) in entries(&spec["validations"]) {
-        validation(value, &format!("spec.validations[{index}]"), &variables, errors);
+        validation(value, &format!("spec.validations[{index}]"), &environment, errors);
     }
-    audit_annotations(spec, text(&object["metadata"]["name"]), &variables, errors);
+    audit_annotations(spec, text(&object["metadata"]["name"]), &environment, errors);
 }
 
 /// What both kinds of policies have; hands back what their expressions may name.
-fn common(spec: &Value, errors: &mut Errors) -> Vec<&'static str> {
-    let mut variables = VARIABLES.to_vec();
+fn common(spec: &Value, errors: &mut Errors) -> Environment {
+    let mut environment = of_request();
     errors.one_of("spec.failurePolicy", &spec["failurePolicy"], &["Fail", "Ignore"]);
     if !spec["paramKind"].is_null() {
         param_kind(&spec["paramKind"], errors);
-        variables.push("params");
+        environment = environment.with("params", Type::Dyn);
     }
     if spec["matchConstraints"].is_null() {
         errors.required("spec.matchConstraints", "");
@@ -46,15 +50,12 @@ fn common(spec: &Value, errors: &mut Errors) -> Vec<&'static str> {
             errors.required("spec.matchConstraints.resourceRules", "");
         }
     }
-    match_conditions(&spec["matchConditions"], "spec.matchConditions", &variables, errors);
-    variables.push("variables");
-    composed(spec, &variables, errors);
-    variables
+    match_conditions(&spec["matchConditions"], "spec.matchConditions", &environment, errors);
+    composed(spec, environment.with_object("variables", COMPOSED), errors)
 }
 
-/// Variables, each of which may name those before it.
-fn composed(spec: &Value, variables: &[&str], errors: &mut Errors) {
-    let mut known: Vec<&str> = Vec::new();
+/// Variables, each of which may name those before it; hands on what may be named after them.
+fn composed(spec: &Value, mut environment: Environment, errors: &mut Errors) -> Environment {
     for (index, variable) in entries(&spec["variables"]) {
         let at = format!("spec.variables[{index}]");
         let (name, expression) = (text(&variable["name"]), text(&variable["expression"]));
@@ -67,39 +68,40 @@ fn composed(spec: &Value, variables: &[&str], errors: &mut Errors) {
         }
         if expression.trim().is_empty() {
             errors.required(&format!("{at}.expression"), "expression is not specified");
-        } else if let Some(why) = undefined(expression, &known) {
-            errors.invalid(&format!("{at}.expression"), &expression.into(), &why);
         } else {
-            compiles(expression, &format!("{at}.expression"), variables, &[], errors);
+            compiles(expression, &format!("{at}.expression"), &environment, &[], errors);
         }
-        known.push(name);
+        let is = type_of(expression, &environment).ok().flatten();
+        environment.add_field(COMPOSED, name, is.unwrap_or(Type::Dyn));
     }
-}
-
-/// A variable that is not there yet.
-fn undefined(expression: &str, known: &[&str]) -> Option<String> {
-    let at = expression.find("variables.")?;
-    let rest = &expression[at + "variables.".len()..];
-    let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len());
-    let (name, dot) = (&rest[..end], at + "variables".len());
-    let text = format!(
-        "compilation failed: ERROR: <input>:1:{}: undefined field '{name}'\n | {expression}\n | {}^",
-        dot + 1,
-        ".".repeat(dot)
-    );
-    (!known.contains(&name)).then_some(text)
+    environment
 }
 
 fn param_kind(kind: &Value, errors: &mut Errors) {
     let version = text(&kind["apiVersion"]);
+    let at = "spec.paramKind.apiVersion";
     if version.is_empty() {
-        errors.required("spec.paramKind.apiVersion", "");
+        errors.required(at, "");
     } else if version.split('/').count() > 2 {
         let detail = format!("unexpected GroupVersion string: {version}");
-        errors.invalid("spec.paramKind.apiVersion", &version.into(), &detail);
+        errors.invalid(at, &version.into(), &detail);
+    } else {
+        let (group, number) = version.split_once('/').unwrap_or(("", version));
+        let of_group = if group.is_empty() { Vec::new() } else { NameRule::Subdomain.check(group) };
+        for (value, messages) in [(group, of_group), (number, NameRule::Label1035.check(number))] {
+            for message in messages {
+                errors.invalid(at, &value.into(), &message);
+            }
+        }
     }
-    if text(&kind["kind"]).is_empty() {
+    let name = text(&kind["kind"]);
+    if name.is_empty() {
         errors.required("spec.paramKind.kind", "");
+        return;
+    }
+    for message in NameRule::Label1035.check(&name.to_lowercase()) {
+        let detail = format!("may have mixed case, but should otherwise match: {message}");
+        errors.invalid("spec.paramKind.kind", &name.into(), &detail);
     }
 }
 
@@ -116,25 +118,28 @@ fn constraints(constraints: &Value, at: &str, errors: &mut Errors) {
                     errors.duplicate(&format!("{at}.resourceNames[{index}]"), &name.to_string());
                 }
                 names.push(name);
+                for message in NameRule::PathSegment.check(text(name)) {
+                    errors.invalid(&format!("{at}.resourceNames[{index}]"), name, &message);
+                }
             }
             rule_with_operations(rule, &at, errors);
         }
     }
 }
 
-fn validation(validation: &Value, at: &str, variables: &[&str], errors: &mut Errors) {
+fn validation(validation: &Value, at: &str, environment: &Environment, errors: &mut Errors) {
     let given = |field: &str| (text(&validation[field]), format!("{at}.{field}"));
     let (expression, expression_at) = given("expression");
     if expression.trim().is_empty() {
         errors.required(&expression_at, "expression is not specified");
     } else {
-        compiles(expression, &expression_at, variables, &["bool"], errors);
+        compiles(expression, &expression_at, environment, &["bool"], errors);
     }
     let (computed, computed_at) = given("messageExpression");
     if !computed.trim().is_empty() {
         // Messages are not about what the user may do.
-        let variables: Vec<&str> = variables.iter().copied().filter(|name| *name != "authorizer").collect();
-        compiles(computed, &computed_at, &variables, &["string"], errors);
+        let environment = environment.clone().without("authorizer").without("authorizer.requestResource");
+        compiles(computed, &computed_at, &environment, &["string"], errors);
     } else if !computed.is_empty() {
         errors.invalid(&computed_at, &computed.into(), "must be non-empty if specified");
     }
@@ -143,13 +148,11 @@ fn validation(validation: &Value, at: &str, variables: &[&str], errors: &mut Err
         errors.invalid(&message_at, &message.into(), "must be non-empty if specified");
     } else if message.trim().contains(['\n', '\r']) {
         errors.invalid(&message_at, &message.into(), "must not contain line breaks");
-    } else if message.is_empty() && expression.trim().contains(['\n', '\r']) {
-        errors.required(&message_at, "message must be specified if expression contains line breaks");
     }
     errors.one_of(&format!("{at}.reason"), &validation["reason"], &REASONS);
 }
 
-fn audit_annotations(spec: &Value, policy: &str, variables: &[&str], errors: &mut Errors) {
+fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, errors: &mut Errors) {
     let mut keys = Vec::new();
     for (index, annotation) in entries(&spec["auditAnnotations"]) {
         let at = format!("spec.auditAnnotations[{index}]");
@@ -160,9 +163,11 @@ fn audit_annotations(spec: &Value, policy: &str, variables: &[&str], errors: &mu
         }
         if value.trim().is_empty() {
             errors.required(&format!("{at}.valueExpression"), "valueExpression is not specified");
-        } else if let Some(why) = crate::admission::problem(value, variables, &["string", "null_type"]) {
-            let why = why.replace("string or null_type", "one of [string null_type]");
-            errors.invalid(&format!("{at}.valueExpression"), &value.into(), &why);
+        } else {
+            // It is shown as it is, and compiled without what is around it.
+            if let Some(why) = problem(value.trim(), environment, &["string", "null_type"]) {
+                errors.invalid(&format!("{at}.valueExpression"), &value.into(), &why);
+            }
         }
         if keys.contains(&key) {
             errors.duplicate(&format!("{at}.key"), &Value::from(key).to_string());
@@ -206,14 +211,23 @@ fn binding(spec: &Value, errors: &mut Errors) {
 
 fn param_reference(reference: &Value, errors: &mut Errors) {
     let at = "spec.paramRef";
-    let (named, selects) = (!text(&reference["name"]).is_empty(), reference["selector"].is_object());
-    match (named, selects) {
-        (true, true) => {
-            errors.forbidden(&format!("{at}.name"), "name and selector are mutually exclusive");
-            errors.forbidden(&format!("{at}.selector"), "name and selector are mutually exclusive");
+    let (name, name_at, selector_at) = (text(&reference["name"]), format!("{at}.name"), format!("{at}.selector"));
+    let selects = reference["selector"].is_object();
+    if !name.is_empty() {
+        for message in NameRule::PathSegment.check(name) {
+            errors.invalid(&name_at, &name.into(), &message);
         }
-        (false, false) => errors.required(at, "one of name or selector must be specified"),
-        _ => {}
+        if selects {
+            errors.forbidden(&name_at, "name and selector are mutually exclusive");
+        }
+    }
+    if selects {
+        selector::selector(&reference["selector"], &selector_at, errors);
+        if !name.is_empty() {
+            errors.forbidden(&selector_at, "name and selector are mutually exclusive");
+        }
+    } else if name.is_empty() {
+        errors.required(at, "one of name or selector must be specified");
     }
     match text(&reference["parameterNotFoundAction"]) {
         "" => errors.required(&format!("{at}.parameterNotFoundAction"), ""),
@@ -228,14 +242,8 @@ fn param_reference(reference: &Value, errors: &mut Errors) {
 
 pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    let mut variables = common(spec, errors);
-    variables.extend(["JSONPatch", "Object", "jsonpatch"]);
-    for (_, rule) in entries(&spec["matchConstraints"]["resourceRules"]) {
-        for (_, operation) in entries(&rule["operations"]) {
-            let at = "spec.matchConstraints.resourceRules.operations";
-            errors.one_of(at, operation, &["*", "CONNECT", "CREATE", "UPDATE"]);
-        }
-    }
+    let environment = common(spec, errors).making_objects();
+    without_deletes(&spec["matchConstraints"], "spec.matchConstraints", errors);
     if spec["mutations"].as_array().is_none_or(Vec::is_empty) {
         errors.required("spec.mutations", "mutations must contain at least one item");
     }
@@ -245,6 +253,10 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
         let (field, other, wanted) = match kind {
             "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", "Object"),
             "JSONPatch" => ("jsonPatch", "applyConfiguration", "list(JSONPatch)"),
+            "" => {
+                errors.required(&format!("{at}.patchType"), "");
+                continue;
+            }
             other => {
                 let supported = ["ApplyConfiguration", "JSONPatch"];
                 errors.unsupported(&format!("{at}.patchType"), &Value::from(other).to_string(), &supported);
@@ -252,8 +264,8 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
             }
         };
         if mutation[field].is_object() {
-            let expression = text(&mutation[field]["expression"]);
-            expression_rule(expression, &format!("{at}.{field}.expression"), &variables, &[wanted], errors);
+            let expression = text(&mutation[field]["expression"]).trim();
+            expression_rule(expression, &format!("{at}.{field}.expression"), &environment, &[wanted], errors);
         } else {
             errors.required(&format!("{at}.{field}"), &format!("must be specified when patchType is {kind}"));
         }
@@ -262,9 +274,23 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
             errors.invalid(&format!("{at}.{other}"), &format!("{{{other}}}").into(), &detail);
         }
     }
-    errors.one_of("spec.reinvocationPolicy", &spec["reinvocationPolicy"], &["IfNeeded", "Never"]);
+    if text(&spec["reinvocationPolicy"]).is_empty() {
+        errors.required("spec.reinvocationPolicy", "");
+    } else {
+        errors.one_of("spec.reinvocationPolicy", &spec["reinvocationPolicy"], &["IfNeeded", "Never"]);
+    }
 }
 
 pub(super) fn mutating_binding(object: &Value, errors: &mut Errors) {
     binding(&object["spec"], errors);
+    without_deletes(&object["spec"]["matchResources"], "spec.matchResources", errors);
+}
+
+/// What is deleted cannot be changed.
+fn without_deletes(constraints: &Value, at: &str, errors: &mut Errors) {
+    for (_, rule) in entries(&constraints["resourceRules"]) {
+        for (_, operation) in entries(&rule["operations"]) {
+            errors.one_of(&format!("{at}.resourceRules.operations"), operation, &["*", "CONNECT", "CREATE", "UPDATE"]);
+        }
+    }
 }

@@ -1,0 +1,94 @@
+//! What functions and fields there are: reads the tables beside this file.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use super::types::Type;
+
+/// One form of a function.
+#[derive(Debug)]
+pub(super) struct Overload {
+    pub(super) takes: Vec<Type>,
+    pub(super) gives: Type,
+}
+
+/// The parameters that one form may have.
+pub(super) const PARAMETERS_MAX: usize = 2;
+/// Types with an order, for the functions that ask for one.
+const ORDERED: [&str; 8] = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"];
+
+/// Forms of functions and of methods of one name.
+#[derive(Debug, Default)]
+pub(super) struct Function {
+    plain: Vec<Overload>,
+    methods: Vec<Overload>,
+}
+
+impl Function {
+    pub(super) fn forms(&self, is_method: bool) -> &[Overload] {
+        if is_method { &self.methods } else { &self.plain }
+    }
+}
+
+static FUNCTIONS: LazyLock<HashMap<String, Function>> = LazyLock::new(|| {
+    let mut all: HashMap<String, Function> = HashMap::new();
+    let lines = include_str!("library.txt").lines().filter(|line| !line.starts_with('#'));
+    for (name, forms) in lines.filter_map(|line| line.split_once(" | ")) {
+        let names: &[&str] = if name == "<order>" { &["_<_", "_<=_", "_>_", "_>=_"] } else { &[name] };
+        for name in names {
+            let (name, is_method) = name.strip_prefix('.').map_or((*name, false), |name| (name, true));
+            let function = all.entry(name.to_owned()).or_default();
+            let into = if is_method { &mut function.methods } else { &mut function.plain };
+            into.extend(forms.split(" | ").flat_map(read));
+        }
+    }
+    all
+});
+
+/// One form, or one for each type with an order.
+fn read(form: &str) -> Vec<Overload> {
+    if form.contains("<ordered>") {
+        return ORDERED.iter().flat_map(|ordered| read(&form.replace("<ordered>", ordered))).collect();
+    }
+    let (takes, gives) = form.split_once(':').unwrap_or((form, "dyn"));
+    let mut depth = 0;
+    let types = takes.split(|letter: char| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        letter == ',' && depth == 0
+    });
+    let takes = types.filter(|one| !one.trim().is_empty()).map(Type::read).collect();
+    vec![Overload { takes, gives: Type::read(gives) }]
+}
+
+pub(super) fn function(name: &str) -> Option<&'static Function> {
+    FUNCTIONS.get(name)
+}
+
+static FIELDS: LazyLock<HashMap<&str, HashMap<&str, Type>>> = LazyLock::new(|| {
+    let lines = include_str!("fields.txt").lines().filter(|line| !line.starts_with('#'));
+    let of = |fields: &'static str| {
+        let pairs = fields.split("; ").filter_map(|field| field.split_once(' '));
+        pairs.map(|(name, is)| (name, Type::read(is))).collect()
+    };
+    lines.filter_map(|line| line.split_once(' ')).map(|(name, fields)| (name, of(fields))).collect()
+});
+
+/// The fields of a type, if it is one that has fields.
+pub(super) fn fields(of: &str) -> Option<&'static HashMap<&'static str, Type>> {
+    FIELDS.get(of)
+}
+
+/// Types of the evaluator by their names, which are values too.
+pub(super) fn type_named(name: &str) -> Option<Type> {
+    Some(match name {
+        "bool" | "bytes" | "double" | "int" | "string" | "uint" => Type::read(name),
+        "list" => Type::list(Type::Dyn),
+        "map" => Type::map(Type::Dyn, Type::Dyn),
+        "null_type" => Type::Null,
+        "type" => Type::kind(Type::Dyn),
+        "optional_type" => Type::optional(Type::Dyn),
+        "google.protobuf.Duration" => Type::Duration,
+        "google.protobuf.Timestamp" => Type::Timestamp,
+        "net.IP" | "net.CIDR" => Type::Object(name.into()),
+        _ => return None,
+    })
+}

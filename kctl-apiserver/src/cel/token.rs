@@ -1,0 +1,184 @@
+//! The words of an expression, each with its place in letters: reads a text that a parser has accepted already.
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token {
+    Name(String),
+    /// A name in backticks.
+    Quoted(String),
+    Int,
+    Uint,
+    Double,
+    Text(String),
+    Bytes,
+    Sign(&'static str),
+    End,
+}
+
+/// The longer first.
+const SIGNS: [&str; 25] = [
+    "==", "!=", "<=", ">=", "&&", "||", "<", ">", "!", "+", "-", "*", "/", "%", "?", ":", ".", ",", "(", ")", "[", "]",
+    "{", "}", "=",
+];
+
+/// All words; none if something is no word.
+pub(super) fn words(text: &str) -> Option<Vec<(usize, Token)>> {
+    let letters: Vec<char> = text.chars().collect();
+    let mut reader = Reader { letters: &letters, at: 0 };
+    let mut found = Vec::new();
+    loop {
+        reader.skip_blanks();
+        let at = reader.at;
+        let token = reader.next()?;
+        let is_end = token == Token::End;
+        found.push((at, token));
+        if is_end {
+            return Some(found);
+        }
+    }
+}
+
+struct Reader<'a> {
+    letters: &'a [char],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self, ahead: usize) -> char {
+        self.letters.get(self.at + ahead).copied().unwrap_or('\0')
+    }
+
+    fn skip_blanks(&mut self) {
+        loop {
+            if self.at < self.letters.len() && self.peek(0).is_whitespace() {
+                self.at += 1;
+            } else if self.peek(0) == '/' && self.peek(1) == '/' {
+                while self.at < self.letters.len() && self.peek(0) != '\n' {
+                    self.at += 1;
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        let first = self.peek(0);
+        if self.at >= self.letters.len() {
+            return Some(Token::End);
+        }
+        if let Some(prefix_len) = self.text_prefix() {
+            return self.text(prefix_len);
+        }
+        if first.is_ascii_alphabetic() || first == '_' {
+            return Some(Token::Name(self.run(|letter| letter.is_ascii_alphanumeric() || letter == '_')));
+        }
+        if first == '`' {
+            self.at += 1;
+            let name = self.run(|letter| letter != '`');
+            self.at += 1;
+            return Some(Token::Quoted(name));
+        }
+        if first.is_ascii_digit() || (first == '.' && self.peek(1).is_ascii_digit()) {
+            return Some(self.number());
+        }
+        let sign = SIGNS.iter().find(|sign| sign.chars().enumerate().all(|(index, one)| self.peek(index) == one))?;
+        self.at += sign.len();
+        Some(Token::Sign(sign))
+    }
+
+    fn run(&mut self, belongs: impl Fn(char) -> bool) -> String {
+        let begin = self.at;
+        while self.at < self.letters.len() && belongs(self.peek(0)) {
+            self.at += 1;
+        }
+        self.letters[begin..self.at].iter().collect()
+    }
+
+    fn number(&mut self) -> Token {
+        if self.peek(0) == '0' && matches!(self.peek(1), 'x' | 'X') {
+            self.at += 2;
+            self.run(|letter| letter.is_ascii_hexdigit());
+        } else {
+            self.run(|letter| letter.is_ascii_digit());
+            let mut is_double = false;
+            if self.peek(0) == '.' && self.peek(1).is_ascii_digit() {
+                self.at += 1;
+                self.run(|letter| letter.is_ascii_digit());
+                is_double = true;
+            }
+            let signed = usize::from(matches!(self.peek(1), '+' | '-'));
+            if matches!(self.peek(0), 'e' | 'E') && self.peek(1 + signed).is_ascii_digit() {
+                self.at += 1 + signed;
+                self.run(|letter| letter.is_ascii_digit());
+                is_double = true;
+            }
+            if is_double {
+                return Token::Double;
+            }
+        }
+        if matches!(self.peek(0), 'u' | 'U') {
+            self.at += 1;
+            return Token::Uint;
+        }
+        Token::Int
+    }
+
+    /// How many letters stand before the quote of a text; none where no text begins.
+    fn text_prefix(&self) -> Option<usize> {
+        let is_quote = |letter: char| matches!(letter, '\'' | '"');
+        let is_prefix = |letter: char| matches!(letter, 'r' | 'R' | 'b' | 'B');
+        (0..=2).find(|len| is_quote(self.peek(*len)) && (0..*len).all(|index| is_prefix(self.peek(index))))
+    }
+
+    fn text(&mut self, prefix_len: usize) -> Option<Token> {
+        let has = |one: char| (0..prefix_len).any(|index| self.peek(index).to_ascii_lowercase() == one);
+        let (is_raw, is_bytes) = (has('r'), has('b'));
+        self.at += prefix_len;
+        let quote = self.peek(0);
+        let n_quotes = if self.peek(1) == quote && self.peek(2) == quote { 3 } else { 1 };
+        self.at += n_quotes;
+        let mut text = String::new();
+        loop {
+            if self.at >= self.letters.len() {
+                return None;
+            }
+            if (0..n_quotes).all(|index| self.peek(index) == quote) {
+                self.at += n_quotes;
+                return Some(if is_bytes { Token::Bytes } else { Token::Text(text) });
+            }
+            let letter = self.peek(0);
+            self.at += 1;
+            if letter == '\\' && !is_raw {
+                text.push(self.escaped()?);
+            } else {
+                text.push(letter);
+            }
+        }
+    }
+
+    /// The letter that an escape stands for, whose backslash was read.
+    fn escaped(&mut self) -> Option<char> {
+        let letter = self.peek(0);
+        self.at += 1;
+        let (len, radix) = match letter {
+            'a' => return Some('\u{7}'),
+            'b' => return Some('\u{8}'),
+            'f' => return Some('\u{c}'),
+            'n' => return Some('\n'),
+            'r' => return Some('\r'),
+            't' => return Some('\t'),
+            'v' => return Some('\u{b}'),
+            'x' | 'X' => (2, 16),
+            'u' => (4, 16),
+            'U' => (8, 16),
+            '0'..='3' => {
+                self.at -= 1;
+                (3, 8)
+            }
+            other => return Some(other),
+        };
+        let digits: String = (0..len).map(|index| self.peek(index)).collect();
+        self.at += len;
+        u32::from_str_radix(&digits, radix).ok().and_then(char::from_u32)
+    }
+}

@@ -1,0 +1,263 @@
+//! The types of CEL: reads and writes their names, and says which fit together. Upstream: `cel-go/checker/types.go`.
+
+use std::{fmt, sync::Arc};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Type {
+    Dyn,
+    /// Of what is wrong already: it fits everywhere, so that one mistake is told once.
+    Error,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Duration,
+    Timestamp,
+    /// The type of a type.
+    Kind(Box<Type>),
+    List(Box<Type>),
+    Map(Box<Type>, Box<Type>),
+    Optional(Box<Type>),
+    Object(Arc<str>),
+    /// Any type, which is one and the same in all of a call.
+    Param(usize),
+}
+
+impl Type {
+    pub(crate) fn list(of: Self) -> Self {
+        Self::List(Box::new(of))
+    }
+
+    pub(crate) fn map(key: Self, value: Self) -> Self {
+        Self::Map(Box::new(key), Box::new(value))
+    }
+
+    pub(crate) fn optional(of: Self) -> Self {
+        Self::Optional(Box::new(of))
+    }
+
+    pub(super) fn kind(of: Self) -> Self {
+        Self::Kind(Box::new(of))
+    }
+
+    /// Reads a name as the tables beside this file have it; a single capital letter is a parameter.
+    pub(super) fn read(text: &str) -> Self {
+        let text = text.trim();
+        let (name, inner) = match text.split_once('(') {
+            Some((name, inner)) => (name, inner.strip_suffix(')').unwrap_or(inner)),
+            None => (text, ""),
+        };
+        match name {
+            "dyn" => Self::Dyn,
+            "null" => Self::Null,
+            "bool" => Self::Bool,
+            "int" => Self::Int,
+            "uint" => Self::Uint,
+            "double" => Self::Double,
+            "string" => Self::Text,
+            "bytes" => Self::Bytes,
+            "duration" => Self::Duration,
+            "timestamp" => Self::Timestamp,
+            "type" => Self::kind(Self::read(inner)),
+            "list" => Self::list(Self::read(inner)),
+            "optional" => Self::optional(Self::read(inner)),
+            "map" => {
+                let (key, value) = inner.split_once(',').unwrap_or((inner, "dyn"));
+                Self::map(Self::read(key), Self::read(value))
+            }
+            "A" => Self::Param(0),
+            "B" => Self::Param(1),
+            name => Self::Object(name.into()),
+        }
+    }
+
+    pub(super) fn is_dyn(&self) -> bool {
+        matches!(self, Self::Dyn | Self::Error)
+    }
+
+    fn takes_null(&self) -> bool {
+        matches!(self, Self::Null | Self::Object(_) | Self::Duration | Self::Timestamp | Self::Optional(_))
+    }
+
+    /// The parameters moved on, so that two calls do not share them.
+    pub(super) fn instantiated(&self, by: usize) -> Self {
+        self.changed(&|index| Self::Param(index + by))
+    }
+
+    fn changed(&self, parameter: &dyn Fn(usize) -> Self) -> Self {
+        let of = |inner: &Self| Box::new(inner.changed(parameter));
+        match self {
+            Self::Param(index) => parameter(*index),
+            Self::Kind(inner) => Self::Kind(of(inner)),
+            Self::List(inner) => Self::List(of(inner)),
+            Self::Optional(inner) => Self::Optional(of(inner)),
+            Self::Map(key, value) => Self::Map(of(key), of(value)),
+            other => other.clone(),
+        }
+    }
+
+    fn holds(&self, parameter: usize) -> bool {
+        match self {
+            Self::Param(index) => *index == parameter,
+            Self::Kind(inner) | Self::List(inner) | Self::Optional(inner) => inner.holds(parameter),
+            Self::Map(key, value) => key.holds(parameter) || value.holds(parameter),
+            _ => false,
+        }
+    }
+
+    /// Whether this is the more general of two (`isEqualOrLessSpecific`).
+    fn is_more_general(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Dyn | Self::Error | Self::Param(_), _) | (Self::Kind(_), Self::Kind(_)) => true,
+            (_, Self::Dyn | Self::Error | Self::Param(_)) => false,
+            (Self::List(one), Self::List(other)) | (Self::Optional(one), Self::Optional(other)) => {
+                one.is_more_general(other)
+            }
+            (Self::Map(key, value), Self::Map(other_key, other_value)) => {
+                key.is_more_general(other_key) && value.is_more_general(other_value)
+            }
+            (one, other) => one == other,
+        }
+    }
+
+    pub(super) fn more_general(one: &Self, other: &Self) -> Self {
+        if one.is_more_general(other) { one.clone() } else { other.clone() }
+    }
+
+    /// As messages about what an expression has to be show it.
+    pub(crate) fn whole_name(&self) -> String {
+        match self {
+            Self::Null => "null_type".into(),
+            Self::Duration => "google.protobuf.Duration".into(),
+            Self::Timestamp => "google.protobuf.Timestamp".into(),
+            Self::List(inner) => format!("list({})", inner.whole_name()),
+            Self::Optional(inner) => format!("optional_type({})", inner.whole_name()),
+            Self::Kind(inner) => format!("type({})", inner.whole_name()),
+            Self::Map(key, value) => format!("map({}, {})", key.whole_name(), value.whole_name()),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn | Self::Param(_) => f.write_str("dyn"),
+            Self::Error => f.write_str("!error!"),
+            Self::Null => f.write_str("null"),
+            Self::Bool => f.write_str("bool"),
+            Self::Int => f.write_str("int"),
+            Self::Uint => f.write_str("uint"),
+            Self::Double => f.write_str("double"),
+            Self::Text => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Duration => f.write_str("duration"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Kind(inner) => write!(f, "type({inner})"),
+            Self::List(inner) => write!(f, "list({inner})"),
+            Self::Map(key, value) => write!(f, "map({key}, {value})"),
+            Self::Optional(inner) => write!(f, "optional_type({inner})"),
+            Self::Object(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What parameters stand for so far, by their number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known(Vec<Option<Type>>);
+
+impl Known {
+    pub(super) fn new_parameter(&mut self) -> Type {
+        self.0.push(None);
+        Type::Param(self.0.len() - 1)
+    }
+
+    /// Makes room for the parameters of a function, and says where they begin.
+    pub(super) fn room(&mut self, n: usize) -> usize {
+        let begin = self.0.len();
+        self.0.resize(begin + n, None);
+        begin
+    }
+
+    fn found(&self, parameter: usize) -> Option<Type> {
+        self.0.get(parameter).cloned().flatten()
+    }
+
+    fn set(&mut self, parameter: usize, is: Type) {
+        if let Some(place) = self.0.get_mut(parameter) {
+            *place = Some(is);
+        }
+    }
+
+    /// The type with what its parameters stand for.
+    pub(super) fn resolved(&self, of: &Type) -> Type {
+        of.changed(&|index| self.found(index).map_or(Type::Param(index), |found| self.resolved(&found)))
+    }
+
+    /// Whether all fit, one by one; where one does not, nothing is learnt.
+    pub(super) fn all_fit(&mut self, given: &[Type], wanted: &[Type]) -> bool {
+        let mut copy = self.clone();
+        let fit = given.len() == wanted.len() && given.iter().zip(wanted).all(|(one, other)| copy.unify(one, other));
+        if fit {
+            *self = copy;
+        }
+        fit
+    }
+
+    pub(super) fn fits(&mut self, given: &Type, wanted: &Type) -> bool {
+        self.all_fit(std::slice::from_ref(given), std::slice::from_ref(wanted))
+    }
+
+    /// `internalIsAssignable`.
+    fn unify(&mut self, one: &Type, other: &Type) -> bool {
+        if let Type::Param(index) = other {
+            let (fits, is_known) = self.substitutes(one, *index);
+            if fits || is_known {
+                return fits;
+            }
+        }
+        if let Type::Param(index) = one {
+            return self.substitutes(other, *index).0;
+        }
+        match (one, other) {
+            (one, other) if one.is_dyn() || other.is_dyn() => true,
+            (Type::Null, other) | (other, Type::Null) => other.takes_null(),
+            (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => {
+                self.unify(one, other)
+            }
+            (Type::Map(key, value), Type::Map(other_key, other_value)) => {
+                self.unify(key, other_key) && self.unify(value, other_value)
+            }
+            (Type::Kind(_), Type::Kind(_)) => true,
+            (one, other) => one == other,
+        }
+    }
+
+    /// Whether a type may be what a parameter stands for, and whether something is known of it.
+    fn substitutes(&mut self, is: &Type, parameter: usize) -> (bool, bool) {
+        if *is == Type::Param(parameter) {
+            return (true, true);
+        }
+        if let Some(found) = self.found(parameter) {
+            if *is == found {
+                return (true, true);
+            }
+            if !self.unify(is, &found) {
+                return (false, true);
+            }
+            let general = Type::more_general(is, &found);
+            if !self.resolved(&general).holds(parameter) {
+                self.set(parameter, general);
+            }
+            return (true, true);
+        }
+        let is_free = !self.resolved(is).holds(parameter);
+        if is_free {
+            self.set(parameter, is.clone());
+        }
+        (is_free, false)
+    }
+}
