@@ -142,7 +142,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut line = Fields::default();
-        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+        for span in context.event_scope(event).into_iter().flat_map(tracing_subscriber::registry::Scope::from_root) {
             if let Some(fields) = span.extensions().get::<Fields>() {
                 line.0.extend(fields.0.clone());
             }

@@ -61,7 +61,7 @@ impl Signals {
         let mut asked = self.asked.clone();
         if asked.wait_for(Option::is_some).await.is_err() {
             // Nobody listens: a signal has its usual effect.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 
