@@ -2,3 +2,6 @@
 disallowed-types = [
   { path = "kube_client::Client", reason = "go through `Context`: what it does is in the role", allow-invalid = true },
 ]
+disallowed-methods = [
+  { path = "kctl_runtime::connection::client", reason = "go through `Context`: what it does is in the role", allow-invalid = true },
+]
