@@ -82,7 +82,11 @@ async fn asked_for(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Opti
     program.arg("run").env("KUBECONFIG", files_of_variable).env("HTTPS_PROXY", of_variable).env("NO_PROXY", no_proxy);
     let mut running = program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
-    let first = said.next_line().await.unwrap().unwrap_or_default();
+    let mut first = said.next_line().await.unwrap().unwrap_or_default();
+    // Variables that are no options are told before.
+    while !first.is_empty() && !first.contains(": context ") {
+        first = said.next_line().await.unwrap().unwrap_or_default();
+    }
     if !first.contains(", through the proxy ") {
         return None;
     }
