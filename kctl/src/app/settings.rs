@@ -62,6 +62,9 @@ pub(super) fn arguments(command: &Command, mut given: Vec<OsString>) -> Result<V
     Ok(given)
 }
 
+/// Those of `#[kctl::test]`, which has the programs of a test see them, too.
+const OF_TESTS: [&str; 2] = ["KCTL_SEED", "KCTL_SEEDS"];
+
 /// Variables with our prefix that are no option of `run`, in a line each: a letter that is wrong would else go unnoticed. They
 /// are no error, since others set some too: Kubernetes, for a Service of the name `kctl-…`.
 pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String>) -> Vec<String> {
@@ -69,7 +72,8 @@ pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String
     let known: Vec<String> = run.get_arguments().filter_map(Arg::get_long).map(variable).collect();
     let of_services = |name: &str| ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|part| name.contains(part));
     let mut unknown: Vec<String> = variables
-        .filter(|name| name.starts_with(PREFIX) && !known.contains(name) && !of_services(name))
+        .filter(|name| name.starts_with(PREFIX) && !known.contains(name))
+        .filter(|name| !of_services(name) && !OF_TESTS.contains(&name.as_str()))
         .map(|name| {
             let meant = nearest(&name, known.iter().map(String::as_str));
             let meant = meant.map_or("see `run --help`".into(), |meant| format!("is {meant} meant?"));
@@ -281,6 +285,7 @@ mod tests {
             "KCTL_ADRESS",
             "KCTL_NAMESPACES",
             "KCTL_SOMETHING",
+            "KCTL_SEEDS",
             "KCTL_ADDRESS_SERVICE_HOST",
             "KCTL_WEB_PORT_443_TCP",
             "ADRESS",
