@@ -309,7 +309,9 @@ fn parse(mut command: clap::Command, given: Vec<OsString>) -> Result<Cli, clap::
         }
         Command::GenerateCrds { out, .. } | Command::GenerateRbac { out, .. } => out,
         Command::GenerateManifests(options) => &options.out,
-        _ => return Ok(cli),
+        #[cfg(feature = "dev")]
+        Command::Dev(_) => return Ok(cli),
+        Command::Graph { .. } => return Ok(cli),
     };
     if out.lacks_folder() {
         let text = "--check needs a folder: `--check DIR`, or --out beside it";

@@ -6,9 +6,12 @@ use std::{path::PathBuf, time::Duration};
 use std::pin::Pin;
 
 #[cfg(feature = "webhook")]
-use kctl_runtime::manager::{
-    metrics::Metrics,
-    serve::{serve_metrics, serve_metrics_securely},
+use kctl_runtime::{
+    manager::{
+        metrics::Metrics,
+        serve::{serve_metrics, serve_metrics_securely},
+    },
+    reconcile::ResultExt,
 };
 use kube::Client;
 
@@ -20,7 +23,7 @@ use kctl_runtime::{
         serve::{Certificate, bind, check_address},
     },
     manifest::{self, Grant, Place, RbacOptions, grants_of_rule},
-    reconcile::{Result, ResultExt},
+    reconcile::Result,
 };
 
 use super::{debug::DebugOptions, rbac_check::Extra};
