@@ -10,16 +10,14 @@ use std::{
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper_rustls::HttpsConnector;
-use hyper_timeout::TimeoutConnector;
 use hyper_util::{
-    client::legacy::{self, Client, connect::HttpConnector},
+    client::legacy::{self, Client},
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::client::Body;
 use tokio::{sync::Mutex, time::timeout};
 
-use super::ways::Limits;
+use super::{connector::Connector, ways::Limits};
 
 /// What a stream may have under way before somebody reads it, in bytes. A connection may have it of all its streams, so that one that
 /// nobody reads never stops the others.
@@ -28,8 +26,6 @@ const WINDOW: u32 = 256 << 10;
 const FIRST_WITHIN: Duration = Duration::from_secs(1);
 /// Connections of HTTP/1.1 that are kept for later.
 const IDLE_MAX: usize = 4;
-
-pub(super) type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
 
 /// Clones are the same.
 #[derive(Clone)]

@@ -14,11 +14,7 @@ use hyper_util::client::legacy;
 use kube::client::Body;
 use tokio::time::Instant;
 
-use super::{
-    answer::Answer,
-    link::{Connector, Link},
-    ways::Limits,
-};
+use super::{answer::Answer, connector::Connector, link::Link, ways::Limits};
 
 /// Connections of one use to one server. Clones are the same.
 #[derive(Clone)]

@@ -1,11 +1,12 @@
 //! A configuration → a client of the API server that it names. Comes before the loop: every stage asks through one.
 //!
-//! HTTP/2 where it is spoken: a watch takes a stream, and not a connection of its own with all its buffers, and a write costs the
-//! server less. Lists go by HTTP/1.1, since servers send long answers by HTTP/2 at twice the cost. `benches/README.md` has both
-//! figures; kube's own client, whose place this takes, speaks HTTP/1.1 alone.
+//! Watches by HTTP/2 where it is spoken: one takes a stream, and not a connection of its own with all its buffers. All else goes by
+//! HTTP/1.1, which costs less, lists above all. `benches/README.md` has the figures; kube's own client, whose place this takes,
+//! speaks HTTP/1.1 alone.
 
 mod agent;
 mod answer;
+mod connector;
 mod link;
 mod links;
 #[cfg(test)]
@@ -14,7 +15,6 @@ mod ways;
 
 use http_body_util::BodyExt;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
-use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use kube::{
     Client, Config,
@@ -23,7 +23,7 @@ use kube::{
 use tower::{BoxError, ServiceBuilder, ServiceExt as _, util::BoxService};
 
 pub use agent::name;
-use link::Connector;
+use connector::Connector;
 pub(crate) use ways::Long;
 use ways::{Limits, Ways};
 
@@ -52,9 +52,8 @@ pub fn client(config: Config) -> kube::Result<Client> {
 
 /// As [`client`], for layers around it.
 ///
-/// Up to 80 watches share a connection, and so do up to 80 of all other requests. Lists of whole caches, eight at a time, and requests
-/// to speak another protocol (`exec`) have HTTP/1.1 to themselves. Where a server speaks that alone, or a proxy is between, everything does. A
-/// connection that is silent for 30 s is asked whether it is there, and given up 15 s later, as client-go does. Nothing is
+/// Up to 80 watches share a connection of HTTP/2. All else goes by HTTP/1.1; of lists of whole caches eight at a time do, and further
+/// ones take streams. Where a server speaks HTTP/1.1 alone, or a proxy is between, everything does. A connection of watches that is silent for 30 s is asked whether it is there, and given up 15 s later, as client-go does. Nothing is
 /// sent again by itself, and nothing is compressed.
 ///
 /// # Errors
@@ -91,7 +90,8 @@ enum Speaks {
     Both,
 }
 
-/// Times, certificates and the name of the server are those of the configuration, as kube's client has them.
+/// Certificates, the name of the server and the time for a connection are those of the configuration. It is not asked for how
+/// long reads and writes may wait: pings and whoever waits for an answer know when there will be none.
 fn connector(config: &Config, speaks: Speaks) -> kube::Result<Connector> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -111,10 +111,5 @@ fn connector(config: &Config, speaks: Speaks) -> kube::Result<Connector> {
         Speaks::Http1 => builder.enable_http1().wrap_connector(tcp),
         Speaks::Both => builder.enable_all_versions().wrap_connector(tcp),
     };
-    let mut connector = TimeoutConnector::new(https);
-    connector.set_connect_timeout(config.connect_timeout);
-    connector.set_read_timeout(config.read_timeout);
-    connector.set_write_timeout(config.write_timeout);
-    connector.set_reset_reader_on_write(config.reset_reader_on_write);
-    Ok(connector)
+    Ok(Connector::new(https, config.connect_timeout))
 }

@@ -1,4 +1,4 @@
-//! A request → the way that it takes: watches apart from all else, so that neither waits for the other, and long answers by HTTP/1.1.
+//! A request → the way that it takes: watches share connections of HTTP/2, all else goes by HTTP/1.1.
 
 use std::{
     sync::Arc,
@@ -18,13 +18,13 @@ use tracing::{Instrument, field::Empty};
 
 use super::{
     answer::Answer,
-    link::Connector,
+    connector::Connector,
     links::{Links, Room},
 };
 use crate::source::is_watch;
 
-/// A connection of HTTP/1.1 that nobody uses is closed after this time: lists come seldom, and its buffers are those of the longest.
-const IDLE_MAX: Duration = Duration::from_secs(10);
+/// A connection of HTTP/1.1 that nobody uses is closed after this time.
+const IDLE_MAX: Duration = Duration::from_secs(90);
 /// So many long answers come by HTTP/1.1 at a time. More of them, at the start of a program with many kinds, take streams: a
 /// hundred connections at once would take memory that does not come back.
 const N_LONG_MAX: usize = 8;
@@ -57,7 +57,8 @@ impl Default for Limits {
 #[derive(Clone)]
 pub(super) struct Ways {
     watches: Links,
-    asks: Links,
+    /// Long answers for which HTTP/1.1 has no place.
+    further: Links,
     /// HTTP/1.1.
     plain: Client<Connector, Body>,
     long: Arc<Semaphore>,
@@ -69,7 +70,7 @@ impl Ways {
         plain.timer(TokioTimer::new()).pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE_MAX);
         Self {
             watches: Links::new(both.clone(), limits, Room::Learned),
-            asks: Links::new(both, limits, Room::Given),
+            further: Links::new(both, limits, Room::Given),
             plain: plain.build(http1),
             long: Arc::new(Semaphore::new(N_LONG_MAX)),
         }
@@ -78,11 +79,10 @@ impl Ways {
     async fn send(self, request: Request<Body>) -> Result<Response<Answer>, legacy::Error> {
         match Way::of(&request) {
             Way::Watch => self.watches.send(request).await,
-            Way::Ask => self.asks.send(request).await,
-            Way::Upgrade => Ok(self.plain.request(request).await?.map(Answer::of)),
+            Way::Ask => Ok(self.plain.request(request).await?.map(Answer::of)),
             Way::Long => match self.long.try_acquire_owned() {
                 Ok(place) => Ok(self.plain.request(request).await?.map(|body| Answer::of(body).at(place))),
-                Err(_all_taken) => self.asks.send(request).await,
+                Err(_all_taken) => self.further.send(request).await,
             },
         }
     }
@@ -120,8 +120,6 @@ impl tower::Service<Request<Body>> for Ways {
 enum Way {
     /// Lasts.
     Watch,
-    /// HTTP/2 has none.
-    Upgrade,
     /// By HTTP/1.1 if there is a place.
     Long,
     Ask,
@@ -131,7 +129,8 @@ impl Way {
     fn of(request: &Request<Body>) -> Self {
         let follows = || request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "follow=true"));
         if request.headers().contains_key(header::UPGRADE) {
-            Self::Upgrade
+            // HTTP/2 has none, and what asks for one may look like a watch.
+            Self::Ask
         } else if request.extensions().get::<Long>().is_some() {
             Self::Long
         } else if is_watch(request.uri()) || follows() {
