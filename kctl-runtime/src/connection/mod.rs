@@ -7,6 +7,7 @@
 mod agent;
 mod answer;
 mod connector;
+mod lasts;
 mod link;
 mod links;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _, util::BoxService};
 
 pub use agent::name;
 use connector::Connector;
+pub use lasts::lasts;
 pub(crate) use ways::Long;
 use ways::{Limits, Ways};
 

@@ -19,9 +19,9 @@ use tracing::{Instrument, field::Empty};
 use super::{
     answer::Answer,
     connector::Connector,
+    lasts::lasts,
     links::{Links, Room},
 };
-use crate::source::is_watch;
 
 /// A connection of HTTP/1.1 that nobody uses is closed after this time.
 const IDLE_MAX: Duration = Duration::from_secs(90);
@@ -127,13 +127,12 @@ enum Way {
 
 impl Way {
     fn of(request: &Request<Body>) -> Self {
-        let follows = || request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "follow=true"));
         if request.headers().contains_key(header::UPGRADE) {
             // HTTP/2 has none, and what asks for one may look like a watch.
             Self::Ask
         } else if request.extensions().get::<Long>().is_some() {
             Self::Long
-        } else if is_watch(request.uri()) || follows() {
+        } else if lasts(request.uri()) {
             Self::Watch
         } else {
             Self::Ask

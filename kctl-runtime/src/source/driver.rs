@@ -52,11 +52,6 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// The same failure is said once in this time.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
 
-/// Whether a request is a watch, be it one of a source or of somebody else.
-pub(crate) fn is_watch(uri: &http::Uri) -> bool {
-    uri.query().is_some_and(|query| query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1")))
-}
-
 /// How a source is doing; the last failure stays until the next success.
 #[derive(Debug, Clone, Default)]
 pub struct Health {

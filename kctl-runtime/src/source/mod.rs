@@ -15,7 +15,6 @@ mod spread;
 
 pub use check::Check;
 pub(crate) use current::Present;
-pub(crate) use driver::is_watch;
 pub use driver::{Health, Source};
 pub use reflector::{Effect, Input, Reflector, Request};
 

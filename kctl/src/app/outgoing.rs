@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{Request, Response};
-use kctl_runtime::manager::metrics::RequestCounter;
+use kctl_runtime::{connection::lasts, manager::metrics::RequestCounter};
 use kube::{Client, client::Body};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tower::{BoxError, Layer, Service, ServiceBuilder};
@@ -24,7 +24,7 @@ pub(super) struct OutgoingOptions {
     /// With --kube-api-qps: so many requests at once
     #[arg(long, value_name = "N", requires = "kube_api_qps", default_value_t = 30, help_heading = "Requests")]
     kube_api_burst: u32,
-    /// Give up a request that is not answered after this time; watches are not concerned [default: 60s]
+    /// Give up a request that is not answered after this time; watches and followed logs are not concerned [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = super::options::time, help_heading = "Requests")]
     request_timeout: Option<Duration>,
     /// Change nothing: send each write with dryRun=All, and print it. What it would have led to does not happen
@@ -128,8 +128,7 @@ where
                 Err(error) => return Box::pin(async move { Err(error) }),
             }
         }
-        let watches = request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"));
-        let within = self.options.request_timeout.filter(|_| !watches);
+        let within = self.options.request_timeout.filter(|_| !lasts(request.uri()));
         let answer = self.inner.call(request);
         Box::pin(async move {
             let Some(within) = within else { return answer.await };
@@ -204,7 +203,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn requests_that_last_longer_than_the_timeout_are_given_up_but_watches_are_not() {
         let options = OutgoingOptions { request_timeout: Some(Duration::from_secs(5)), ..OutgoingOptions::default() };
-        let cases = [(4, "/api/v1/pods", true), (6, "/api/v1/pods", false), (6, "/api/v1/pods?watch=true", true)];
+        let cases = [
+            (4, "/api/v1/pods", true),
+            (6, "/api/v1/pods", false),
+            (6, "/api/v1/pods?watch=true", true),
+            (6, "/api/v1/namespaces/a/pods/b/log?follow=1", true),
+        ];
         for (takes, uri, answered) in cases {
             let (service, _) = server(Duration::from_secs(takes));
             let answer = options.layer(service).oneshot(request("GET", uri)).await;

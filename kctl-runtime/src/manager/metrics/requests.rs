@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use super::{Labels, Metrics};
-use crate::{effect::transport::Repeats, source::is_watch};
+use crate::{connection::lasts, effect::transport::Repeats};
 
 /// Seconds until an answer begins (component-base, `metrics/prometheus/restclient/metrics.go`).
 const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
@@ -160,7 +160,7 @@ where
             counter.observe(&counter.sent, method, as_float(len));
         }
         // A watch is as long as somebody watches: it has no duration, as in client-go.
-        let began = (!is_watch(request.uri())).then(Instant::now);
+        let began = (!lasts(request.uri())).then(Instant::now);
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;

@@ -1,0 +1,20 @@
+//! A request → whether its answer lasts as long as somebody reads it.
+
+use http::Uri;
+
+/// Whether the answer has no end of its own: a watch, or a log that is followed. It has no duration to measure, no time after which
+/// it is late, and holds its connection.
+///
+/// ```
+/// use kctl_runtime::connection::lasts;
+///
+/// let watch = "/api/v1/pods?watch=1".parse().expect("a path");
+/// assert!(lasts(&watch));
+/// let pods = "/api/v1/pods".parse().expect("a path");
+/// assert!(!lasts(&pods));
+/// ```
+pub fn lasts(uri: &Uri) -> bool {
+    // As kube-apiserver reads a flag that clients in Rust and Go write: `true` or `1`.
+    let is_set = |pair: &str| matches!(pair.split_once('='), Some(("watch" | "follow", "true" | "1")));
+    uri.query().is_some_and(|query| query.split('&').any(is_set))
+}
