@@ -13,6 +13,9 @@ use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use tokio::{net::TcpStream, time::timeout};
 use tower::{BoxError, Service};
 
+/// What goes to and fro.
+pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+
 #[derive(Clone)]
 pub(super) struct Connector {
     https: HttpsConnector<HttpConnector>,
@@ -27,7 +30,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = Stream;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 

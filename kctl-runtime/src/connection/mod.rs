@@ -7,9 +7,11 @@
 mod agent;
 mod answer;
 mod connector;
+mod driven;
 mod lasts;
 mod link;
 mod links;
+mod plain;
 #[cfg(test)]
 mod tests;
 mod ways;
@@ -54,8 +56,8 @@ pub fn client(config: Config) -> kube::Result<Client> {
 
 /// As [`client`], for layers around it.
 ///
-/// Up to 80 watches share a connection of HTTP/2. All else goes by HTTP/1.1; of lists of whole caches eight at a time do, and further
-/// ones take streams. Where a server speaks HTTP/1.1 alone, or a proxy is between, everything does. A connection of watches that is silent for 30 s is asked whether it is there, and given up 15 s later, as client-go does. Nothing is
+/// Up to 80 watches share a connection of HTTP/2. All else goes by HTTP/1.1, over a connection that whoever waits for the answer
+/// drives; of lists of whole caches eight at a time do, and further ones take streams. Where a server speaks HTTP/1.1 alone, or a proxy is between, everything does. A connection of watches that is silent for 30 s is asked whether it is there, and given up 15 s later, as client-go does. Nothing is
 /// sent again by itself, and nothing is compressed.
 ///
 /// # Errors
@@ -76,7 +78,6 @@ fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
-        .map_err(BoxError::from)
         .service(ways)
         .map_response(|response: http::Response<_>| {
             response.map(|body| Box::new(body.map_err(BoxError::from)) as Box<DynBody>)

@@ -8,12 +8,9 @@ use std::{
 
 use futures::future::BoxFuture;
 use http::{Request, Response, header};
-use hyper_util::{
-    client::legacy::{self, Client},
-    rt::{TokioExecutor, TokioTimer},
-};
 use kube::client::Body;
 use tokio::sync::Semaphore;
+use tower::BoxError;
 use tracing::{Instrument, field::Empty};
 
 use super::{
@@ -21,10 +18,9 @@ use super::{
     connector::Connector,
     lasts::lasts,
     links::{Links, Room},
+    plain::Plain,
 };
 
-/// A connection of HTTP/1.1 that nobody uses is closed after this time.
-const IDLE_MAX: Duration = Duration::from_secs(90);
 /// So many long answers come by HTTP/1.1 at a time. More of them, at the start of a program with many kinds, take streams: a
 /// hundred connections at once would take memory that does not come back.
 const N_LONG_MAX: usize = 8;
@@ -59,38 +55,36 @@ pub(super) struct Ways {
     watches: Links,
     /// Long answers for which HTTP/1.1 has no place.
     further: Links,
-    /// HTTP/1.1.
-    plain: Client<Connector, Body>,
+    plain: Plain,
     long: Arc<Semaphore>,
 }
 
 impl Ways {
     pub(super) fn new(both: Connector, http1: Connector, limits: Limits) -> Self {
-        let mut plain = Client::builder(TokioExecutor::new());
-        plain.timer(TokioTimer::new()).pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE_MAX);
         Self {
             watches: Links::new(both.clone(), limits, Room::Learned),
             further: Links::new(both, limits, Room::Given),
-            plain: plain.build(http1),
+            plain: Plain::new(http1),
             long: Arc::new(Semaphore::new(N_LONG_MAX)),
         }
     }
 
-    async fn send(self, request: Request<Body>) -> Result<Response<Answer>, legacy::Error> {
+    async fn send(self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         match Way::of(&request) {
-            Way::Watch => self.watches.send(request).await,
-            Way::Ask => Ok(self.plain.request(request).await?.map(Answer::of)),
+            Way::Watch => Ok(self.watches.send(request).await?),
+            Way::Ask => self.plain.send(request).await,
             Way::Long => match self.long.try_acquire_owned() {
-                Ok(place) => Ok(self.plain.request(request).await?.map(|body| Answer::of(body).at(place))),
-                Err(_all_taken) => self.further.send(request).await,
+                Ok(place) => Ok(self.plain.send(request).await?.map(|answer| answer.at(place))),
+                Err(_all_taken) => Ok(self.further.send(request).await?),
             },
+            Way::Upgrade => self.plain.upgrade(request).await,
         }
     }
 }
 
 impl tower::Service<Request<Body>> for Ways {
     type Response = Response<Answer>;
-    type Error = legacy::Error;
+    type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -123,13 +117,15 @@ enum Way {
     /// By HTTP/1.1 if there is a place.
     Long,
     Ask,
+    /// Its connection becomes something else.
+    Upgrade,
 }
 
 impl Way {
     fn of(request: &Request<Body>) -> Self {
         if request.headers().contains_key(header::UPGRADE) {
             // HTTP/2 has none, and what asks for one may look like a watch.
-            Self::Ask
+            Self::Upgrade
         } else if request.extensions().get::<Long>().is_some() {
             Self::Long
         } else if lasts(request.uri()) {

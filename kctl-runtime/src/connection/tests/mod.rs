@@ -1,9 +1,11 @@
 //! Over real sockets, since what is tested is how many of them there are.
 
+mod plain;
 mod server;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 

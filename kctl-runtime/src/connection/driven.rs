@@ -1,0 +1,173 @@
+//! A connection of HTTP/1.1 that whoever waits for its answer drives. With a task of its own each request, answer and piece of a
+//! list would wake that task and then the one that waits, and with them the other threads of the runtime.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use futures::task::AtomicWaker;
+use http::{Request, Response};
+use hyper::{
+    body::Incoming,
+    client::conn::{TrySendError, http1},
+};
+use kube::client::Body;
+
+use super::connector::Stream;
+
+/// So many turns of a connection and of who waits for it may follow each other before others have theirs.
+const TURNS_MAX: usize = 16;
+
+pub(super) struct Driven {
+    sender: http1::SendRequest<Body>,
+    /// None once it has ended.
+    connection: Option<http1::Connection<Stream, Body>>,
+    signal: Arc<Signal>,
+}
+
+impl Driven {
+    pub(super) async fn over(stream: Stream) -> hyper::Result<Self> {
+        let (sender, connection) = http1::handshake(stream).await?;
+        Ok(Self { sender, connection: Some(connection), signal: Arc::default() })
+    }
+
+    /// The error has the request, if nothing of it was sent.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Body>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Body>>> {
+        let mut answer = pin!(self.sender.try_send_request(request));
+        poll_fn(|context| self.poll(context, |context| answer.as_mut().poll(context))).await
+    }
+
+    /// Polls what comes over the connection, and the connection as long as it gets on.
+    pub(super) fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut what: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.signal.enter(context.waker());
+        let waker = Waker::from(self.signal.clone());
+        let polled = self.take_turns(&mut Context::from_waker(&waker), &mut what);
+        match polled {
+            Poll::Ready(_) => self.signal.leave(),
+            Poll::Pending => self.signal.leave_waiting(),
+        }
+        polled
+    }
+
+    fn take_turns<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        what: &mut impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        for _ in 0..TURNS_MAX {
+            self.signal.heard.store(false, Ordering::SeqCst);
+            let polled = what(context);
+            if polled.is_ready() {
+                return polled;
+            }
+            let connection = self.connection.as_mut();
+            if connection.is_some_and(|connection| Pin::new(connection).poll(context).is_ready()) {
+                // Who waits for it hears of that from what it polls.
+                self.connection = None;
+            } else if !self.signal.heard.load(Ordering::SeqCst) {
+                return Poll::Pending;
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Whether another request can be sent, now that nobody waits for an answer.
+    pub(super) fn is_free(&mut self) -> bool {
+        let _pending = self.poll(&mut Context::from_waker(Waker::noop()), |_| Poll::<()>::Pending);
+        self.connection.is_some() && self.sender.is_ready()
+    }
+}
+
+/// Wakes whoever drives the connection, unless it is doing so: then it goes on by itself.
+#[derive(Default)]
+struct Signal {
+    driver: AtomicWaker,
+    is_inside: AtomicBool,
+    heard: AtomicBool,
+}
+
+impl Signal {
+    fn enter(&self, driver: &Waker) {
+        self.driver.register(driver);
+        self.is_inside.store(true, Ordering::SeqCst);
+    }
+
+    /// Who has got something asks for the next by itself.
+    fn leave(&self) {
+        self.is_inside.store(false, Ordering::SeqCst);
+        drop(self.driver.take());
+    }
+
+    /// What is heard from here on wakes; what was heard between the last look and this would be lost.
+    fn leave_waiting(&self) {
+        self.is_inside.store(false, Ordering::SeqCst);
+        if self.heard.load(Ordering::SeqCst) {
+            self.driver.wake();
+        }
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.heard.store(true, Ordering::SeqCst);
+        if !self.is_inside.load(Ordering::SeqCst) {
+            self.driver.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn who_drives_is_woken_by_what_comes_while_it_waits_and_by_nothing_else() {
+        let (signal, count) = (Arc::new(Signal::default()), Arc::new(Count::default()));
+        let (wakes, driver) = (Waker::from(signal.clone()), Waker::from(count.clone()));
+        let n_woken = || count.0.swap(0, Ordering::SeqCst);
+        signal.enter(&driver);
+        wakes.wake_by_ref();
+        assert_eq!(n_woken(), 0, "it is about to look anyway");
+        signal.leave_waiting();
+        assert_eq!(n_woken(), 1, "what came after it looked");
+        signal.enter(&driver);
+        signal.heard.store(false, Ordering::SeqCst);
+        signal.leave_waiting();
+        assert_eq!(n_woken(), 0);
+        wakes.wake_by_ref();
+        assert_eq!(n_woken(), 1);
+        signal.enter(&driver);
+        signal.leave();
+        wakes.wake_by_ref();
+        assert_eq!(n_woken(), 0, "it has what it waited for");
+    }
+}
