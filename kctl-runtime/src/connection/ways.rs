@@ -12,13 +12,13 @@ use hyper_util::{
     client::legacy::{self, Client},
     rt::{TokioExecutor, TokioTimer},
 };
-use kube::client::Body;
+use kube::{Config, client::Body};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, field::Empty};
 
 use super::{
     answer::Answer,
-    connector::Connector,
+    connector::{Connector, Speaks},
     lasts::lasts,
     links::{Links, Room},
 };
@@ -44,12 +44,21 @@ pub(super) struct Limits {
     pub(super) ping_within: Duration,
     /// A watch that is not answered within this, beside others that are, was one too many for the server.
     pub(super) answer_within: Duration,
+    /// A plugin is asked once in this time at most: one that gives what a server refuses, or fails, is not started for each
+    /// request.
+    pub(super) plugin_every: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { streams: 80, ping_every: seconds(30), ping_within: seconds(15), answer_within: seconds(5) }
+        Self {
+            streams: 80,
+            ping_every: seconds(30),
+            ping_within: seconds(15),
+            answer_within: seconds(5),
+            plugin_every: seconds(5),
+        }
     }
 }
 
@@ -65,15 +74,18 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    pub(super) fn new(both: Connector, http1: Connector, limits: Limits) -> Self {
+    /// # Errors
+    /// When certificates, keys or the name of the server cannot be read, or the proxy is none.
+    pub(super) fn of(config: &Config, limits: Limits) -> kube::Result<Self> {
+        let (both, http1) = (Connector::of(config, Speaks::Both)?, Connector::of(config, Speaks::Http1)?);
         let mut plain = Client::builder(TokioExecutor::new());
         plain.timer(TokioTimer::new()).pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE_MAX);
-        Self {
+        Ok(Self {
             watches: Links::new(both.clone(), limits, Room::Learned),
             further: Links::new(both, limits, Room::Given),
             plain: plain.build(http1),
             long: Arc::new(Semaphore::new(N_LONG_MAX)),
-        }
+        })
     }
 
     async fn send(self, request: Request<Body>) -> Result<Response<Answer>, legacy::Error> {

@@ -89,11 +89,20 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
 async fn of_context(kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
     let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-    let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &wanted).await;
+    // As for kubectl, the proxy of a kubeconfig is the way whatever `NO_PROXY` says.
+    let mut direct = kubeconfig.clone();
+    for cluster in direct.clusters.iter_mut().filter_map(|cluster| cluster.cluster.as_mut()) {
+        cluster.proxy_url = None;
+    }
+    let config = Config::from_custom_kubeconfig(direct, &wanted).await;
     let config = config.map_err(|error| no_context(&error, &kubeconfig))?;
+    let mut config = config;
     let named = |name: &str| kubeconfig.contexts.iter().find(|context| context.name == name)?.context.as_ref();
     let cluster = named(&context).and_then(|of| kubeconfig.clusters.iter().find(|cluster| cluster.name == of.cluster));
     let url = cluster.and_then(|cluster| cluster.cluster.as_ref()?.proxy_url.clone()).filter(|url| !url.is_empty());
+    if let Some(known) = config.auth_info.exec.as_mut().and_then(|exec| exec.cluster.as_mut()) {
+        known.proxy_url = url.clone();
+    }
     let proxy = url.map(|url| Proxy::parse(&url, "`proxy-url` of the kubeconfig")).transpose()?;
     Ok((context, config, proxy))
 }
@@ -130,10 +139,6 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
 fn no_context(error: &KubeconfigError, known: &Kubeconfig) -> Error {
     let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
     match error {
-        KubeconfigError::ParseNoProxy(_) => Error::from(format!(
-            "{}\nhelp: write names, addresses and ranges with single commas between them, such as `10.0.0.0/8,.svc`",
-            causes(error)
-        )),
         _ if names.is_empty() => no_cluster("the kubeconfig has no contexts"),
         KubeconfigError::CurrentContextNotSet | KubeconfigError::LoadContext(_) => {
             Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
