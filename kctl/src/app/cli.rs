@@ -226,6 +226,11 @@ impl RunOptions {
         if let Some(url) = &self.proxy_url {
             super::connection::check_proxy(url)?;
         }
+        if self.outgoing.dry_run && self.manager.elects() {
+            return Err(
+                "--dry-run does not go with --leader-elect: a lease that is not written is nobody's; add --leader-elect=false".into(),
+            );
+        }
         self.manager.check(app)
     }
 }

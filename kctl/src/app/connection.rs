@@ -95,7 +95,7 @@ async fn of_context(kubeconfig: Kubeconfig, context: Option<String>) -> Result<(
         cluster.proxy_url = None;
     }
     let config = Config::from_custom_kubeconfig(direct, &wanted).await;
-    let config = config.map_err(|error| no_context(&error, &kubeconfig))?;
+    let config = config.map_err(|error| no_context(&error, &context, &kubeconfig))?;
     let mut config = config;
     let named = |name: &str| kubeconfig.contexts.iter().find(|context| context.name == name)?.context.as_ref();
     let cluster = named(&context).and_then(|of| kubeconfig.clusters.iter().find(|cluster| cluster.name == of.cluster));
@@ -123,10 +123,14 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 /// Why neither a kubeconfig nor a cluster was found.
 fn not_found(error: &dyn std::error::Error) -> String {
+    let pod = match std::env::var_os("KUBERNETES_SERVICE_HOST") {
+        Some(_) => causes(error),
+        None => "this is no pod of a cluster".into(),
+    };
     let named = std::env::var("KUBECONFIG").ok().filter(|list| !list.is_empty());
     match named {
-        Some(list) => format!("KUBECONFIG={list} names no file that is there, and {}", causes(error)),
-        None => format!("there is no ~/.kube/config, and {}", causes(error)),
+        Some(list) => format!("KUBECONFIG={list} names no file that is there, and {pod}"),
+        None => format!("there is no ~/.kube/config, and {pod}"),
     }
 }
 
@@ -136,12 +140,16 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
     ))
 }
 
-fn no_context(error: &KubeconfigError, known: &Kubeconfig) -> Error {
+fn no_context(error: &KubeconfigError, context: &str, known: &Kubeconfig) -> Error {
     let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
     match error {
         _ if names.is_empty() => no_cluster("the kubeconfig has no contexts"),
         KubeconfigError::CurrentContextNotSet | KubeconfigError::LoadContext(_) => {
-            Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
+            let wrong = match context {
+                "" => "the kubeconfig names no current context; say --context".to_owned(),
+                context => format!("the kubeconfig has no context `{context}`"),
+            };
+            Error::from(format!("{wrong}\nhelp: it has {}", names.join(", ")))
         }
         _ => Error::from(causes(error)),
     }

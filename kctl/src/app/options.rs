@@ -93,6 +93,10 @@ impl ManagerOptions {
         self.graceful_shutdown_timeout.map_or(Some(GRACEFUL_TIMEOUT), |timeout| timeout.try_into().ok())
     }
 
+    pub(super) fn elects(&self) -> bool {
+        self.leader_elect
+    }
+
     pub(super) fn check(&self, app: &str) -> Result<()> {
         let metrics = ("--metrics-bind-address", &self.metrics_bind_address);
         let health = ("--health-probe-bind-address", &self.health_probe_bind_address);
