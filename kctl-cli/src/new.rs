@@ -212,7 +212,8 @@ fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
 
 fn is_kctl(folder: &Path) -> bool {
     let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-    text.lines().any(|line| line.trim() == r#"name = "kctl""#)
+    // That of the package stands before those of its programs.
+    text.lines().find(|line| line.starts_with("name =")) == Some(r#"name = "kctl""#)
 }
 
 #[cfg(test)]
