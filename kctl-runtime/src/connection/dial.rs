@@ -108,20 +108,16 @@ fn without_user(proxy: &Uri) -> Option<(Uri, Option<User>)> {
 
 /// `%40` is `@`; what is no such escape stays.
 fn decoded(text: &str) -> String {
-    let hex =
-        |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16)).and_then(|n| u8::try_from(n).ok());
-    let (bytes, mut at, mut out) = (text.as_bytes(), 0, Vec::with_capacity(text.len()));
-    while let Some(byte) = bytes.get(at) {
-        match (byte, hex(bytes.get(at + 1)), hex(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(high << 4 | low);
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
+    let hex = |byte: &u8| char::from(*byte).to_digit(16).and_then(|n| u8::try_from(n).ok());
+    let escaped = |rest: &[u8]| {
+        let [b'%', high, low, ..] = rest else { return None };
+        Some(hex(high)? << 4 | hex(low)?)
+    };
+    let (mut rest, mut out) = (text.as_bytes(), Vec::with_capacity(text.len()));
+    while let Some(first) = rest.first() {
+        let byte = escaped(rest);
+        out.push(byte.unwrap_or(*first));
+        rest = &rest[if byte.is_some() { 3 } else { 1 }..];
     }
     String::from_utf8_lossy(&out).into_owned()
 }

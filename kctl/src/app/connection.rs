@@ -101,7 +101,7 @@ async fn of_context(kubeconfig: Kubeconfig, context: Option<String>) -> Result<(
     let cluster = named(&context).and_then(|of| kubeconfig.clusters.iter().find(|cluster| cluster.name == of.cluster));
     let url = cluster.and_then(|cluster| cluster.cluster.as_ref()?.proxy_url.clone()).filter(|url| !url.is_empty());
     if let Some(known) = config.auth_info.exec.as_mut().and_then(|exec| exec.cluster.as_mut()) {
-        known.proxy_url = url.clone();
+        known.proxy_url.clone_from(&url);
     }
     let proxy = url.map(|url| Proxy::parse(&url, "`proxy-url` of the kubeconfig")).transpose()?;
     Ok((context, config, proxy))
