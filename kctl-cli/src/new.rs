@@ -28,6 +28,50 @@ const NAME_LEN_MAX: usize = 63;
 /// Cargo refuses programs of these names.
 const BUILT: [&str; 4] = ["build", "deps", "examples", "incremental"];
 
+/// What a program depends on cannot be its own name, and `cargo new` refuses the other ones: what belongs to Rust.
+const TAKEN: [&str; 40] = [
+    "kctl",
+    "alloc",
+    "core",
+    "proc-macro",
+    "std",
+    "test",
+    "abstract",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "const",
+    "crate",
+    "do",
+    "dyn",
+    "enum",
+    "extern",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "impl",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "override",
+    "pub",
+    "ref",
+    "static",
+    "struct",
+    "try",
+    "type",
+    "use",
+    "virtual",
+    "where",
+];
+
 #[derive(Args)]
 pub(crate) struct Options {
     /// The name of the project and its folder, such as `web-site`: lower case letters, digits and dashes
@@ -52,6 +96,8 @@ enum NewFailure {
     Name(String),
     #[error("`{0}` is a folder of Cargo's own among what it builds: choose another name, such as `{0}-site`")]
     CargosName(String),
+    #[error("`{0}` is a name that Rust or kctl has already: choose another name, such as `{0}-site`")]
+    TakenName(String),
     #[error("`{0}` is a name that the program uses itself: choose another kind, such as `--kind {0}Site`")]
     TakenKind(String),
     #[error("`{0}` is no kind: use letters and digits, an upper case letter first, such as `WebSite`")]
@@ -113,6 +159,9 @@ fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure>
     if BUILT.contains(&name.as_str()) {
         return Err(NewFailure::CargosName(name.clone()));
     }
+    if TAKEN.contains(&name.as_str()) {
+        return Err(NewFailure::TakenName(name.clone()));
+    }
     if is_taken(&kind) {
         return Err(NewFailure::TakenKind(kind));
     }
@@ -147,8 +196,12 @@ fn capitalized(part: &str) -> String {
 fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("kctl");
     let path = match folder {
-        Some(folder) => folder.canonicalize().ok().filter(|folder| folder.join("Cargo.toml").is_file()),
-        None => Some(checkout).filter(|folder| folder.join("Cargo.toml").is_file()),
+        // Whoever names the whole repository means the crate in it.
+        Some(folder) => folder.canonicalize().ok().and_then(|folder| {
+            let inner = folder.join("kctl");
+            [folder, inner].into_iter().find(|folder| is_kctl(folder))
+        }),
+        None => Some(checkout).filter(|folder| is_kctl(folder)),
     };
     match (folder, path) {
         (_, Some(path)) => Ok(format!("path = {:?}", path.display().to_string())),
@@ -157,9 +210,27 @@ fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
     }
 }
 
+fn is_kctl(folder: &Path) -> bool {
+    let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+    // That of the package stands before those of its programs.
+    text.lines().find(|line| line.starts_with("name =")) == Some(r#"name = "kctl""#)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_of_kctl_is_the_crate_or_its_repository_and_nothing_else() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let path = format!("path = {:?}", crates.join("kctl").display().to_string());
+        for folder in [crates.join("kctl"), crates.to_owned()] {
+            assert_eq!(dependency(Some(&folder)).unwrap(), path, "{}", folder.display());
+        }
+        for folder in [crates.join("kctl-cli"), crates.join("nowhere")] {
+            assert!(dependency(Some(&folder)).unwrap_err().to_string().contains("holds no kctl"));
+        }
+    }
 
     const APP: &str = "App::new(\"web-site2\")\n        .version(env!(\"CARGO_PKG_VERSION\"))";
     const COMMIT: &str = ".commit(option_env!(\"COMMIT\"))";
@@ -215,6 +286,9 @@ mod tests {
             assert!(refused(&options(name)).contains("is no name for a project"), "{name}");
         }
         assert!(project(&options(&"a".repeat(63))).is_ok());
+        for name in ["kctl", "match", "test"] {
+            assert!(refused(&options(name)).contains("that Rust or kctl has already"), "{name}");
+        }
         for name in ["build", "deps"] {
             assert!(refused(&options(name)).contains("a folder of Cargo's own"), "{name}");
         }

@@ -3,6 +3,7 @@
 use std::{process::Stdio, time::Duration};
 
 use kctl::json;
+use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
@@ -18,10 +19,10 @@ use crate::{
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The program on this server, at work on an object that blocks one of its threads, of which there are so many.
-async fn blocked(place: &Place, files: &Folder, n_threads: &str) -> Child {
+async fn blocked(place: &Place, files: &Folder, n_threads: &str, flags: &[&str]) -> Child {
     std::fs::write(files.join("kubeconfig"), place.kubeconfig_at("default")).unwrap();
     let mut program = Command::new(programs().join("examples/deploy-replica"));
-    program.args(["run", "--graceful-shutdown-timeout=1s"]).env("REPLICA", "one").env("JOURNAL", files.join("journal"));
+    program.arg("run").args(flags).env("REPLICA", "one").env("JOURNAL", files.join("journal"));
     program.env("TOKIO_WORKER_THREADS", n_threads).env("KUBECONFIG", files.join("kubeconfig"));
     let running = program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let blocks =
@@ -47,7 +48,7 @@ async fn ended(running: Child, code: i32) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_ends_after_its_grace_although_a_reconcile_blocks_its_thread() {
     let (place, files) = (Place::embedded().await, Folder::new());
-    let running = blocked(&place, &files, "2").await;
+    let running = blocked(&place, &files, "2", &["--graceful-shutdown-timeout=1s"]).await;
     terminate(&running);
     let said = ended(running, 1).await;
     assert!(said.contains("Error: reconciles of configmap still ran 1s after the stop"), "{said}");
@@ -57,7 +58,7 @@ async fn a_program_ends_after_its_grace_although_a_reconcile_blocks_its_thread()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_a_program_all_of_whose_threads_are_blocked() {
     let (place, files) = (Place::embedded().await, Folder::new());
-    let mut running = blocked(&place, &files, "1").await;
+    let mut running = blocked(&place, &files, "1", &["--graceful-shutdown-timeout=-1s"]).await;
     terminate(&running);
     let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
     let stops = async {
@@ -66,4 +67,39 @@ async fn a_second_signal_ends_a_program_all_of_whose_threads_are_blocked() {
     tokio::time::timeout(ENDS_WITHIN, stops).await.expect("it has heard the signal");
     terminate(&running);
     ended(running, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_all_of_whose_threads_are_blocked_ends_after_its_grace_and_its_log_is_json_to_the_end() {
+    for format in ["text", "json"] {
+        let (place, files) = (Place::embedded().await, Folder::new());
+        let log = format!("--log-format={format}");
+        let running = blocked(&place, &files, "1", &["--graceful-shutdown-timeout=1s", &log]).await;
+        terminate(&running);
+        let said = ended(running, 1).await;
+        let error = "all threads were still blocked 1s after the stop";
+        assert!(said.contains("help: something blocks a thread"), "{said}");
+        if format == "text" {
+            assert!(said.contains(&format!("\nError: {error}")), "{said}");
+            continue;
+        }
+        let levels = said.lines().map(|line| {
+            let line: Value = serde_json::from_str(line).expect(line);
+            (line["level"].as_str().unwrap().to_owned(), line["message"].as_str().unwrap().to_owned())
+        });
+        assert!(levels.into_iter().any(|(level, message)| level == "ERROR" && message.starts_with(error)), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_at_the_end_is_a_line_of_json_where_the_log_is() {
+    let files = Folder::new();
+    let mut program = Command::new(programs().join("examples/deploy-replica"));
+    program.args(["run", "--log-format=json", "--kubeconfig"]).arg(files.join("nowhere"));
+    program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let said = ended(program.spawn().unwrap(), 1).await;
+    let last: Value = serde_json::from_str(said.lines().last().unwrap()).expect(&said);
+    assert_eq!(last["level"], "ERROR", "{said}");
+    assert!(last["message"].as_str().unwrap().contains("no cluster to run against"), "{said}");
+    assert_eq!(said.matches("no cluster to run against").count(), 1, "it is said once: {said}");
 }

@@ -1,7 +1,10 @@
 //! Events as they are in the API server: series, lost answers, and the errors of keys that fail.
 
 use kctl::{
-    k8s::{api::events::v1::Event, jiff::Timestamp},
+    k8s::{
+        api::{core::v1::ObjectReference, events::v1::Event},
+        jiff::Timestamp,
+    },
     kube::{
         Api,
         api::{DeleteParams, ListParams, PostParams},
@@ -21,6 +24,23 @@ async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
         "fails" => Err("the disk is full".into()),
         "conflicts" => Err(conflict()),
         "gives-up" => Err(kctl::Error::from("it is misspelt")).terminal(),
+        "relates" => {
+            let owner = Pod {
+                metadata: kctl::kube::api::ObjectMeta {
+                    name: Some("web-0".into()),
+                    namespace: Some("default".into()),
+                    uid: Some("7".into()),
+                    ..Default::default()
+                },
+                ..Default::default()
+            };
+            cx.events().related(&owner).action("Replace").record(EventType::Normal, "PodReplaced", "it was old");
+            let field_path = Some("spec.containers{web}".into());
+            cx.events()
+                .related_to(ObjectReference { name: Some("web-1".into()), field_path, ..ObjectReference::default() })
+                .record(EventType::Normal, "PodReplaced", "it was old");
+            Ok(Action::await_change())
+        }
         "tells" => {
             cx.event(EventType::Normal, "Looked", "it was looked at");
             Ok(Action::requeue(std::time::Duration::from_secs(60)))
@@ -70,6 +90,29 @@ async fn a_key_that_fails_ten_times_in_a_row_says_why_once() {
     seconds(4_000).await;
     assert_eq!(world.events().await, ["Warning ReconcileFailed: failed 10 times in a row: the disk is full"]);
     assert_eq!((world.n_requests("create"), world.n_requests("patch")), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_names_the_object_that_has_to_do_with_it_and_what_was_done() {
+    let world = world("relates", |manager| manager).await;
+    seconds(1).await;
+    let events = Api::<Event>::default_namespaced(world.contest.client.clone()).list(&ListParams::default()).await;
+    let seen: Vec<_> =
+        events.unwrap().items.into_iter().map(|event| (event.action.unwrap(), event.related.unwrap())).collect();
+    let pod = ObjectReference {
+        api_version: Some("v1".into()),
+        kind: Some("Pod".into()),
+        name: Some("web-0".into()),
+        namespace: Some("default".into()),
+        uid: Some("7".into()),
+        ..ObjectReference::default()
+    };
+    let part = ObjectReference {
+        name: Some("web-1".into()),
+        field_path: Some("spec.containers{web}".into()),
+        ..ObjectReference::default()
+    };
+    assert_eq!(seen, [("Replace".to_owned(), pod), ("Reconcile".to_owned(), part)]);
 }
 
 #[tokio::test(start_paused = true)]

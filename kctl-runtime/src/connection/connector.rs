@@ -8,24 +8,55 @@ use std::{
 
 use futures::future::BoxFuture;
 use http::Uri;
-use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::rt::TokioIo;
+use kube::{Config, client::ConfigExt};
 use tokio::{net::TcpStream, time::timeout};
 use tower::{BoxError, Service};
 
-/// What goes to and fro.
-pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+use super::dial::Dial;
+
+/// What goes to and fro; by TLS to the proxy, and through it to the server.
+pub(super) type Stream = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaks {
+    Http1,
+    /// The newer of those that the server offers.
+    Both,
+}
 
 #[derive(Clone)]
 pub(super) struct Connector {
-    https: HttpsConnector<HttpConnector>,
+    https: HttpsConnector<Dial>,
     /// For ever, if none.
     within: Option<Duration>,
 }
 
 impl Connector {
-    pub(super) fn new(https: HttpsConnector<HttpConnector>, within: Option<Duration>) -> Self {
-        Self { https, within }
+    /// Certificates, the name of the server, the proxy and the time for a connection are those of the configuration. It is not
+    /// asked for how long reads and writes may wait: pings and whoever waits for an answer know when there will be none.
+    ///
+    /// # Errors
+    /// When certificates, keys or the name of the server cannot be read, or the proxy is none.
+    pub(super) fn of(config: &Config, speaks: Speaks) -> kube::Result<Self> {
+        let dial = Dial::of(config)?;
+        let builder = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+        let builder = match &config.tls_server_name {
+            Some(name) => {
+                let wrong = |_error| {
+                    let text = format!("tls-server-name `{name}` is neither a DNS name nor an IP address");
+                    kube::Error::Service(text.into())
+                };
+                builder.with_server_name_resolver(FixedServerNameResolver::new(name.clone().try_into().map_err(wrong)?))
+            }
+            None => builder,
+        };
+        let https = match speaks {
+            Speaks::Http1 => builder.enable_http1().wrap_connector(dial),
+            Speaks::Both => builder.enable_all_versions().wrap_connector(dial),
+        };
+        Ok(Self { https, within: config.connect_timeout })
     }
 }
 

@@ -7,27 +7,32 @@
 mod agent;
 mod answer;
 mod connector;
+mod dial;
 mod driven;
 mod lasts;
 mod link;
 mod links;
 mod plain;
+mod plugin;
+mod renewed;
 #[cfg(test)]
 mod tests;
 mod ways;
 
 use http_body_util::BodyExt;
-use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt, DynBody},
 };
-use tower::{BoxError, ServiceBuilder, ServiceExt as _, util::BoxService};
+use tower::{
+    BoxError, ServiceBuilder, ServiceExt as _,
+    util::{BoxService, Either},
+};
 
 pub use agent::name;
-use connector::Connector;
 pub use lasts::lasts;
+use plugin::Plugin;
+use renewed::Renewed;
 pub(crate) use ways::Long;
 use ways::{Limits, Ways};
 
@@ -56,24 +61,27 @@ pub fn client(config: Config) -> kube::Result<Client> {
 
 /// As [`client`], for layers around it.
 ///
-/// Up to 80 watches share a connection of HTTP/2. All else goes by HTTP/1.1, over a connection that whoever waits for the answer
-/// drives; of lists of whole caches eight at a time do, and further ones take streams. Where a server speaks HTTP/1.1 alone, or a proxy is between, everything does. A connection of watches that is silent for 30 s is asked whether it is there, and given up 15 s later, as client-go does. Nothing is
-/// sent again by itself, and nothing is compressed.
+/// Up to 80 watches share a connection of HTTP/2. All else goes by HTTP/1.1, over a connection that whoever waits for the
+/// answer drives; of lists of whole caches eight at a time do, and further ones take streams. Where a server speaks HTTP/1.1 alone
+/// everything does. A connection of watches that is silent for 30 s is asked whether it is there, and given up 15 s later, as
+/// client-go does. Nothing is sent again by itself, and nothing is compressed.
+///
+/// A plugin of the kubeconfig (`exec`) is asked here, and again when its token or certificate has run out or a server refuses it;
+/// every five seconds at most. Clients of one plugin share what it gives.
 ///
 /// # Errors
-/// As [`client`].
+/// As [`client`], and when a plugin gives nothing.
 pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
     with_limits(config, Limits::default())
 }
 
 fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder<Connected>> {
     agent::name_if_unnamed(&mut config);
-    if config.proxy_url.is_some() {
-        // kube's layer repeats a POST after a 504, which may create an object twice.
-        config.default_retry = false;
-        return ClientBuilder::try_from(config);
-    }
-    let ways = Ways::new(connector(&config, Speaks::Both)?, connector(&config, Speaks::Http1)?, limits);
+    let plugin = Plugin::take(&mut config, limits.plugin_every).map_err(|error| kube::Error::Service(error.into()))?;
+    let ways = match plugin {
+        Some(plugin) => Either::Left(Renewed::new(plugin, config.clone(), limits)?),
+        None => Either::Right(Ways::of(&config, limits)?),
+    };
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
@@ -84,35 +92,4 @@ fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder
         })
         .boxed();
     Ok(ClientBuilder::new(service, config.default_namespace))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Speaks {
-    Http1,
-    /// The newer of those that the server offers.
-    Both,
-}
-
-/// Certificates, the name of the server and the time for a connection are those of the configuration. It is not asked for how
-/// long reads and writes may wait: pings and whoever waits for an answer know when there will be none.
-fn connector(config: &Config, speaks: Speaks) -> kube::Result<Connector> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    let builder = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
-    let builder = match &config.tls_server_name {
-        Some(name) => {
-            let wrong = |_error| {
-                let text = format!("tls-server-name `{name}` is neither a DNS name nor an IP address");
-                kube::Error::Service(text.into())
-            };
-            builder.with_server_name_resolver(FixedServerNameResolver::new(name.clone().try_into().map_err(wrong)?))
-        }
-        None => builder,
-    };
-    let https = match speaks {
-        Speaks::Http1 => builder.enable_http1().wrap_connector(tcp),
-        Speaks::Both => builder.enable_all_versions().wrap_connector(tcp),
-    };
-    Ok(Connector::new(https, config.connect_timeout))
 }

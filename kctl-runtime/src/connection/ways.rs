@@ -8,14 +8,14 @@ use std::{
 
 use futures::future::BoxFuture;
 use http::{Request, Response, header};
-use kube::client::Body;
+use kube::{Config, client::Body};
 use tokio::sync::Semaphore;
 use tower::BoxError;
 use tracing::{Instrument, field::Empty};
 
 use super::{
     answer::Answer,
-    connector::Connector,
+    connector::{Connector, Speaks},
     lasts::lasts,
     links::{Links, Room},
     plain::Plain,
@@ -40,12 +40,21 @@ pub(super) struct Limits {
     pub(super) ping_within: Duration,
     /// A watch that is not answered within this, beside others that are, was one too many for the server.
     pub(super) answer_within: Duration,
+    /// A plugin is asked once in this time at most: one that gives what a server refuses, or fails, is not started for each
+    /// request.
+    pub(super) plugin_every: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { streams: 80, ping_every: seconds(30), ping_within: seconds(15), answer_within: seconds(5) }
+        Self {
+            streams: 80,
+            ping_every: seconds(30),
+            ping_within: seconds(15),
+            answer_within: seconds(5),
+            plugin_every: seconds(5),
+        }
     }
 }
 
@@ -60,13 +69,16 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    pub(super) fn new(both: Connector, http1: Connector, limits: Limits) -> Self {
-        Self {
+    /// # Errors
+    /// When certificates, keys or the name of the server cannot be read, or the proxy is none.
+    pub(super) fn of(config: &Config, limits: Limits) -> kube::Result<Self> {
+        let (both, http1) = (Connector::of(config, Speaks::Both)?, Connector::of(config, Speaks::Http1)?);
+        Ok(Self {
             watches: Links::new(both.clone(), limits, Room::Learned),
             further: Links::new(both, limits, Room::Given),
             plain: Plain::new(http1),
             long: Arc::new(Semaphore::new(N_LONG_MAX)),
-        }
+        })
     }
 
     async fn send(self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {

@@ -19,6 +19,7 @@ use doubt::Doubt;
 pub(crate) use doubt::Doubts;
 pub use error::ApiError;
 pub use permit::{Leave, Permission, WritePermit};
+pub(crate) use recorder::Happening;
 pub(crate) use recorder::RecorderView;
 pub use recorder::{EVENTS_MAX, EventType, Recorder};
 pub(crate) use review::{UserInfo, access, token};

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::{
-    Applied, Caches, Cluster, Conditions, Controller, Declares, HasRules, HasStatus, Live, MayDeletePrimary,
+    Applied, Caches, Cluster, Conditions, Controller, Declares, Events, HasRules, HasStatus, Live, MayDeletePrimary,
     MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, Objects, OnCluster, Owned, ReadsLive, Reason, Request,
     Vain, WritableBy, Writes, given::Given,
 };
@@ -313,7 +313,12 @@ impl<C> Context<C> {
     /// Tells people what happened to the primary: `kubectl describe` and `kubectl events` show it. It is sent in the
     /// background; when too many wait, the newest are dropped.
     pub fn event(&self, kind: EventType, reason: &str, note: impl Into<String>) {
-        self.inner.env.recorder.record(&self.inner.env.spec, &self.inner.primary, kind, reason, note.into());
+        self.events().record(kind, reason, note);
+    }
+
+    /// Events of the primary that name a second object, or what was done.
+    pub fn events(&self) -> Events {
+        Events::new(self.inner.env.clone(), self.inner.primary.clone())
     }
 
     /// The conditions of the primary's status, to be changed and put into the new status.

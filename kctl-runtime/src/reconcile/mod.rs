@@ -6,6 +6,7 @@ mod cluster;
 mod conditions;
 mod context;
 mod error;
+mod events;
 mod given;
 mod live;
 mod may;
@@ -26,6 +27,7 @@ pub use conditions::{ConditionError, Conditions};
 pub use context::Context;
 pub(crate) use context::Env;
 pub use error::{Error, Result, ResultExt};
+pub use events::Events;
 pub use live::{Live, Objects};
 pub use may::{
     MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,

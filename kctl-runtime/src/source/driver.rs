@@ -526,7 +526,12 @@ impl Source {
                 kind.plural,
                 kind.api_version()
             ),
-            Some(403) => "; apply the role (`cargo run -- generate-rbac | kubectl apply -f -`)".into(),
+            Some(403) => {
+                // The election watches its one lease, by a role that is printed with its flag.
+                let is_election = kind.plural == "leases" && !self.identity.fields.is_empty();
+                let elect = if is_election { " --leader-elect" } else { "" };
+                format!("; apply the role (`cargo run -- generate-rbac{elect} | kubectl apply -f -`)")
+            }
             Some(401) => "; the credentials of the kubeconfig are not accepted".into(),
             _ => String::new(),
         }

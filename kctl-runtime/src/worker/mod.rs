@@ -20,7 +20,7 @@ pub use settle::{Decision, Outcome, Tried, settle};
 pub use crate::queue::CONFLICTS_USUAL;
 use crate::{
     echo,
-    effect::EventType,
+    effect::{EventType, Happening},
     handler::TAG_INITIAL,
     key::ObjectKey,
     object::{Stored, Uid},
@@ -159,7 +159,8 @@ impl<C: Reconcile> Pool<C> {
             _ => return,
         };
         if let Some(stored) = self.env.primary.store().get(key) {
-            self.env.recorder.record(&self.env.spec, &stored, EventType::Warning, "ReconcileFailed", note);
+            let failed = Happening::new(EventType::Warning, "ReconcileFailed", note);
+            self.env.recorder.record(&self.env.spec, &stored, failed);
         }
     }
 

@@ -162,7 +162,7 @@ impl Keeper {
         match answered(path, ANSWER_WITHIN, answer).await? {
             Ok(object) => Ok(Some(object)),
             Err(kube::Error::Api(status)) if status.code == StatusCode::NOT_FOUND => Ok(None),
-            Err(error) => Err(error).context(path),
+            Err(error) => Err(error).context(named(path)),
         }
     }
 
@@ -170,10 +170,10 @@ impl Keeper {
         let request = Request::builder().method(Method::PATCH).uri(path).header("content-type", media);
         let request = request.body(serde_json::to_vec(body)?)?;
         let Some(leadership) = self.leadership.as_ref().filter(|leadership| leadership.is_leading()) else {
-            return answered(path, ANSWER_WITHIN, self.client.request(request)).await?.context(path);
+            return answered(path, ANSWER_WITHIN, self.client.request(request)).await?.context(named(path));
         };
-        let leave = leadership.permit().ask(path).await?;
-        let answer = answered(path, leave.within(), self.client.request(request)).await?.context(path)?;
+        let leave = leadership.permit().ask(&named(path)).await?;
+        let answer = answered(path, leave.within(), self.client.request(request)).await?.context(named(path))?;
         leave.answered();
         Ok(answer)
     }
@@ -220,7 +220,7 @@ impl Keeper {
             patch.extend(missing.iter().map(|(at, _)| json!({ "op": "add", "path": at, "value": bundle })));
             let path = format!("{path}?fieldManager={}", self.of.manager);
             let _patched: Value = self.patch(&path, "application/json-patch+json", &patch.into()).await?;
-            tracing::info!("{path} trusts the certificates of webhooks");
+            tracing::info!("{} trusts the certificates of webhooks", named(&path));
         }
         Ok(all)
     }
@@ -236,9 +236,20 @@ fn is_of_others(secret: &Secret, fields: &Fields) -> bool {
     secret.type_.as_deref() == Some("kubernetes.io/tls") || (has("tls.crt") && !is_own)
 }
 
+/// An object by its path, for people: `secrets default/web-webhook`, `customresourcedefinitions webs.example.com`.
+fn named(path: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    let parts: Vec<_> = path.split('/').collect();
+    match parts[..] {
+        [.., "namespaces", namespace, plural, name] => format!("{plural} {namespace}/{name}"),
+        [.., plural, name] => format!("{plural} {name}"),
+        _ => path.into(),
+    }
+}
+
 /// What came within a time.
 async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = T>) -> Result<T> {
-    let late = |_elapsed| Error::from(format!("{path}: no answer within {within:?}; it is asked again"));
+    let late = |_elapsed| Error::from(format!("{}: no answer within {within:?}; it is asked again", named(path)));
     tokio::time::timeout(within, answer).await.map_err(late)
 }
 

@@ -17,6 +17,7 @@ use super::{
     options::ManagerOptions,
     outgoing::OutgoingOptions,
     run, settings,
+    signals::BLOCKED_HELP,
 };
 
 /// So long the end of a run that failed may take.
@@ -225,6 +226,11 @@ impl RunOptions {
         if let Some(url) = &self.proxy_url {
             super::connection::check_proxy(url)?;
         }
+        if self.outgoing.dry_run && self.manager.elects() {
+            return Err(
+                "--dry-run does not go with --leader-elect: a lease that is not written is nobody's; add --leader-elect=false".into(),
+            );
+        }
         self.manager.check(app)
     }
 }
@@ -347,7 +353,13 @@ pub(super) async fn main(app: App) -> Result<()> {
             #[cfg(feature = "otel")]
             super::otel::flush();
             if let Err(error) = &ran {
-                end_soon(format!("Error: {error:?}"));
+                let error = format!("{error:?}");
+                if log::is_json() {
+                    // What `main` returns would be written as text.
+                    log::say_error(&error);
+                    std::process::exit(1);
+                }
+                end_soon(error);
             }
             ran
         }
@@ -389,10 +401,8 @@ fn end_soon(error: String) {
     let wait = move || {
         #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]
         std::thread::sleep(ENDS_WITHIN);
-        say!("{error}");
-        say!(
-            "help: something blocks a thread: what may take long is `async`, or in `tokio::task::spawn_blocking` with an end"
-        );
+        log::say_error(&error);
+        say!("{BLOCKED_HELP}");
         std::process::exit(1);
     };
     // Without a thread it goes on to wait.

@@ -89,11 +89,20 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
 async fn of_context(kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
     let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     let wanted = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-    let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &wanted).await;
-    let config = config.map_err(|error| no_context(&error, &kubeconfig))?;
+    // As for kubectl, the proxy of a kubeconfig is the way whatever `NO_PROXY` says.
+    let mut direct = kubeconfig.clone();
+    for cluster in direct.clusters.iter_mut().filter_map(|cluster| cluster.cluster.as_mut()) {
+        cluster.proxy_url = None;
+    }
+    let config = Config::from_custom_kubeconfig(direct, &wanted).await;
+    let config = config.map_err(|error| no_context(&error, &context, &kubeconfig))?;
+    let mut config = config;
     let named = |name: &str| kubeconfig.contexts.iter().find(|context| context.name == name)?.context.as_ref();
     let cluster = named(&context).and_then(|of| kubeconfig.clusters.iter().find(|cluster| cluster.name == of.cluster));
     let url = cluster.and_then(|cluster| cluster.cluster.as_ref()?.proxy_url.clone()).filter(|url| !url.is_empty());
+    if let Some(known) = config.auth_info.exec.as_mut().and_then(|exec| exec.cluster.as_mut()) {
+        known.proxy_url.clone_from(&url);
+    }
     let proxy = url.map(|url| Proxy::parse(&url, "`proxy-url` of the kubeconfig")).transpose()?;
     Ok((context, config, proxy))
 }
@@ -114,10 +123,14 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 /// Why neither a kubeconfig nor a cluster was found.
 fn not_found(error: &dyn std::error::Error) -> String {
+    let pod = match std::env::var_os("KUBERNETES_SERVICE_HOST") {
+        Some(_) => causes(error),
+        None => "this is no pod of a cluster".into(),
+    };
     let named = std::env::var("KUBECONFIG").ok().filter(|list| !list.is_empty());
     match named {
-        Some(list) => format!("KUBECONFIG={list} names no file that is there, and {}", causes(error)),
-        None => format!("there is no ~/.kube/config, and {}", causes(error)),
+        Some(list) => format!("KUBECONFIG={list} names no file that is there, and {pod}"),
+        None => format!("there is no ~/.kube/config, and {pod}"),
     }
 }
 
@@ -127,16 +140,16 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
     ))
 }
 
-fn no_context(error: &KubeconfigError, known: &Kubeconfig) -> Error {
+fn no_context(error: &KubeconfigError, context: &str, known: &Kubeconfig) -> Error {
     let names: Vec<_> = known.contexts.iter().map(|context| context.name.as_str()).collect();
     match error {
-        KubeconfigError::ParseNoProxy(_) => Error::from(format!(
-            "{}\nhelp: write names, addresses and ranges with single commas between them, such as `10.0.0.0/8,.svc`",
-            causes(error)
-        )),
         _ if names.is_empty() => no_cluster("the kubeconfig has no contexts"),
         KubeconfigError::CurrentContextNotSet | KubeconfigError::LoadContext(_) => {
-            Error::from(format!("{error}\nhelp: the kubeconfig has the contexts {}", names.join(", ")))
+            let wrong = match context {
+                "" => "the kubeconfig names no current context; say --context".to_owned(),
+                context => format!("the kubeconfig has no context `{context}`"),
+            };
+            Error::from(format!("{wrong}\nhelp: it has {}", names.join(", ")))
         }
         _ => Error::from(causes(error)),
     }

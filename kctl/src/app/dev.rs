@@ -39,7 +39,7 @@ const TRACE_SEED: u64 = 1;
 pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     log::begin(&app.name, LogFormat::Timeless);
     // From now on: what is served answers before the controllers run, and ends as it should from then on.
-    let signals = Signals::listen();
+    let signals = Signals::listen(None);
     let objects = files::read_or(&options.files, app.dev_objects.as_deref())?;
     // People look at ages; a run that ends by itself is repeatable.
     let server = if options.until_idle { ApiServer::new() } else { ApiServer::on_system_time() };

@@ -68,11 +68,25 @@ pub(super) fn begin(
 
 /// Says something to people; where the log is for machines, as a line of it.
 pub(super) fn say(text: fmt::Arguments<'_>) {
-    if FORMAT.get() == Some(&LogFormat::Json) {
+    if is_json() {
         tracing::info!("{text}");
     } else {
         to_stderr(&format!("{text}\n"));
     }
+}
+
+/// Says why the program ends: as `main` would, or as a line of the log for machines.
+pub(super) fn say_error(error: &str) {
+    if is_json() {
+        tracing::error!("{error}");
+    } else {
+        to_stderr(&format!("Error: {error}\n"));
+    }
+}
+
+/// Whether the log is for machines: then nothing else is written beside it.
+pub(super) fn is_json() -> bool {
+    FORMAT.get() == Some(&LogFormat::Json)
 }
 
 /// A reader that went away is not an error of the program.

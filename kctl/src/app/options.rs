@@ -18,7 +18,7 @@ use kube::Client;
 use k8s_openapi::{api::rbac::v1::PolicyRule, jiff::SignedDuration};
 use kctl_runtime::{
     manager::{
-        Manager,
+        GRACEFUL_TIMEOUT, Manager,
         lease::{ElectionConfig, identity},
         serve::{Certificate, bind, check_address},
     },
@@ -88,6 +88,15 @@ impl ManagerOptions {
     ///
     /// # Errors
     /// When an address is none, or the times of the lease contradict each other.
+    /// How long reconciles may go on after the stop; for ever if none.
+    pub(super) fn grace(&self) -> Option<Duration> {
+        self.graceful_shutdown_timeout.map_or(Some(GRACEFUL_TIMEOUT), |timeout| timeout.try_into().ok())
+    }
+
+    pub(super) fn elects(&self) -> bool {
+        self.leader_elect
+    }
+
     pub(super) fn check(&self, app: &str) -> Result<()> {
         let metrics = ("--metrics-bind-address", &self.metrics_bind_address);
         let health = ("--health-probe-bind-address", &self.health_probe_bind_address);
@@ -130,9 +139,7 @@ impl ManagerOptions {
         if self.watch_list {
             manager = manager.stream_states();
         }
-        if let Some(timeout) = self.graceful_shutdown_timeout {
-            manager = manager.graceful_timeout(timeout.try_into().ok());
-        }
+        manager = manager.graceful_timeout(self.grace());
         if self.leader_elect {
             manager = manager.elect_by(lease, self.election(app, namespace))?;
         }

@@ -28,7 +28,7 @@ pub(super) struct OutgoingOptions {
     #[arg(long, value_name = "TIME", value_parser = super::options::time, help_heading = "Requests")]
     request_timeout: Option<Duration>,
     /// Change nothing: send each write with dryRun=All, and print it. What it would have led to does not happen
-    #[arg(long, conflicts_with = "leader_elect", help_heading = "Requests")]
+    #[arg(long, help_heading = "Requests")]
     pub(super) dry_run: bool,
 }
 

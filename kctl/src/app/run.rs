@@ -35,7 +35,7 @@ const PERMISSIONS_FIRST_FOR: Duration = Duration::from_secs(1);
 const UNVERSIONED: &str = "0.0.0";
 
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
-    let signals = Signals::listen();
+    let signals = Signals::listen(options.manager.grace());
     app.namespaces = std::mem::take(&mut options.namespace);
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {

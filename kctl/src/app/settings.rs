@@ -27,11 +27,28 @@ pub(super) fn with_environment(command: Command) -> Command {
     command.mut_subcommand(RUN, |run| {
         run.mut_args(|arg| {
             let Some(name) = arg.get_long().map(variable) else { return arg };
-            let arg = if matches!(arg.get_action(), ArgAction::Append) { arg.value_delimiter(',') } else { arg };
+            let arg = match arg.get_action() {
+                ArgAction::Append => arg.value_delimiter(','),
+                ArgAction::SetTrue => or_not(arg),
+                _ => arg,
+            };
             // Values may be secrets of somebody's; names are what helps.
             arg.env(name).hide_env_values(true)
         })
     })
+}
+
+/// A flag that can be said to be false, as in Go: else nothing could go against the environment or the file.
+fn or_not(arg: Arg) -> Arg {
+    arg.action(ArgAction::Set)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("true")
+        .default_value("false")
+        .hide_default_value(true)
+        .value_parser(clap::value_parser!(bool))
+        .hide_possible_values(true)
+        .value_name("BOOL")
 }
 
 fn variable(flag: &str) -> String {
@@ -149,8 +166,6 @@ fn flags(arg: &Arg, key: &str, value: &Value) -> Option<Vec<OsString>> {
         _ => None,
     };
     match (arg.get_action(), value) {
-        (ArgAction::SetTrue, Value::Bool(is)) => Some(is.then(|| format!("--{key}").into()).into_iter().collect()),
-        (ArgAction::SetTrue, _) => None,
         (ArgAction::Append, Value::Array(values)) => values.iter().map(|value| text(value).map(flag)).collect(),
         (_, value) => Some(vec![flag(text(value)?)]),
     }
@@ -176,6 +191,10 @@ mod tests {
     use super::*;
 
     fn command() -> Command {
+        with_environment(plain())
+    }
+
+    fn plain() -> Command {
         Command::new("app").subcommand(
             Command::new(RUN)
                 .arg(Arg::new("config").long("config").value_parser(clap::value_parser!(PathBuf)))
@@ -204,12 +223,13 @@ mod tests {
 
     #[test]
     fn what_no_flag_says_comes_from_the_file() {
-        let cases: [(&str, &[&str], &[&str]); 9] = [
+        let cases: [(&str, &[&str], &[&str]); 10] = [
             ("address: :8080", &[], &["--address=:8080"]),
             ("address: :8080", &["--address=:1"], &[]),
             ("wait: 5", &[], &["--wait=5"]),
-            ("elect: true", &[], &["--elect"]),
-            ("elect: false", &[], &[]),
+            ("elect: true", &[], &["--elect=true"]),
+            ("elect: false", &[], &["--elect=false"]),
+            ("elect: true", &["--elect=false"], &[]),
             ("namespace: [a, b]", &[], &["--namespace=a", "--namespace=b"]),
             ("namespace: [a, b]", &["--namespace=c"], &[]),
             ("address: :8080\nneeds: it", &[], &["--address=:8080", "--needs=it"]),
@@ -234,7 +254,7 @@ mod tests {
                 "--config FILE: there is no option `leadership`; there are address, needs, wait, elect, namespace",
             ),
             ("config: other", "--config FILE: there is no option `config`"),
-            ("elect: please", "--config FILE: `elect: \"please\"` is no value of --elect"),
+            ("elect: [true]", "--config FILE: `elect: [true]` is no value of --elect"),
             ("address: [a]", "--config FILE: `address: [\"a\"]` is no value of --address"),
             ("address: null", "--config FILE: `address: null` is no value of --address"),
             ("namespace: { a: b }", "--config FILE: `namespace: {\"a\":\"b\"}` is no value"),
@@ -266,11 +286,15 @@ mod tests {
             assert_eq!(origin(typed, &[], true), None);
         }
         assert_eq!(origin(&["app", RUN, "--elect=5"], &[], true), None);
+        assert_eq!(
+            origin(&["app", RUN], &["--elect=5"], false),
+            Some("help: that is the line `elect:` in the file of --config".into())
+        );
     }
 
     #[test]
     fn every_option_of_run_has_a_variable_of_its_name() {
-        let with = with_environment(command());
+        let with = with_environment(plain());
         let run = with.find_subcommand(RUN).unwrap();
         for arg in run.get_arguments().filter(|arg| arg.get_long().is_some_and(|long| long != "help")) {
             assert_eq!(arg.get_env().unwrap().to_str().unwrap(), variable(arg.get_long().unwrap()));

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::log::say_error;
+
 /// What a second signal ends the program with, as in controller-runtime.
 const ENDED: i32 = 1;
 
@@ -12,6 +14,16 @@ pub(super) const INTERRUPTED: i32 = 130;
 
 /// Signals within this time are one: `timeout`, and shells that pass on what their group was sent, signal a program twice at once.
 const SAME_GESTURE: Duration = Duration::from_millis(250);
+
+/// Beyond the grace the runtime ends by itself within this time, unless it can do nothing at all.
+const AFTER_GRACE: Duration = Duration::from_secs(1);
+
+/// A runtime that runs nothing for so long has no thread left.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+
+/// What a program may do that is stuck.
+pub(super) const BLOCKED_HELP: &str =
+    "help: something blocks a thread: what may take long is `async`, or in `tokio::task::spawn_blocking` with an end";
 
 /// Whether the program was asked to stop. There is one for a run, made before the first thing that may take long: a signal that
 /// comes earlier has its usual effect, and none is lost between two who listen.
@@ -30,8 +42,9 @@ enum Asked {
 
 impl Signals {
     /// Listens from now on; a second signal ends the process at once. It has a thread of its own: where reconciles block all
-    /// others, a person can still end the program.
-    pub(super) fn listen() -> Self {
+    /// others, a person can still end the program, and it ends by itself once its grace is over (never, if none).
+    pub(super) fn listen(grace: Option<Duration>) -> Self {
+        let blocked = Blocked { grace, runtime: tokio::runtime::Handle::current() };
         let (ask, asked) = watch::channel(None);
         let (open, opened) = std::sync::mpsc::channel::<()>();
         let listen = move || {
@@ -45,7 +58,7 @@ impl Signals {
             runtime.block_on(async {
                 let source = Source::open();
                 drop(open);
-                heed(source, &ask).await;
+                heed(source, &ask, &blocked).await;
             });
         };
         if let Err(error) = std::thread::Builder::new().name("signals".into()).spawn(listen) {
@@ -71,14 +84,40 @@ impl Signals {
     }
 }
 
-async fn heed(mut source: Source, ask: &watch::Sender<Option<Asked>>) {
+/// The runtime of the program, which may have no thread left.
+struct Blocked {
+    grace: Option<Duration>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Blocked {
+    /// Returns once the grace is over and the runtime does nothing any more.
+    async fn for_good(&self) {
+        let Some(grace) = self.grace else { return std::future::pending().await };
+        tokio::time::sleep(grace + AFTER_GRACE).await;
+        // Of a runtime that ends this is an answer, too.
+        while tokio::time::timeout(ANSWERS_WITHIN, self.runtime.spawn(async {})).await.is_ok() {
+            tokio::time::sleep(AFTER_GRACE).await;
+        }
+    }
+}
+
+async fn heed(mut source: Source, ask: &watch::Sender<Option<Asked>>, blocked: &Blocked) {
     let first = source.next().await;
     tracing::info!("stopping: what runs is finished");
     ask.send_replace(Some(first));
     let same_gesture = tokio::time::Instant::now() + SAME_GESTURE;
     while tokio::time::timeout_at(same_gesture, source.next()).await.is_ok() {}
     tracing::info!("still stopping; a second signal ends at once");
-    source.next().await;
+    tokio::select! {
+        _second = source.next() => {}
+        () = blocked.for_good() => {
+            let grace = blocked.grace.unwrap_or_default();
+            say_error(&format!("all threads were still blocked {grace:?} after the stop: what ran was cut off, and no lease is handed back"));
+            say!("{BLOCKED_HELP}");
+            std::process::exit(ENDED);
+        }
+    }
     tracing::error!("ended by a second signal: what ran was cut off, and no lease is handed back");
     std::process::exit(ENDED);
 }

@@ -1,6 +1,8 @@
 //! Over real sockets, since what is tested is how many of them there are.
 
 mod plain;
+mod plugins;
+mod proxies;
 mod server;
 
 use std::{
@@ -171,23 +173,6 @@ async fn connection_that_went_silent_is_noticed_and_replaced() {
     assert!(end.is_none_or(|chunk| chunk.is_err()));
     let _again = watch(&by).await;
     assert_eq!(server.n_connections(), 2);
-}
-
-#[tokio::test]
-async fn proxy_is_asked_for_a_tunnel() {
-    let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut config = Server::start(100).await.config();
-    config.proxy_url = Some(format!("http://{}", proxy.local_addr().unwrap()).parse().unwrap());
-    let host = config.cluster_url.authority().unwrap().to_string();
-    let by = with_limits(config, Limits::default()).unwrap().build();
-    let asked = tokio::spawn(async move { by.send(get("/version")).await.map(drop) });
-    let (mut stream, _peer) = timeout(SOON, proxy.accept()).await.unwrap().unwrap();
-    let mut head = vec![0; 1024];
-    let n = stream.read(&mut head).await.unwrap();
-    let head = String::from_utf8_lossy(&head[..n]).into_owned();
-    assert!(head.starts_with(&format!("CONNECT {host} HTTP/1.1")), "{head}");
-    stream.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").await.unwrap();
-    assert!(asked.await.unwrap().is_err());
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::StreamExt;
-use http::{Request, Response, Version};
+use http::{Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     body::{Frame, Incoming},
@@ -27,7 +27,12 @@ use tokio::{
 };
 use tokio_rustls::{
     TlsAcceptor,
-    rustls::{ServerConfig, pki_types::PrivateKeyDer},
+    rustls::{
+        self, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme,
+        client::danger::HandshakeSignatureValid,
+        pki_types::{CertificateDer, PrivateKeyDer, UnixTime},
+        server::danger::{ClientCertVerified, ClientCertVerifier},
+    },
 };
 
 /// A request, as the server saw it.
@@ -38,6 +43,8 @@ pub(super) struct Seen {
     pub(super) version: Version,
     pub(super) path: String,
     pub(super) agent: String,
+    /// Its token, else the name in the certificate of its connection.
+    pub(super) who: String,
 }
 
 pub(super) struct Server {
@@ -45,6 +52,8 @@ pub(super) struct Server {
     seen: Arc<parking_lot::Mutex<Vec<Seen>>>,
     n_connections: Arc<AtomicUsize>,
     ends: broadcast::Sender<End>,
+    /// Whom alone it answers; everybody if empty.
+    accepted: Arc<parking_lot::Mutex<String>>,
 }
 
 /// What becomes of the connections that there are.
@@ -61,15 +70,17 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
         let (seen, n_connections): (Arc<parking_lot::Mutex<Vec<Seen>>>, Arc<AtomicUsize>) = Default::default();
+        let accepted = Arc::<parking_lot::Mutex<String>>::default();
         let (ends, _) = broadcast::channel(4);
-        let (acceptor, noted, counted, told) = (tls(n_streams > 0), seen.clone(), n_connections.clone(), ends.clone());
+        let (acceptor, counted, told) = (tls(n_streams > 0), n_connections.clone(), ends.clone());
+        let notes = Notes { seen: seen.clone(), accepted: accepted.clone() };
         tokio::spawn(async move {
             while let Ok((stream, _peer)) = listener.accept().await {
                 let connection = counted.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(serve(stream, acceptor.clone(), n_streams, connection, noted.clone(), told.subscribe()));
+                tokio::spawn(serve(stream, acceptor.clone(), n_streams, connection, notes.clone(), told.subscribe()));
             }
         });
-        Self { url, seen, n_connections, ends }
+        Self { url, seen, n_connections, ends, accepted }
     }
 
     pub(super) fn config(&self) -> Config {
@@ -80,6 +91,11 @@ impl Server {
 
     pub(super) fn n_connections(&self) -> usize {
         self.n_connections.load(Ordering::Relaxed)
+    }
+
+    /// From now on all others are refused with 401.
+    pub(super) fn accept(&self, who: &str) {
+        *self.accepted.lock() = who.into();
     }
 
     /// What came since the last time.
@@ -95,7 +111,7 @@ impl Server {
 fn tls(speaks_http2: bool) -> TlsAcceptor {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let config = ServerConfig::builder().with_no_client_auth();
+    let config = ServerConfig::builder().with_client_cert_verifier(Arc::new(Anybody));
     let mut config = config.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
     if speaks_http2 {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -103,21 +119,88 @@ fn tls(speaks_http2: bool) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
+#[derive(Clone)]
+struct Notes {
+    seen: Arc<parking_lot::Mutex<Vec<Seen>>>,
+    accepted: Arc<parking_lot::Mutex<String>>,
+}
+
+/// Takes every certificate, and none.
+#[derive(Debug)]
+struct Anybody;
+
+impl ClientCertVerifier for Anybody {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _between: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ECDSA_NISTP256_SHA256]
+    }
+}
+
+/// The text `client-…` in a certificate, where it has one.
+fn name_in(certificate: &[u8]) -> Option<String> {
+    let at = certificate.windows(7).position(|window| window == b"client-")?;
+    let name = certificate[at..].iter().take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-');
+    Some(name.map(|byte| char::from(*byte)).collect())
+}
+
 async fn serve(
     stream: TcpStream,
     acceptor: TlsAcceptor,
     n_streams: u32,
     connection: usize,
-    noted: Arc<parking_lot::Mutex<Vec<Seen>>>,
+    notes: Notes,
     mut ends: broadcast::Receiver<End>,
 ) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
+    let of_connection = stream.get_ref().1.peer_certificates().and_then(|chain| name_in(&chain[0]));
     let answer = service_fn(move |request: Request<Incoming>| {
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
         let lasts = path.contains("watch=") || path.contains("follow=");
         let agent = request.headers().get("user-agent").map(|agent| agent.to_str().unwrap().to_owned());
-        noted.lock().push(Seen { connection, version: request.version(), path, agent: agent.unwrap_or_default() });
-        async move { Ok::<_, Infallible>(Response::new(body(lasts))) }
+        let token = request.headers().get("authorization").map(|token| token.to_str().unwrap().to_owned());
+        let who = token.or_else(|| of_connection.clone()).unwrap_or_default();
+        let is_refused = ![String::new(), who.clone()].contains(&notes.accepted.lock());
+        let (version, agent) = (request.version(), agent.unwrap_or_default());
+        notes.seen.lock().push(Seen { connection, version, path, agent, who });
+        let mut answer = Response::new(body(lasts && !is_refused));
+        if is_refused {
+            *answer.status_mut() = StatusCode::UNAUTHORIZED;
+        }
+        async move { Ok::<_, Infallible>(answer) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(n_streams);

@@ -1,12 +1,15 @@
 //! Which events are sent, and as what: pure, with the time as an input. The same event again becomes a series, many that differ
-//! in their note alone become one, and an object about which too many are told has to wait.
+//! in details alone become one, and an object about which too many are told has to wait.
 //!
 //! The numbers are client-go's (`tools/record/events_cache.go` and, for series, `tools/events/event_broadcaster.go`).
 
 use std::{collections::HashSet, time::Duration};
 
 use k8s_openapi::{
-    api::events::v1::{Event, EventSeries},
+    api::{
+        core::v1::ObjectReference,
+        events::v1::{Event, EventSeries},
+    },
     apimachinery::pkg::apis::meta::v1::MicroTime,
     jiff::Timestamp,
 };
@@ -16,7 +19,7 @@ use super::recent::Recent;
 
 /// Objects, kinds of events and series that are remembered, of each so many.
 pub(super) const REMEMBERED_MAX: usize = 4_096;
-/// The tenth note within this time after the last one makes one event of all that follow.
+/// The tenth detail within this time after the last one makes one event of all that follow.
 const NOTES_MAX: usize = 10;
 const SIMILAR_WITHIN: Duration = Duration::from_secs(600);
 /// Requests about one object at once, and the time after which there may be one more.
@@ -29,8 +32,14 @@ const REFRESH_AFTER: Duration = Duration::from_secs(1_800);
 /// In front of the note of an event that stands for many.
 const COMBINED: &str = "(combined from similar events): ";
 
-/// Of which object, of which type, for which reason and with which note; of an event that stands for many, with none.
-type Identity = (String, String, String, Option<String>);
+/// Of which object, of which type, and for which reason.
+type Kind = (String, String, String);
+
+/// What sets events of one kind apart: the note, the action, and the object that is named beside it.
+type Detail = (String, String, String);
+
+/// What a series is of; one of events that stand for many has no detail.
+type Identity = (Kind, Option<Detail>);
 
 /// What has to be sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +52,7 @@ pub(super) enum Step {
 /// What has been told.
 pub(super) struct Correlator {
     objects: Recent<String, Bucket>,
-    similar: Recent<(String, String, String), Similar>,
+    similar: Recent<Kind, Similar>,
     /// Used whenever its event happens, so that the one that ended first comes first.
     series: Recent<Identity, Series>,
 }
@@ -55,7 +64,7 @@ struct Bucket {
 }
 
 struct Similar {
-    notes: HashSet<String>,
+    details: HashSet<Detail>,
     last: Instant,
 }
 
@@ -94,12 +103,15 @@ impl Correlator {
     pub(super) fn observe(&mut self, mut event: Event, now: Instant) -> Vec<Step> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let object = event.regarding.as_ref().map(|object| text(&object.uid)).unwrap_or_default();
-        let (kind, reason, note) = (text(&event.type_), text(&event.reason), text(&event.note));
-        let combined = self.is_one_of_many(&(object.clone(), kind.clone(), reason.clone()), &note, now);
+        let kind: Kind = (object.clone(), text(&event.type_), text(&event.reason));
+        let detail = (text(&event.note), text(&event.action), event.related.as_ref().map(which).unwrap_or_default());
+        let combined = self.is_one_of_many(&kind, &detail, now);
         if combined {
-            event.note = Some(super::fitting(format!("{COMBINED}{note}")));
+            event.note = Some(super::fitting(format!("{COMBINED}{}", detail.0)));
+            // It is about all of them.
+            event.related = None;
         }
-        let identity: Identity = (object.clone(), kind, reason, (!combined).then_some(note));
+        let identity: Identity = (kind, (!combined).then_some(detail));
         let mut steps = self.tick(now);
         let last_time = event.event_time.clone().unwrap_or(MicroTime(Timestamp::UNIX_EPOCH));
         if let Some(series) = self.series.get_mut(&identity) {
@@ -133,23 +145,38 @@ impl Correlator {
     }
 
     /// Whether an event goes up in the one that stands for many.
-    fn is_one_of_many(&mut self, key: &(String, String, String), note: &str, now: Instant) -> bool {
-        let fresh = || Similar { notes: HashSet::new(), last: now };
+    fn is_one_of_many(&mut self, key: &Kind, detail: &Detail, now: Instant) -> bool {
+        let fresh = || Similar { details: HashSet::new(), last: now };
         if self.similar.get_mut(key).is_none_or(|similar| now.duration_since(similar.last) > SIMILAR_WITHIN) {
             self.similar.put(key.clone(), fresh());
         }
         let Some(similar) = self.similar.get_mut(key) else { return false };
         similar.last = now;
-        if similar.notes.contains(note) {
+        if similar.details.contains(detail) {
             // It goes on as the series that it is.
             return false;
         }
-        if similar.notes.len() + 1 >= NOTES_MAX {
+        if similar.details.len() + 1 >= NOTES_MAX {
             return true;
         }
-        similar.notes.insert(note.into());
+        similar.details.insert(detail.clone());
         false
     }
+}
+
+/// An object in a reference, as one text: by its uid, or by its name where it has none.
+fn which(object: &ObjectReference) -> String {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let by = object.uid.clone().unwrap_or_else(|| {
+        format!(
+            "{} {} {}/{}",
+            text(&object.api_version),
+            text(&object.kind),
+            text(&object.namespace),
+            text(&object.name)
+        )
+    });
+    format!("{by} {}", text(&object.field_path))
 }
 
 fn closing(mut series: Series, now: Instant) -> Option<Step> {

@@ -46,6 +46,25 @@ pub enum EventType {
     Warning,
 }
 
+/// What happened to an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Happening {
+    pub(crate) kind: EventType,
+    pub(crate) reason: String,
+    pub(crate) note: String,
+    pub(crate) action: String,
+    pub(crate) related: Option<ObjectReference>,
+}
+
+impl Happening {
+    /// What was done where nobody says what.
+    pub(crate) const ACTION: &str = "Reconcile";
+
+    pub(crate) fn new(kind: EventType, reason: &str, note: String) -> Self {
+        Self { kind, reason: reason.into(), note, action: Self::ACTION.into(), related: None }
+    }
+}
+
 /// Takes events and sends them in the background.
 #[derive(Clone)]
 pub struct Recorder {
@@ -104,7 +123,8 @@ impl Recorder {
         RecorderView { events: self.events.downgrade(), dropped: self.dropped.clone(), closing: self.closing.clone() }
     }
 
-    pub(crate) fn record(&self, spec: &ControllerSpec, about: &Stored, kind: EventType, reason: &str, note: String) {
+    pub(crate) fn record(&self, spec: &ControllerSpec, about: &Stored, happening: Happening) {
+        let Happening { kind, reason, note, action, related } = happening;
         let meta = about.meta();
         // Events about objects of the cluster live in this namespace, as kubectl expects.
         let namespace = meta.namespace().unwrap_or("default").to_owned();
@@ -113,8 +133,8 @@ impl Recorder {
             event_time: Some(MicroTime((self.clock)())),
             reporting_controller: Some(self.reporter.clone()),
             reporting_instance: Some(spec.name.clone()),
-            action: Some("Reconcile".into()),
-            reason: Some(reason.into()),
+            action: Some(action),
+            reason: Some(reason.clone()),
             type_: Some(format!("{kind:?}")),
             note: Some(fitting(note)),
             regarding: Some(ObjectReference {
@@ -126,6 +146,7 @@ impl Recorder {
                 resource_version: Some(meta.resource_version.to_string()),
                 field_path: None,
             }),
+            related,
             ..Event::default()
         };
         let why = match self.events.try_send(event) {

@@ -87,6 +87,35 @@ async fn the_tenth_note_of_one_kind_of_event_stands_for_all_that_follow() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_same_note_about_another_related_object_or_action_is_no_series_and_many_such_become_one_without_it() {
+    let (mut told, now) = (Correlator::new(), Instant::now());
+    let reference = |name: &str| ObjectReference { name: Some(name.into()), ..ObjectReference::default() };
+    let mut tell = |related: &str, action: &str| {
+        let event = Event {
+            related: Some(reference(related)),
+            action: Some(action.into()),
+            ..event("web", "Replaced", "it is old")
+        };
+        let steps = told.observe(event, now);
+        let related = |step: &Step| match step {
+            Step::Create(event) | Step::Patch(event) => event.related.as_ref().and_then(|object| object.name.clone()),
+        };
+        let names: Vec<_> = steps.iter().map(related).collect();
+        (written(steps), names)
+    };
+    let named = |text: &str, name: &str| (vec![text.to_owned()], vec![Some(name.to_owned())]);
+    assert_eq!(tell("a", "Replace"), named("+it is old", "a"));
+    assert_eq!(tell("a", "Replace"), named("it is old×2", "a"));
+    assert_eq!(tell("b", "Replace"), named("+it is old", "b"), "another object");
+    assert_eq!(tell("a", "Delete"), named("+it is old", "a"), "another action");
+    for n in 3..9 {
+        assert_eq!(tell(&n.to_string(), "Replace"), named("+it is old", &n.to_string()));
+    }
+    let all = (vec!["+(combined from similar events): it is old".to_owned()], vec![None]);
+    assert_eq!(tell("the tenth", "Replace"), all);
+}
+
 /// How many of `n` events with a reason each are sent about one object, `apart` seconds from each other.
 fn n_sent(n: u64, apart: u64) -> usize {
     let (mut told, begin) = (Correlator::new(), Instant::now());

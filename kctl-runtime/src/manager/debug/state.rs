@@ -22,6 +22,9 @@ pub(super) const KEYS_MAX: usize = 50;
 /// Reconciles in one answer; the newest ones.
 pub(super) const RECONCILES_SENT_MAX: usize = 500;
 
+/// Namespaces of one cache that are named.
+const NAMES_SHOWN_MAX: usize = 10;
+
 #[derive(Serialize)]
 pub(super) struct State {
     app: String,
@@ -220,11 +223,18 @@ impl Seen<'_> {
     }
 }
 
+/// The first of many names, and how many there are beside them.
+fn few(names: &[String]) -> String {
+    let (shown, rest) = names.split_at(names.len().min(NAMES_SHOWN_MAX));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    shown.join(", ") + &more
+}
+
 fn cache(source: &Source) -> Cache {
     let (identity, store, health) = (source.identity(), source.store(), source.health());
     let parts = [
         ("cluster ", identity.cluster.clone()),
-        ("namespace ", identity.namespaces.join(", ")),
+        ("namespace ", few(&identity.namespaces)),
         ("labels ", identity.labels.clone()),
         ("fields ", identity.fields.clone()),
     ];
@@ -286,4 +296,17 @@ fn bounded(text: &str) -> String {
     let mut text = text.to_owned();
     cut(&mut text, TEXT_LEN_MAX);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_namespaces_the_first_ones_are_named() {
+        let names = |n: usize| (0..n).map(|n| format!("n{n}")).collect::<Vec<_>>();
+        assert_eq!(few(&names(0)), "");
+        assert_eq!(few(&names(10)), "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9");
+        assert_eq!(few(&names(500)), "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 490 more");
+    }
 }

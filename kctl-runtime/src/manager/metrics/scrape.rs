@@ -1,7 +1,8 @@
 //! What can be seen of a running manager, as metrics: read when somebody asks, kept nowhere.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, hash::BuildHasher, sync::Arc};
 
+use foldhash::fast::FixedState;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric, NoLabelSet},
@@ -278,6 +279,21 @@ impl Scrape {
     }
 }
 
+/// The value of a label, in bytes: stores of metrics refuse long ones (Mimir beyond 2,048), and each series has it anew.
+const LABEL_LEN_MAX: usize = 160;
+
+/// A label of what may be long, such as five hundred namespaces: its beginning and a hash of it all, so that two never become one.
+fn bounded(mut text: String) -> String {
+    if text.len() > LABEL_LEN_MAX {
+        let end = format!("…({:016x})", FixedState::default().hash_one(&text));
+        let most = LABEL_LEN_MAX - end.len();
+        let at = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(at);
+        text.push_str(&end);
+    }
+    text
+}
+
 /// The labels of an informer in component-base; the name is what tells two of one kind apart.
 fn kind(source: &Source) -> Labels {
     let identity = source.identity();
@@ -290,9 +306,25 @@ fn kind(source: &Source) -> Labels {
     let parts = parts.iter().filter(|(_, value)| !value.is_empty());
     let name = parts.map(|(part, value)| format!("{part}{value}")).collect::<Vec<_>>().join(";");
     vec![
-        ("name", name),
+        ("name", bounded(name)),
         ("group", identity.kind.group.clone()),
         ("version", identity.kind.version.clone()),
         ("resource", identity.kind.plural.clone()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_label_is_its_beginning_and_a_hash_so_that_two_stay_two() {
+        let at = |n: usize| "a".repeat(n);
+        assert_eq!(bounded(at(LABEL_LEN_MAX)), at(LABEL_LEN_MAX));
+        let (one, other) = (bounded(at(LABEL_LEN_MAX + 1)), bounded(at(5_000)));
+        assert!(one.len() == LABEL_LEN_MAX && other.len() == LABEL_LEN_MAX, "{one} {other}");
+        assert!(one != other && one[..100] == other[..100], "{one} {other}");
+        assert!(bounded("ü".repeat(5_000)).len() <= LABEL_LEN_MAX);
+        assert_eq!(bounded(at(5_000)), other, "the same in each process");
+    }
 }

@@ -233,3 +233,18 @@ async fn requests_that_are_never_answered_are_given_up_and_asked_again() {
         }
     }
 }
+
+#[test]
+fn what_is_said_of_an_object_names_it_and_not_its_path() {
+    let cases = [
+        ("/api/v1/namespaces/ops/secrets/web?fieldManager=a&force=true", "secrets ops/web"),
+        (
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web",
+            "validatingwebhookconfigurations web",
+        ),
+        ("/api/v1/namespaces/ops", "namespaces ops"),
+    ];
+    for (path, expected) in cases {
+        assert_eq!(super::named(path), expected);
+    }
+}

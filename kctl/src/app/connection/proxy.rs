@@ -6,7 +6,7 @@ use std::{fmt, net::IpAddr};
 use http::Uri;
 use kctl_runtime::reconcile::{Error, Result};
 
-/// Schemes that the client speaks; Go's `socks5h` is what `socks5` does here: the proxy looks names up.
+/// Schemes that the client speaks; `socks5` and `socks5h` are one: the proxy looks names up.
 const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
 /// A proxy, with the place that names it.
@@ -38,14 +38,6 @@ impl Proxy {
         if !SCHEMES.contains(&scheme) {
             return Err(wrong(&format!("`{scheme}` is no scheme of a proxy, {} are", SCHEMES.join(", "))));
         }
-        let authority = url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
-        if !scheme.starts_with("socks") {
-            return Ok(Self { url, from: from.into() });
-        }
-        if authority.contains('@') {
-            return Err(wrong("a SOCKS proxy that asks for a user is not supported"));
-        }
-        let url = format!("socks5://{authority}").parse().map_err(|error| wrong(&format!("{error}")))?;
         Ok(Self { url, from: from.into() })
     }
 }
@@ -183,7 +175,7 @@ mod tests {
         let cases = [
             ("proxy.corp:3128", "http://proxy.corp:3128 (HTTPS_PROXY)"),
             ("https://proxy.corp", "https://proxy.corp (HTTPS_PROXY)"),
-            ("socks5h://proxy.corp:1080", "socks5://proxy.corp:1080 (HTTPS_PROXY)"),
+            ("socks5h://proxy.corp:1080", "socks5h://proxy.corp:1080 (HTTPS_PROXY)"),
             ("http://me:secret@proxy.corp:3128", "http://proxy.corp:3128 (HTTPS_PROXY)"),
         ];
         for (value, expected) in cases {
@@ -196,7 +188,6 @@ mod tests {
                 "HTTPS_PROXY: `ftp` is no scheme of a proxy, http, https, socks5, socks5h are",
             ),
             ("http://me:secret@", "HTTPS_PROXY: not the URL of a proxy: "),
-            ("socks5://me:secret@proxy.corp", "HTTPS_PROXY: a SOCKS proxy that asks for a user is not supported"),
         ];
         for (value, begin) in wrong {
             let error = of(value).unwrap_err();

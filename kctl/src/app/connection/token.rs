@@ -32,12 +32,12 @@ struct Known {
 }
 
 impl TokenFile {
-    /// Takes a file that can be read out of what kube's client would read, and the token beside it, which counts less
-    /// (client-go, `rest.Config`).
+    /// Takes a file that can be read out of what kube's client would read, and what counts less: the token beside
+    /// it (client-go, `rest.Config`), and a plugin.
     pub(super) fn take(auth: &mut AuthInfo) -> Option<Self> {
         let file = PathBuf::from(auth.token_file.as_ref()?);
         let header = read(&file)?;
-        (auth.token_file, auth.token) = (None, None);
+        (auth.token_file, auth.token, auth.exec) = (None, None, None);
         Some(Self { file, known: Arc::new(Mutex::new(Known { header, read_at: Some(Instant::now()) })) })
     }
 

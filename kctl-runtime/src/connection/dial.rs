@@ -1,0 +1,182 @@
+//! How a connection is opened: directly, or through a proxy for HTTP or SOCKS, whose user and password are in its URL.
+
+use std::task::{Context, Poll};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use futures::future::BoxFuture;
+use http::{HeaderValue, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::{
+    client::legacy::connect::{
+        HttpConnector,
+        proxy::{SocksV5, Tunnel},
+    },
+    rt::TokioIo,
+};
+use kube::{Config, client::ConfigExt};
+use tokio::net::TcpStream;
+use tower::{BoxError, Service};
+
+/// Where SOCKS proxies listen (Go, `golang.org/x/net/proxy`).
+const SOCKS_PORT: u16 = 1080;
+
+/// Their length is sent in a byte (RFC 1929).
+const SOCKS_USER_LEN_MAX: usize = 255;
+
+#[derive(Clone)]
+pub(super) enum Dial {
+    Direct(HttpConnector),
+    Tunnel(Tunnel<HttpConnector>),
+    /// To the proxy by TLS.
+    TlsTunnel(Tunnel<HttpsConnector<HttpConnector>>),
+    Socks(SocksV5<HttpConnector>),
+}
+
+impl Dial {
+    /// # Errors
+    /// When the URL of the proxy has a scheme that is none of a proxy, and when certificates cannot be read.
+    pub(super) fn of(config: &Config) -> kube::Result<Self> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let Some(proxy) = config.proxy_url.clone() else { return Ok(Self::Direct(tcp)) };
+        let Some((plain, user)) = without_user(&proxy) else { return Err(unknown(&proxy)) };
+        let with_auth = |user: &User| {
+            let text = STANDARD.encode(format!("{}:{}", user.name, user.password));
+            // Base64 can stand in a header.
+            HeaderValue::try_from(format!("Basic {text}")).unwrap_or(HeaderValue::from_static("Basic"))
+        };
+        match proxy.scheme_str() {
+            Some("http") => {
+                let tunnel = Tunnel::new(plain, tcp);
+                Ok(Self::Tunnel(match &user {
+                    Some(user) => tunnel.with_auth(with_auth(user)),
+                    None => tunnel,
+                }))
+            }
+            Some("https") => {
+                let tls = HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+                let tunnel = Tunnel::new(plain, tls.enable_http1().wrap_connector(tcp));
+                Ok(Self::TlsTunnel(match &user {
+                    Some(user) => tunnel.with_auth(with_auth(user)),
+                    None => tunnel,
+                }))
+            }
+            // The proxy looks names up.
+            Some("socks5" | "socks5h") => {
+                let socks = SocksV5::new(plain, tcp).local_dns(false);
+                if user.as_ref().is_some_and(|user| user.name.len().max(user.password.len()) > SOCKS_USER_LEN_MAX) {
+                    let text = format!("user and password of a SOCKS proxy have {SOCKS_USER_LEN_MAX} bytes at most");
+                    return Err(kube::Error::Service(text.into()));
+                }
+                Ok(Self::Socks(match user {
+                    Some(user) => socks.with_auth(user.name, user.password),
+                    None => socks,
+                }))
+            }
+            _ => Err(unknown(&proxy)),
+        }
+    }
+}
+
+fn unknown(proxy: &Uri) -> kube::Error {
+    kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(proxy.clone()) }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct User {
+    name: String,
+    password: String,
+}
+
+/// The URL of a proxy with its port, and who asks.
+fn without_user(proxy: &Uri) -> Option<(Uri, Option<User>)> {
+    let (scheme, authority) = (proxy.scheme_str()?, proxy.authority()?);
+    let user = authority.as_str().rsplit_once('@').map(|(user, _host)| {
+        let (name, password) = user.split_once(':').unwrap_or((user, ""));
+        User { name: decoded(name), password: decoded(password) }
+    });
+    let default = match scheme {
+        "http" => 80,
+        "https" => 443,
+        _ => SOCKS_PORT,
+    };
+    let port = authority.port_u16().unwrap_or(default);
+    let plain = format!("{scheme}://{}:{port}", authority.host()).parse().ok()?;
+    Some((plain, user))
+}
+
+/// `%40` is `@`; what is no such escape stays.
+fn decoded(text: &str) -> String {
+    let hex = |byte: &u8| char::from(*byte).to_digit(16).and_then(|n| u8::try_from(n).ok());
+    let escaped = |rest: &[u8]| {
+        let [b'%', high, low, ..] = rest else { return None };
+        Some(hex(high)? << 4 | hex(low)?)
+    };
+    let (mut rest, mut out) = (text.as_bytes(), Vec::with_capacity(text.len()));
+    while let Some(first) = rest.first() {
+        let byte = escaped(rest);
+        out.push(byte.unwrap_or(*first));
+        rest = &rest[if byte.is_some() { 3 } else { 1 }..];
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+impl Service<Uri> for Dial {
+    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        match self {
+            Self::Direct(tcp) => tcp.poll_ready(context).map_err(BoxError::from),
+            Self::Tunnel(tunnel) => tunnel.poll_ready(context).map_err(BoxError::from),
+            Self::TlsTunnel(tunnel) => tunnel.poll_ready(context).map_err(BoxError::from),
+            Self::Socks(socks) => socks.poll_ready(context).map_err(BoxError::from),
+        }
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        match self {
+            Self::Direct(tcp) => {
+                let stream = tcp.call(to);
+                Box::pin(async move { Ok(MaybeHttpsStream::Http(stream.await?)) })
+            }
+            Self::Tunnel(tunnel) => {
+                let stream = tunnel.call(to);
+                Box::pin(async move { Ok(MaybeHttpsStream::Http(stream.await?)) })
+            }
+            Self::TlsTunnel(tunnel) => {
+                let stream = tunnel.call(to);
+                Box::pin(async move { Ok(stream.await?) })
+            }
+            Self::Socks(socks) => {
+                let stream = socks.call(to);
+                Box::pin(async move { Ok(MaybeHttpsStream::Http(stream.await?)) })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_and_password_of_a_proxy_are_unescaped_and_its_port_is_known() {
+        let user = |name: &str, password: &str| Some(User { name: name.into(), password: password.into() });
+        let cases = [
+            ("http://proxy", "http://proxy:80/", None),
+            ("https://proxy", "https://proxy:443/", None),
+            ("socks5://proxy", "socks5://proxy:1080/", None),
+            ("socks5h://u:p@[::1]:9", "socks5h://[::1]:9/", user("u", "p")),
+            ("socks5://me%40corp:a%3Ab%2Fc@proxy:9", "socks5://proxy:9/", user("me@corp", "a:b/c")),
+            ("http://only@proxy:9", "http://proxy:9/", user("only", "")),
+            ("http://a%zz%4:%C3%BC@proxy:9", "http://proxy:9/", user("a%zz%4", "ü")),
+        ];
+        for (url, plain, expected) in cases {
+            let (found, user) = without_user(&url.parse().unwrap()).unwrap();
+            assert_eq!((found.to_string().as_str(), user), (plain, expected), "{url}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! A plugin of the kubeconfig (`exec`) → the token or the certificate that it gives, asked for again when it has run out, and when a
+//! server refuses it: a plugin need not say how long a token lasts (client-go, `plugin/pkg/client/auth/exec`).
+
+use std::{
+    io::{ErrorKind, IsTerminal},
+    process::{Command, Output, Stdio},
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::HeaderValue;
+use k8s_openapi::jiff::Timestamp;
+use kube::{
+    Config,
+    config::{AuthInfo, ExecConfig, ExecInteractiveMode},
+};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// What runs out so soon is not used any more: a request takes its time.
+const BEFORE_END: Duration = Duration::from_secs(10);
+
+/// Why a plugin gave nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(super) enum PluginError {
+    #[error("`exec` of the kubeconfig names no command")]
+    NoCommand,
+    #[error(
+        "the plugin `{command}` of the kubeconfig asks questions (`interactiveMode: Always`), and nobody is at a terminal"
+    )]
+    NoTerminal { command: String },
+    #[error("the plugin `{command}` of the kubeconfig can't be started{hint}")]
+    NotStarted { command: String, hint: String, source: std::io::Error },
+    #[error("the plugin `{command}` of the kubeconfig ended with {status}")]
+    Failed { command: String, status: std::process::ExitStatus },
+    #[error("what the plugin `{command}` of the kubeconfig wrote to its standard output is no ExecCredential: {why}")]
+    Unreadable { command: String, why: String },
+}
+
+/// What a plugin gave.
+pub(super) struct Credential {
+    pub(super) token: Option<HeaderValue>,
+    /// A certificate and its key, as kube takes them.
+    identity: Option<(String, String)>,
+    end: Option<Timestamp>,
+}
+
+impl Credential {
+    /// Puts the certificate, if it is one, where kube's TLS looks for it.
+    pub(super) fn identify(&self, auth: &mut AuthInfo) {
+        if let Some((certificate, key)) = &self.identity {
+            (auth.client_certificate, auth.client_key) = (None, None);
+            auth.client_certificate_data = Some(certificate.clone());
+            auth.client_key_data = Some(key.clone().into());
+        }
+    }
+
+    pub(super) fn has_identity_of(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+}
+
+pub(super) struct Plugin {
+    exec: ExecConfig,
+    /// It is asked once in this time at most.
+    every: Duration,
+    held: Mutex<Held>,
+    /// Who has it asks.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+struct Held {
+    credential: Arc<Credential>,
+    is_refused: bool,
+    asked_at: Instant,
+}
+
+/// All plugins in use: clients of one cluster ask once, for some plugins ask people.
+static IN_USE: Mutex<Vec<(Value, Weak<Plugin>)>> = Mutex::new(Vec::new());
+
+impl Plugin {
+    /// Takes the plugin out of a configuration, if it is what counts there, and asks it.
+    ///
+    /// # Errors
+    /// When it gives nothing.
+    pub(super) fn take(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
+        let auth = &mut config.auth_info;
+        let is_other = auth.token.is_some()
+            || auth.token_file.is_some()
+            || auth.auth_provider.is_some()
+            || (auth.username.is_some() && auth.password.is_some());
+        let Some(exec) = auth.exec.take().filter(|_| !is_other) else { return Ok(None) };
+        let identity = json!([exec, exec.cluster]);
+        let mut in_use = IN_USE.lock();
+        in_use.retain(|(_, plugin)| plugin.strong_count() > 0);
+        let known = in_use.iter().find(|(of, _)| *of == identity).and_then(|(_, plugin)| plugin.upgrade());
+        if let Some(plugin) = known {
+            return Ok(Some(plugin));
+        }
+        let credential = Arc::new(ask(&exec)?);
+        let held = Mutex::new(Held { credential, is_refused: false, asked_at: Instant::now() });
+        let plugin = Arc::new(Self { exec, every, held, turn: Arc::default() });
+        in_use.push((identity, Arc::downgrade(&plugin)));
+        Ok(Some(plugin))
+    }
+
+    /// The credential of this moment. Where the plugin fails, the last one.
+    ///
+    /// # Cancel safety
+    /// Safe: a plugin that was started is waited for by the next request, and not started twice.
+    pub(super) async fn credential(self: &Arc<Self>) -> Arc<Credential> {
+        if self.is_due() {
+            let turn = self.turn.clone().lock_owned().await;
+            let plugin = self.clone();
+            let asking = tokio::spawn(async move {
+                if plugin.is_due() {
+                    plugin.renew().await;
+                }
+                drop(turn);
+            });
+            // A panic there leaves the credential that there was.
+            let _ended = asking.await;
+        }
+        self.held()
+    }
+
+    /// The credential that there is, whatever has become of it.
+    pub(super) fn held(&self) -> Arc<Credential> {
+        self.held.lock().credential.clone()
+    }
+
+    /// A server refused this credential; of an older one that says nothing.
+    pub(super) fn refused(&self, credential: &Arc<Credential>) {
+        let mut held = self.held.lock();
+        held.is_refused |= Arc::ptr_eq(&held.credential, credential);
+    }
+
+    fn is_due(&self) -> bool {
+        let held = self.held.lock();
+        let ends = || held.credential.end.is_some_and(|end| Timestamp::now() + BEFORE_END >= end);
+        held.asked_at.elapsed() >= self.every && (held.is_refused || ends())
+    }
+
+    async fn renew(&self) {
+        let exec = self.exec.clone();
+        // A panic there is told by its hook.
+        let asked = tokio::task::spawn_blocking(move || ask(&exec)).await;
+        let mut held = self.held.lock();
+        held.asked_at = Instant::now();
+        match asked {
+            Ok(Ok(credential)) => {
+                tracing::debug!("the plugin of the kubeconfig gave a new credential");
+                (held.credential, held.is_refused) = (Arc::new(credential), false);
+            }
+            Ok(Err(error)) => {
+                let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+                tracing::warn!("{error}{cause}; requests go on with what it gave last");
+            }
+            Err(_panic) => {}
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ExecCredential {
+    api_version: Option<String>,
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    expiration_timestamp: Option<Timestamp>,
+    token: Option<String>,
+    client_certificate_data: Option<String>,
+    client_key_data: Option<String>,
+}
+
+/// Starts the plugin and waits for its end.
+fn ask(exec: &ExecConfig) -> Result<Credential, PluginError> {
+    let command = exec.command.clone().ok_or(PluginError::NoCommand)?;
+    let output = start(exec, &command)?;
+    if !output.status.success() {
+        return Err(PluginError::Failed { command, status: output.status });
+    }
+    let read = |why: String| PluginError::Unreadable { command: command.clone(), why };
+    let said: ExecCredential =
+        serde_saphyr::from_slice(&output.stdout).map_err(|error| read(first_line(&error.to_string())))?;
+    accept(said, exec).map_err(read)
+}
+
+fn start(exec: &ExecConfig, command: &str) -> Result<Output, PluginError> {
+    let is_terminal = std::io::stdin().is_terminal();
+    let interactive = match &exec.interactive_mode {
+        Some(ExecInteractiveMode::Never) => false,
+        Some(ExecInteractiveMode::Always) if !is_terminal => {
+            return Err(PluginError::NoTerminal { command: command.into() });
+        }
+        _ => is_terminal,
+    };
+    let mut spec = json!({ "interactive": interactive });
+    if exec.provide_cluster_info {
+        spec["cluster"] = json!(exec.cluster);
+    }
+    let info = json!({ "apiVersion": exec.api_version, "kind": "ExecCredential", "spec": spec });
+    let mut process = Command::new(command);
+    process.args(exec.args.iter().flatten());
+    let pairs = exec.env.iter().flatten().filter_map(|pair| Some((pair.get("name")?, pair.get("value")?)));
+    process.envs(pairs).env("KUBERNETES_EXEC_INFO", info.to_string());
+    for name in exec.drop_env.iter().flatten() {
+        process.env_remove(name);
+    }
+    process.stdin(if interactive { Stdio::inherit() } else { Stdio::null() }).stderr(Stdio::inherit());
+    process.output().map_err(|source| {
+        let hint = exec.install_hint.as_deref().filter(|_| source.kind() == ErrorKind::NotFound);
+        let hint = hint.map_or(String::new(), |hint| format!(" ({})", hint.trim()));
+        PluginError::NotStarted { command: command.into(), hint, source }
+    })
+}
+
+/// Whether what a plugin says can be used, by the rules of client-go.
+fn accept(said: ExecCredential, exec: &ExecConfig) -> Result<Credential, String> {
+    if said.api_version != exec.api_version {
+        let text = |version: &Option<String>| version.clone().unwrap_or_default();
+        let (wanted, given) = (text(&exec.api_version), text(&said.api_version));
+        return Err(format!("the kubeconfig wants apiVersion `{wanted}`, and its apiVersion is `{given}`"));
+    }
+    let status = said.status.ok_or("it has no status")?;
+    let filled = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let identity = match (filled(status.client_certificate_data), filled(status.client_key_data)) {
+        (Some(certificate), Some(key)) => Some((STANDARD.encode(certificate), STANDARD.encode(key))),
+        (None, None) => None,
+        _ => return Err("it has one of clientCertificateData and clientKeyData, which are of use together".into()),
+    };
+    let token = filled(status.token).map(|token| header(token.trim())).transpose()?;
+    if token.is_none() && identity.is_none() {
+        return Err("its status has neither a token nor a certificate with its key".into());
+    }
+    Ok(Credential { token, identity, end: status.expiration_timestamp })
+}
+
+fn header(token: &str) -> Result<HeaderValue, String> {
+    let mut header =
+        HeaderValue::try_from(format!("Bearer {token}")).map_err(|_error| "its token can't stand in a header")?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V1: &str = "client.authentication.k8s.io/v1";
+
+    /// What is said of an output: the credential, or why it is none.
+    fn said(output: &str) -> String {
+        let exec = ExecConfig { api_version: Some(V1.into()), ..ExecConfig::default() };
+        let said: ExecCredential = serde_saphyr::from_str(output).unwrap();
+        match accept(said, &exec) {
+            Ok(Credential { token, identity, end }) => {
+                let token = token.map(|token| token.to_str().unwrap().to_owned());
+                let end = end.map_or(String::new(), |end| format!(" until {end}"));
+                format!("{}{}{end}", token.unwrap_or_default(), if identity.is_some() { "certificate" } else { "" })
+            }
+            Err(why) => why,
+        }
+    }
+
+    #[test]
+    fn what_a_plugin_says_is_a_token_or_a_certificate_with_its_key() {
+        let both = "it has one of clientCertificateData and clientKeyData, which are of use together";
+        let cases = [
+            (json!({"token": "t1\n"}), "Bearer t1"),
+            (
+                json!({"token": "t1", "expirationTimestamp": "2030-01-01T00:00:00Z"}),
+                "Bearer t1 until 2030-01-01T00:00:00Z",
+            ),
+            (json!({"clientCertificateData": "c", "clientKeyData": "k"}), "certificate"),
+            (json!({"clientCertificateData": "c"}), both),
+            (json!({"clientKeyData": "k", "token": "t1"}), both),
+            (json!({}), "its status has neither a token nor a certificate with its key"),
+            (json!({"token": " "}), "its status has neither a token nor a certificate with its key"),
+            (json!({"token": "a\u{1}b"}), "its token can't stand in a header"),
+            (Value::Null, "it has no status"),
+        ];
+        for (status, expected) in cases {
+            let output = json!({"apiVersion": V1, "kind": "ExecCredential", "status": status}).to_string();
+            assert_eq!(said(&output), expected, "{output}");
+        }
+        let other = json!({"apiVersion": "client.authentication.k8s.io/v1beta1", "status": {"token": "t"}}).to_string();
+        assert!(said(&other).starts_with("the kubeconfig wants apiVersion"), "{}", said(&other));
+    }
+
+    #[test]
+    fn a_plugin_that_gives_nothing_is_named_with_why() {
+        let of = |command: &str, args: &[&str]| ExecConfig {
+            api_version: Some(V1.into()),
+            command: Some(command.into()),
+            args: Some(args.iter().map(ToString::to_string).collect()),
+            interactive_mode: Some(ExecInteractiveMode::Never),
+            install_hint: Some("get it from example.com".into()),
+            ..ExecConfig::default()
+        };
+        let cases = [
+            (of("/nowhere/plugin", &[]), "can't be started (get it from example.com)"),
+            (of("sh", &["-c", "exit 3"]), "ended with exit status: 3"),
+            (of("sh", &["-c", "echo nothing"]), "is no ExecCredential"),
+            (ExecConfig::default(), "`exec` of the kubeconfig names no command"),
+        ];
+        for (exec, expected) in cases {
+            let error = ask(&exec).err().unwrap().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
