@@ -2,7 +2,6 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -10,12 +9,13 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{driven::Driven, link::Link, links::Stream, plain::Idle};
+use super::{link::Link, links::Stream, plain::Used};
 
 pub(super) struct Answer {
+    /// Dropped before what it came over: a connection whose answer nobody reads to its end is free all the same, if the rest has come.
     body: Incoming,
     on: Option<(Link, Stream)>,
-    over: Option<(Driven, Arc<Idle>)>,
+    over: Option<Used>,
     place: Option<OwnedSemaphorePermit>,
 }
 
@@ -30,8 +30,8 @@ impl Answer {
     }
 
     /// That it comes over this connection, which is free afterwards.
-    pub(super) fn over(self, connection: Driven, idle: Arc<Idle>) -> Self {
-        Self { over: Some((connection, idle)), ..self }
+    pub(super) fn over(self, connection: Used) -> Self {
+        Self { over: Some(connection), ..self }
     }
 
     /// That it takes this place.
@@ -44,11 +44,7 @@ impl Answer {
     /// Once there is nothing to come, or the rest is lost.
     fn end(&mut self, is_lost: bool) {
         self.place = None;
-        if let Some((connection, idle)) = self.over.take()
-            && !is_lost
-        {
-            idle.keep(connection);
-        }
+        self.over = None;
         if let Some((link, _stream)) = self.on.take()
             && is_lost
         {
@@ -68,7 +64,7 @@ impl Body for Answer {
         let answer = self.get_mut();
         let mut body = Pin::new(&mut answer.body);
         let frame = ready!(match &mut answer.over {
-            Some((connection, _)) => connection.poll(context, |context| body.as_mut().poll_frame(context)),
+            Some(connection) => connection.poll(context, |context| body.as_mut().poll_frame(context)),
             None => body.poll_frame(context),
         });
         match &frame {

@@ -2,6 +2,7 @@
 
 use std::{
     sync::{Arc, Weak},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -9,7 +10,10 @@ use http::{HeaderValue, Request, Response, Uri, header, uri::Scheme};
 use hyper::client::conn::{TrySendError, http1};
 use kube::client::Body;
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep_until},
+};
 use tower::{BoxError, Service as _, ServiceExt as _};
 
 use super::{
@@ -41,7 +45,7 @@ impl Plain {
         let mut request = named(request)?;
         while let Some(mut connection) = self.idle.take() {
             match connection.send(request).await {
-                Ok(answer) => return Ok(answer.map(|body| Answer::of(body).over(connection, self.idle.clone()))),
+                Ok(answer) => return Ok(answer.map(|body| Answer::of(body).over(self.used(connection)))),
                 // The server closed it just now: nothing of the request was sent.
                 Err(mut closed) => match closed.take_message() {
                     Some(unsent) => request = unsent,
@@ -51,7 +55,11 @@ impl Plain {
         }
         let mut connection = Driven::over(self.connect(to).await?).await?;
         let answer = connection.send(request).await.map_err(TrySendError::into_error)?;
-        Ok(answer.map(|body| Answer::of(body).over(connection, self.idle.clone())))
+        Ok(answer.map(|body| Answer::of(body).over(self.used(connection))))
+    }
+
+    fn used(&self, connection: Driven) -> Used {
+        Used { connection: Some(connection), idle: self.idle.clone() }
     }
 
     /// For a request whose connection becomes something else: it is never kept.
@@ -85,9 +93,34 @@ fn named(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
     Ok(request)
 }
 
+/// A connection over which an answer comes; it is kept at the end of that.
+pub(super) struct Used {
+    /// None only while it is dropped.
+    connection: Option<Driven>,
+    idle: Arc<Idle>,
+}
+
+impl Used {
+    pub(super) fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        what: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.connection.as_mut().map_or(Poll::Pending, |connection| connection.poll(context, what))
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.idle.keep(connection);
+        }
+    }
+}
+
 /// Connections that wait for a request, the last used last.
 #[derive(Default)]
-pub(super) struct Idle(Mutex<Waiting>);
+struct Idle(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
@@ -107,8 +140,10 @@ impl Idle {
         }
     }
 
-    /// Keeps a connection whose answer has been read, if it can be used again.
-    pub(super) fn keep(self: &Arc<Self>, mut connection: Driven) {
+    /// Keeps a connection, if it can be used again: its answer has come to an end, and the server has not closed it.
+    fn keep(self: &Arc<Self>, mut connection: Driven) {
+        // Without a runtime nothing can be read any more.
+        let Ok(runtime) = Handle::try_current() else { return };
         if !connection.is_free() {
             return;
         }
@@ -118,7 +153,7 @@ impl Idle {
         }
         waiting.all.push((connection, Instant::now()));
         if !std::mem::replace(&mut waiting.is_watched, true) {
-            tokio::spawn(close_unused(Arc::downgrade(self)));
+            runtime.spawn(close_unused(Arc::downgrade(self)));
         }
     }
 
