@@ -49,6 +49,11 @@ pub trait Layer: Send + Sync {
     /// Tells whether the layer has a rule for an operation on a kind.
     fn handles(&self, operation: Operation, kind: &Gvk) -> bool;
 
+    /// Tells whether an answer is known to block its thread for so long that others should go on elsewhere meanwhile.
+    fn is_slow(&self, _operation: Operation, _kind: &Gvk) -> bool {
+        false
+    }
+
     /// Answers an operation that the layer handles, in the form of [`Op::answer`].
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a Inputs) -> LayerFuture<'a>;
 }
@@ -125,6 +130,11 @@ impl Chain {
     pub fn place(&self, operation: Operation, kind: &Gvk) -> Option<Place> {
         let layer = |place: &Place| self.layers[*place as usize].as_ref();
         Place::ALL.into_iter().find(|place| layer(place).is_some_and(|layer| layer.handles(operation, kind)))
+    }
+
+    #[cfg(feature = "registry")]
+    pub(crate) fn is_slow(&self, place: Option<Place>, operation: Operation, kind: &Gvk) -> bool {
+        place.and_then(|place| self.layers[place as usize].as_ref()).is_some_and(|layer| layer.is_slow(operation, kind))
     }
 
     /// Tells whether any layer has a rule for an operation on a kind.

@@ -108,6 +108,18 @@ impl Inputs {
     pub fn kind(&self) -> Gvk {
         self.object().map_or_else(|| Gvk::of(&Value::Null), Gvk::of)
     }
+
+    /// `Kind ns/name`, as far as the object says so.
+    #[cfg(feature = "function")]
+    pub(crate) fn object_name(&self) -> String {
+        let Some(object) = self.object() else { return "no object".to_owned() };
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+        if kind.is_empty() || name.is_empty() {
+            return "an object without kind or name".to_owned();
+        }
+        if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
+    }
 }
 
 /// One operation: a type that says what goes in and what comes out, so that a call of the wrong shape does not compile.
