@@ -135,8 +135,10 @@ impl Registry {
     pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {
         let chain = self.counted_chain(O::OPERATION)?;
         let inputs: Inputs = input.into();
-        let place = chain.place(O::OPERATION, &inputs.kind());
-        self.counted(&chain, place, O::OPERATION, &inputs, chain.interpret_inputs::<O>(&inputs)).await
+        let kind = inputs.kind();
+        let place = chain.place(O::OPERATION, &kind);
+        let is_slow = chain.is_slow(place, O::OPERATION, &kind);
+        self.counted(place, O::OPERATION, is_slow, chain.interpret_inputs::<O>(kind, inputs)).await
     }
 
     /// Runs an operation where a layer has a rule for it; nothing where none has. Both are asked of the same layers.
@@ -146,9 +148,10 @@ impl Registry {
     pub async fn interpret_where_known<O: Op>(&self, input: O::Input) -> Result<Option<O::Output>, ChainError> {
         let chain = self.counted_chain(O::OPERATION)?;
         let inputs: Inputs = input.into();
-        let Some(place) = chain.place(O::OPERATION, &inputs.kind()) else { return Ok(None) };
-        let answer = chain.interpret_inputs::<O>(&inputs);
-        self.counted(&chain, Some(place), O::OPERATION, &inputs, answer).await.map(Some)
+        let kind = inputs.kind();
+        let place @ Some(_) = chain.place(O::OPERATION, &kind) else { return Ok(None) };
+        let is_slow = chain.is_slow(place, O::OPERATION, &kind);
+        self.counted(place, O::OPERATION, is_slow, chain.interpret_inputs::<O>(kind, inputs)).await.map(Some)
     }
 
     /// Runs an operation that is known only at run time.
@@ -157,8 +160,10 @@ impl Registry {
     /// As [`Registry::interpret`].
     pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
         let chain = self.counted_chain(operation)?;
-        let place = chain.place(operation, &inputs.kind());
-        self.counted(&chain, place, operation, inputs, chain.answer(operation, inputs)).await
+        let kind = inputs.kind();
+        let place = chain.place(operation, &kind);
+        let is_slow = chain.is_slow(place, operation, &kind);
+        self.counted(place, operation, is_slow, chain.answer(operation, inputs)).await
     }
 
     /// Returns the layers of this moment; that there are none yet counts as an error of the place that is waited for.
@@ -175,17 +180,15 @@ impl Registry {
 
     async fn counted<T>(
         &self,
-        chain: &Chain,
         place: Option<Place>,
         operation: Operation,
-        inputs: &Inputs,
+        is_slow: bool,
         answer: impl Future<Output = Result<T, ChainError>>,
     ) -> Result<T, ChainError> {
         let layer = place.map_or("none", Place::name);
         let mut asked =
             Asked { registry: self, layer, operation: operation.name(), start: Instant::now(), result: GIVEN_UP };
-        let answer =
-            if chain.is_slow(place, operation, &inputs.kind()) { giving_way(answer).await } else { answer.await };
+        let answer = if is_slow { giving_way(answer).await } else { answer.await };
         asked.result = if answer.is_ok() { "success" } else { "error" };
         answer
     }

@@ -234,6 +234,11 @@ async fn call(chain: Arc<Registry>, n_calls: Arc<AtomicUsize>, answers: Arc<Mute
 async fn calls_go_on_while_rules_come_change_break_and_go_and_each_is_answered_by_one_of_its_time() {
     let chain = Arc::new(Registry::new(Chain::native()));
     let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
+    let early = replicas(&chain, "Deployment").await.unwrap_err();
+    assert!(
+        matches!(early, ChainError::NotReady { .. }),
+        "not by the built-in rule, which may not be the first: {early}"
+    );
     let server = TestServer::start(app).await.unwrap();
     chain.ready().await;
     let n_calls = Arc::new(AtomicUsize::new(0));

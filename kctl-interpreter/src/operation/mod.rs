@@ -5,7 +5,7 @@ mod result;
 use std::{fmt, str::FromStr};
 
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub use self::result::{AggregatedStatusItem, Component, DependentReference, NodeClaim, ReplicaRequirements, Replicas};
 use crate::kind::Gvk;
@@ -262,5 +262,6 @@ pub(crate) fn field(operation: Operation, output: Value) -> Value {
         Operation::InterpretHealth => InterpretHealth::FIELD,
         Operation::Prune => Prune::FIELD,
     };
-    json!({ name: output })
+    // `json!` would copy it.
+    Value::Object(Map::from_iter([(name.to_owned(), output)]))
 }

@@ -30,7 +30,7 @@ const CUSTOMIZATION: (&str, &str) = ("ResourceInterpreterCustomization", "resour
 const CONFIGURATION: (&str, &str) =
     ("ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations");
 /// The places whose layers come from the control plane.
-const PLACES: [Place; 2] = [Place::Configurable, Place::Webhook];
+pub(super) const PLACES: [Place; 2] = [Place::Configurable, Place::Webhook];
 
 /// A control plane without one of the kinds for so long is none that starts: it has no rules of that kind.
 const ABSENT_FOR: Duration = Duration::from_secs(12);
