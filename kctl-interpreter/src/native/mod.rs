@@ -203,7 +203,7 @@ pub fn handles(operation: Operation, kind: &Gvk) -> bool {
 /// There is no interpreter for the kind and the operation (install a customization), an input is missing (give it), or
 /// the object is not of the type of its kind (correct the field that the error names).
 pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
-    answer(operation, inputs.object().map(Cow::Borrowed), inputs.into())
+    answer(operation, inputs.object().map(Cow::Borrowed), &inputs.into())
 }
 
 /// As [`interpret`], for inputs that nobody needs any more: an object that is changed is not copied.
@@ -212,7 +212,7 @@ pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
 /// As [`interpret`].
 pub fn interpret_owned(operation: Operation, mut inputs: Inputs) -> Result<Value> {
     let desired = inputs.desired.take().map(Cow::Owned);
-    answer(operation, desired.or_else(|| inputs.observed.as_ref().map(Cow::Borrowed)), (&inputs).into())
+    answer(operation, desired.or_else(|| inputs.observed.as_ref().map(Cow::Borrowed)), &(&inputs).into())
 }
 
 /// What there is beside the object that an operation is about.
@@ -229,7 +229,7 @@ impl<'a> From<&'a Inputs> for Beside<'a> {
     }
 }
 
-fn answer(operation: Operation, object: Option<Cow<'_, Value>>, beside: Beside<'_>) -> Result<Value> {
+fn answer(operation: Operation, object: Option<Cow<'_, Value>>, beside: &Beside<'_>) -> Result<Value> {
     let missing = |input| NativeError::InputMissing { operation, input };
     let object = object.ok_or_else(|| missing("object"))?;
     let kind = Gvk::of(&object);

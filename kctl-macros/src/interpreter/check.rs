@@ -133,7 +133,7 @@ fn operations_in(value: &Expr) -> Vec<&'static str> {
             match token {
                 TokenTree::Group(group) => tokens.push(group.stream()),
                 TokenTree::Ident(word) => {
-                    found.extend(Operation::of(&word.to_string()).map(|operation| operation.name))
+                    found.extend(Operation::of(&word.to_string()).map(|operation| operation.name));
                 }
                 _ => {}
             }
