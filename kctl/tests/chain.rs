@@ -299,6 +299,8 @@ async fn calls_go_on_while_rules_come_change_break_and_go_and_each_is_answered_b
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scripts_that_take_long_hold_up_nobody_but_who_asks() {
     const TAKES: Duration = Duration::from_millis(500);
+    /// Less than that, by what a machine under load adds to nothing.
+    const WAITS_MAX: Duration = Duration::from_millis(400);
     let endless = customization("endless", "Deployment", "while true do end");
     let pool = Pool::new(Limits { time: TAKES, ..Limits::default() });
     let chain = Arc::new(Registry::new(Chain::native()));
@@ -323,8 +325,5 @@ async fn scripts_that_take_long_hold_up_nobody_but_who_asks() {
     }
     ticks.abort();
     let longest = *longest.lock().unwrap();
-    assert!(
-        longest < TAKES - Duration::from_millis(100),
-        "as many as there are threads ran, and others waited {longest:?}"
-    );
+    assert!(longest < WAITS_MAX, "as many as there are threads ran, and others waited {longest:?}");
 }
