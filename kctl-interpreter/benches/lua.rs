@@ -1,4 +1,9 @@
 //! What a script costs: one call on an object of 5 KB, and the compilation that the pool saves.
+//!
+//! `cargo bench -p kctl-interpreter --all-features --bench lua`, 2026-11-22, two cores that others used as well (load 10), medians of three
+//! runs: `InterpretHealth` 26 µs, `InterpretStatus` 27 µs, `ReviseReplica` 98 µs, `AggregateStatus` 105 µs, `InterpretReplica` 114 µs, `Retain`
+//! 117 µs, `InterpretDependency` 129 µs: most of it is the way of the object into Lua (20 µs) and back (70 µs). A `..` of texts costs
+//! 0.2 µs, one with a fraction 0.9 µs.
 
 use divan::{Bencher, black_box};
 use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
@@ -14,6 +19,7 @@ fn object() -> Value {
         json!({
             "name": format!("container-{n}"),
             "image": "registry.example.com/team/service:1.2.3",
+            "envFrom": [{"configMapRef": {"name": format!("settings-{n}")}}],
             "env": (0..8).map(|n| json!({"name": format!("VARIABLE_{n}"), "value": "a value of some length"})).collect::<Vec<_>>(),
             "resources": {"limits": {"cpu": "500m", "memory": "512Mi"}, "requests": {"cpu": "250m", "memory": "256Mi"}},
             "ports": [{"containerPort": 8080, "name": "http", "protocol": "TCP"}],
@@ -29,7 +35,7 @@ fn object() -> Value {
     })
 }
 
-const CASES: [(&str, &str, &str); 4] = [
+const CASES: [(&str, &str, &str); 7] = [
     (
         "InterpretHealth",
         "InterpretHealth",
@@ -47,6 +53,23 @@ const CASES: [(&str, &str, &str); 4] = [
          function GetReplicas(o) return o.spec.replicas, kube.accuratePodRequirements(o.spec.template) end",
     ),
     ("ReviseReplica", "ReviseReplica", "function ReviseReplica(o, n) o.spec.replicas = n return o end"),
+    ("Retain", "Retain", "function Retain(d, o) d.spec.replicas = o.spec.replicas return d end"),
+    (
+        "AggregateStatus",
+        "AggregateStatus",
+        "function AggregateStatus(o, items)
+           local ready = 0
+           for i = 1, #items do ready = ready + items[i].status.readyReplicas end
+           o.status.readyReplicas = ready
+           return o
+         end",
+    ),
+    (
+        "InterpretDependency",
+        "GetDependencies",
+        "local kube = require('kube')
+         function GetDependencies(o) return kube.getPodDependencies(o.spec.template, o.metadata.namespace) end",
+    ),
 ];
 
 #[divan::bench(args = CASES.map(|case| case.0))]
@@ -54,13 +77,33 @@ fn call(bencher: Bencher<'_, '_>, operation: &str) {
     let (_, function, source) = CASES.into_iter().find(|case| case.0 == operation).expect("the case is in the list");
     let (object, pool) = (object(), Pool::new(Limits::default()));
     let script = Script::compile(source, function).expect("the source is Lua");
-    let inputs = Inputs { desired: Some(&object), replicas: Some(5), ..Inputs::default() };
+    let items = json!([{"clusterName": "a", "status": {"readyReplicas": 1}}, {"clusterName": "b", "status": {"readyReplicas": 2}}]);
+    let observed = Some(&object).filter(|_| operation == "Retain");
+    let inputs = Inputs { desired: Some(&object), observed, status_items: Some(&items), replicas: Some(5) };
     bencher.bench_local(|| pool.interpret(operation, &script, black_box(&inputs)).expect("the script answers"));
 }
 
 #[divan::bench]
 fn compile() -> Script {
     Script::compile(CASES[0].2, CASES[0].1).expect("the source is Lua")
+}
+
+/// What `..` costs: a thousand of them in a call on a small object, of texts and of numbers with their digits. What an operand
+/// is shows when it runs, so that each goes through a function.
+#[divan::bench(args = ["text", "number", "none"])]
+fn concatenation(bencher: Bencher<'_, '_>, operand: &str) {
+    let joined = match operand {
+        "text" => "s = name .. '-' .. name",
+        "number" => "s = i .. '-' .. i / 3",
+        _ => "s = name",
+    };
+    let source = format!(
+        "function ReflectStatus(o) local s, name = '', o.metadata.name for i = 1, 500 do {joined} end return {{s = s}} end"
+    );
+    let (object, pool) = (json!({"kind": "Widget", "metadata": {"name": "demo"}}), Pool::new(Limits::default()));
+    let script = Script::compile(&source, "ReflectStatus").expect("the source is Lua");
+    let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+    bencher.bench_local(|| pool.interpret("InterpretStatus", &script, black_box(&inputs)).expect("the script answers"));
 }
 
 /// What the pool saves: a state with its library, built for one call.

@@ -1,9 +1,13 @@
-//! What a built-in interpreter costs on an object of 5 KB; those of Pods go through Go's types and back.
+//! What a built-in interpreter costs on an object of 5 KB; those of Pods, and sums of statuses, go through Go's types and back.
+//!
+//! `cargo bench -p kctl-interpreter --all-features --bench native`, 2026-11-22, two cores that others used as well (load 10), medians of
+//! three runs: `ReviseReplica` 0.5 µs, `Retain` of a Deployment 5 µs and of a Pod 63 µs, `InterpretStatus` 7 µs, `InterpretHealth` 13 µs,
+//! `InterpretReplica` 17 µs, `InterpretDependency` 20 µs, `AggregateStatus` 55 µs.
 
 use divan::{Bencher, black_box};
 use kctl_interpreter::{
     native,
-    operation::{Inputs, Operation},
+    operation::{AggregatedStatusItem, Inputs, Operation},
 };
 use serde_json::{Value, json};
 
@@ -38,21 +42,35 @@ fn object(kind: &str) -> Value {
     }
 }
 
-const CASES: [(&str, Operation); 7] = [
+const CASES: [(&str, Operation); 9] = [
     ("Deployment", Operation::InterpretReplica),
     ("Deployment", Operation::ReviseReplica),
     ("Deployment", Operation::InterpretStatus),
     ("Deployment", Operation::InterpretHealth),
     ("Deployment", Operation::InterpretDependency),
+    ("Deployment", Operation::AggregateStatus),
+    ("Deployment", Operation::Retain),
     ("Pod", Operation::InterpretDependency),
     ("Pod", Operation::Retain),
 ];
 
-#[divan::bench(args = 0..CASES.len())]
-fn call(bencher: Bencher<'_, '_>, case: usize) {
-    let (kind, operation) = CASES[case];
+#[divan::bench(args = CASES.map(|(kind, operation)| format!("{operation} of a {kind}")))]
+fn call(bencher: Bencher<'_, '_>, case: &str) {
+    let named = |(kind, operation): &(&str, Operation)| format!("{operation} of a {kind}") == case;
+    let (kind, operation) = CASES.into_iter().find(named).expect("the case is in the list");
     let object = object(kind);
     let observed = Some(object.clone()).filter(|_| operation == Operation::Retain);
-    let inputs = Inputs { desired: Some(object), observed, replicas: Some(5), ..Inputs::default() };
-    bencher.bench_local(|| native::interpret(operation, black_box(&inputs)).expect("the object is of its kind"));
+    let status_items = Some(vec![item("member1"), item("member2")]);
+    let inputs = Inputs { desired: Some(object), observed, replicas: Some(5), status_items };
+    // As the chain calls them: the object is not needed any more.
+    let given = bencher.with_inputs(|| inputs.clone());
+    given.bench_local_values(|inputs| {
+        native::interpret_owned(operation, black_box(inputs)).expect("an object of its kind")
+    });
+}
+
+fn item(cluster: &str) -> AggregatedStatusItem {
+    let status = json!({ "replicas": 2, "readyReplicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "generation": 3,
+        "resourceTemplateGeneration": 3, "observedGeneration": 3 });
+    AggregatedStatusItem { cluster_name: cluster.into(), status: Some(status), ..AggregatedStatusItem::default() }
 }

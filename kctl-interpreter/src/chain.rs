@@ -1,6 +1,11 @@
 //! The chain of layers: who answers an operation on a kind.
 
-use std::{error::Error, future::Future, pin::Pin, sync::Arc};
+use std::{
+    error::Error,
+    future::{Future, ready},
+    pin::Pin,
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -49,8 +54,18 @@ pub trait Layer: Send + Sync {
     /// Tells whether the layer has a rule for an operation on a kind.
     fn handles(&self, operation: Operation, kind: &Gvk) -> bool;
 
+    /// Tells whether an answer is known to block its thread for so long that others should go on elsewhere meanwhile.
+    fn is_slow(&self, _operation: Operation, _kind: &Gvk) -> bool {
+        false
+    }
+
     /// Answers an operation that the layer handles, in the form of [`Op::answer`].
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a Inputs) -> LayerFuture<'a>;
+
+    /// As [`Layer::interpret`], for inputs that nobody needs any more: a layer that changes objects need not copy them then.
+    fn interpret_owned(&self, operation: Operation, inputs: Inputs) -> LayerFuture<'_> {
+        Box::pin(async move { self.interpret(operation, &inputs).await })
+    }
 }
 
 /// Why an operation has no answer.
@@ -127,6 +142,11 @@ impl Chain {
         Place::ALL.into_iter().find(|place| layer(place).is_some_and(|layer| layer.handles(operation, kind)))
     }
 
+    #[cfg(feature = "registry")]
+    pub(crate) fn is_slow(&self, place: Option<Place>, operation: Operation, kind: &Gvk) -> bool {
+        place.and_then(|place| self.layers[place as usize].as_ref()).is_some_and(|layer| layer.is_slow(operation, kind))
+    }
+
     /// Tells whether any layer has a rule for an operation on a kind.
     pub fn hook_enabled(&self, operation: Operation, kind: &Gvk) -> bool {
         self.place(operation, kind).is_some()
@@ -137,14 +157,20 @@ impl Chain {
     /// # Errors
     /// No layer has a rule, or the one that has it failed; the error names it.
     pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {
-        self.interpret_inputs::<O>(&input.into()).await
+        let inputs: Inputs = input.into();
+        self.interpret_inputs::<O>(inputs.kind(), inputs).await
     }
 
-    pub(crate) async fn interpret_inputs<O: Op>(&self, inputs: &Inputs) -> Result<O::Output, ChainError> {
-        let (place, answer) = self.ask(O::OPERATION, inputs).await?;
-        let malformed =
-            |source| ChainError::AnswerMalformed { place, operation: O::OPERATION, kind: inputs.kind(), source };
-        O::output(answer).map_err(malformed)
+    /// Runs an operation on inputs of a kind that is known.
+    pub(crate) async fn interpret_inputs<O: Op>(&self, kind: Gvk, inputs: Inputs) -> Result<O::Output, ChainError> {
+        let operation = O::OPERATION;
+        let (place, layer) = self.layer(operation, &kind)?;
+        match layer.interpret_owned(operation, inputs).await {
+            Ok(answer) => {
+                O::output(answer).map_err(|source| ChainError::AnswerMalformed { place, operation, kind, source })
+            }
+            Err(source) => Err(ChainError::LayerFailed { place, operation, kind, source }),
+        }
     }
 
     /// Runs an operation that is known only at run time, and returns the answer in its form in JSON.
@@ -152,20 +178,17 @@ impl Chain {
     /// # Errors
     /// As [`Chain::interpret`].
     pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
-        self.ask(operation, inputs).await.map(|(_place, answer)| answer)
+        let kind = inputs.kind();
+        let (place, layer) = self.layer(operation, &kind)?;
+        let answer = layer.interpret(operation, inputs).await;
+        answer.map_err(|source| ChainError::LayerFailed { place, operation, kind, source })
     }
 
-    async fn ask(&self, operation: Operation, inputs: &Inputs) -> Result<(Place, Value), ChainError> {
-        let kind = inputs.kind();
+    fn layer(&self, operation: Operation, kind: &Gvk) -> Result<(Place, &dyn Layer), ChainError> {
         // Without a rule anywhere the built-in layer says so, in the words that users of Karmada know.
-        let place = self.place(operation, &kind).unwrap_or(Place::Native);
-        let Some(layer) = &self.layers[place as usize] else {
-            return Err(ChainError::RuleMissing { operation, kind });
-        };
-        match layer.interpret(operation, inputs).await {
-            Ok(answer) => Ok((place, answer)),
-            Err(source) => Err(ChainError::LayerFailed { place, operation, kind, source }),
-        }
+        let place = self.place(operation, kind).unwrap_or(Place::Native);
+        let missing = || ChainError::RuleMissing { operation, kind: kind.clone() };
+        Ok((place, self.layers[place as usize].as_deref().ok_or_else(missing)?))
     }
 }
 
@@ -178,7 +201,11 @@ impl Layer for Native {
     }
 
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a Inputs) -> LayerFuture<'a> {
-        Box::pin(async move { native::interpret(operation, inputs).map_err(LayerError::from) })
+        Box::pin(ready(native::interpret(operation, inputs).map_err(LayerError::from)))
+    }
+
+    fn interpret_owned(&self, operation: Operation, inputs: Inputs) -> LayerFuture<'_> {
+        Box::pin(ready(native::interpret_owned(operation, inputs).map_err(LayerError::from)))
     }
 }
 
@@ -266,6 +293,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_the_same_by_type_and_by_name() {
+        // The one is given its object, the other borrows it.
         let input = Revision { object: object("Deployment").0, replicas: 5 };
         let typed = now(Chain::native().interpret::<ReviseReplica>(input.clone())).unwrap();
         let named = now(Chain::native().answer(Operation::ReviseReplica, &input.into())).unwrap();

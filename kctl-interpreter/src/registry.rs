@@ -32,12 +32,16 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     chain::{Chain, ChainError, Layer, Place},
+    giving_way::giving_way,
     kind::Gvk,
     operation::{Inputs, Op, Operation},
 };
 
 /// Seconds that an answer takes: from a native one to the longest timeout of a webhook.
 const SECONDS: [f64; 12] = [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0, 30.0];
+
+/// The result of an operation whose caller went away: its timeout passed, or it was stopped.
+const GIVEN_UP: &str = "given-up";
 
 type Labels = [(&'static str, &'static str); 3];
 type Durations = Family<[(&'static str, &'static str); 2], Histogram, fn() -> Histogram>;
@@ -131,8 +135,10 @@ impl Registry {
     pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {
         let chain = self.counted_chain(O::OPERATION)?;
         let inputs: Inputs = input.into();
-        let place = chain.place(O::OPERATION, &inputs.kind());
-        self.counted(place, O::OPERATION, chain.interpret_inputs::<O>(&inputs)).await
+        let kind = inputs.kind();
+        let place = chain.place(O::OPERATION, &kind);
+        let is_slow = chain.is_slow(place, O::OPERATION, &kind);
+        self.counted(place, O::OPERATION, is_slow, chain.interpret_inputs::<O>(kind, inputs)).await
     }
 
     /// Runs an operation where a layer has a rule for it; nothing where none has. Both are asked of the same layers.
@@ -142,8 +148,10 @@ impl Registry {
     pub async fn interpret_where_known<O: Op>(&self, input: O::Input) -> Result<Option<O::Output>, ChainError> {
         let chain = self.counted_chain(O::OPERATION)?;
         let inputs: Inputs = input.into();
-        let Some(place) = chain.place(O::OPERATION, &inputs.kind()) else { return Ok(None) };
-        self.counted(Some(place), O::OPERATION, chain.interpret_inputs::<O>(&inputs)).await.map(Some)
+        let kind = inputs.kind();
+        let place @ Some(_) = chain.place(O::OPERATION, &kind) else { return Ok(None) };
+        let is_slow = chain.is_slow(place, O::OPERATION, &kind);
+        self.counted(place, O::OPERATION, is_slow, chain.interpret_inputs::<O>(kind, inputs)).await.map(Some)
     }
 
     /// Runs an operation that is known only at run time.
@@ -152,20 +160,21 @@ impl Registry {
     /// As [`Registry::interpret`].
     pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
         let chain = self.counted_chain(operation)?;
-        let place = chain.place(operation, &inputs.kind());
-        self.counted(place, operation, chain.answer(operation, inputs)).await
+        let kind = inputs.kind();
+        let place = chain.place(operation, &kind);
+        let is_slow = chain.is_slow(place, operation, &kind);
+        self.counted(place, operation, is_slow, chain.answer(operation, inputs)).await
     }
 
     /// Returns the layers of this moment; that there are none yet counts as an error of the place that is waited for.
     fn counted_chain(&self, operation: Operation) -> Result<Chain, ChainError> {
         self.chain().inspect_err(|error| {
             let layer = if let ChainError::NotReady { place } = error { place.name() } else { "none" };
-            self.count(layer, operation.name(), false);
+            self.count(layer, operation.name(), "error");
         })
     }
 
-    fn count(&self, layer: &'static str, operation: &'static str, is_success: bool) {
-        let result = if is_success { "success" } else { "error" };
+    fn count(&self, layer: &'static str, operation: &'static str, result: &'static str) {
         self.answers.get_or_create(&[("layer", layer), ("operation", operation), ("result", result)]).inc();
     }
 
@@ -173,14 +182,14 @@ impl Registry {
         &self,
         place: Option<Place>,
         operation: Operation,
+        is_slow: bool,
         answer: impl Future<Output = Result<T, ChainError>>,
     ) -> Result<T, ChainError> {
-        let (layer, operation) = (place.map_or("none", Place::name), operation.name());
-        let start = Instant::now();
-        let answer = answer.await;
-        let of = [("layer", layer), ("operation", operation)];
-        self.durations.get_or_create(&of).observe(start.elapsed().as_secs_f64());
-        self.count(layer, operation, answer.is_ok());
+        let layer = place.map_or("none", Place::name);
+        let mut asked =
+            Asked { registry: self, layer, operation: operation.name(), start: Instant::now(), result: GIVEN_UP };
+        let answer = if is_slow { giving_way(answer).await } else { answer.await };
+        asked.result = if answer.is_ok() { "success" } else { "error" };
         answer
     }
 
@@ -190,6 +199,24 @@ impl Registry {
         metrics.register("kctl_interpreter_answers", answers, self.answers.clone());
         let durations = "Time that answers of resource interpreters took, by layer and operation";
         metrics.register_with_unit("kctl_interpreter_answer", durations, Unit::Seconds, self.durations.clone());
+    }
+}
+
+/// An operation that is answered; it is counted when it is dropped, also where nobody waits for the answer any more.
+struct Asked<'a> {
+    registry: &'a Registry,
+    layer: &'static str,
+    operation: &'static str,
+    start: Instant,
+    result: &'static str,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let Self { registry, layer, operation, start, result } = *self;
+        let of = [("layer", layer), ("operation", operation)];
+        registry.durations.get_or_create(&of).observe(start.elapsed().as_secs_f64());
+        registry.count(layer, operation, result);
     }
 }
 
@@ -293,6 +320,8 @@ mod tests {
         let _error = registry.interpret::<InterpretReplica>(object()).await.unwrap_err();
         let _answer = registry.interpret::<InterpretHealth>(object()).await;
         let _missing = registry.answer(Operation::InterpretComponent, &object().into()).await.unwrap_err();
+        let hasty = tokio::time::timeout(Duration::from_millis(500), registry.interpret::<InterpretReplica>(object()));
+        assert!(hasty.await.is_err(), "its answer takes a second");
         registry.wait_for([Place::Webhook]);
         let _early = registry.interpret::<InterpretHealth>(object()).await.unwrap_err();
         let mut metrics = Metrics::default();
@@ -301,7 +330,8 @@ mod tests {
         encode(&mut text, &metrics).unwrap();
         for line in [
             "kctl_interpreter_answers_total{layer=\"third-party\",operation=\"InterpretReplica\",result=\"error\"} 1",
-            "kctl_interpreter_answer_seconds_sum{layer=\"third-party\",operation=\"InterpretReplica\"} 1.0",
+            "kctl_interpreter_answers_total{layer=\"third-party\",operation=\"InterpretReplica\",result=\"given-up\"} 1",
+            "kctl_interpreter_answer_seconds_sum{layer=\"third-party\",operation=\"InterpretReplica\"} 1.5",
             "kctl_interpreter_answers_total{layer=\"none\",operation=\"InterpretComponent\",result=\"error\"} 1",
             "kctl_interpreter_answer_seconds_count{layer=\"native\",operation=\"InterpretHealth\"} 1",
             "kctl_interpreter_answers_total{layer=\"webhook\",operation=\"InterpretHealth\",result=\"error\"} 1",

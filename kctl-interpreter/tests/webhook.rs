@@ -18,7 +18,7 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use deployments::{about, rules};
+use deployments::{RELEASED, about, rules};
 
 /// A webhook that runs, and a client that trusts it.
 struct World {
@@ -174,7 +174,12 @@ async fn whatever_goes_wrong_is_an_answer_of_status_200_with_the_uid() {
             "the object can't be read as `Deployment`: invalid type: string \"x\"",
         ),
         (named("fails"), 500, "the database is down"),
-        (named("panics"), 500, "panic in `function` (src/main.rs:7): the roof fell in"),
+        (
+            named("panics"),
+            500,
+            "panic in `function` (src/main.rs:7), InterpretHealth of Deployment d/panics: the roof fell in",
+        ),
+        (context("InterpretStatus", &object("odd", &json!({})), &json!({})), 500, "key must be a string"),
     ];
     let world = World::start(WebhookOptions::default()).await;
     for (body, code, message) in cases {
@@ -250,7 +255,59 @@ async fn a_function_that_takes_too_long_is_ended_at_the_timeout_of_the_request()
     let world = World::start(WebhookOptions::default()).await;
     let body = context("InterpretHealth", &object("waits", &json!({})), &json!({})).to_string();
     let (_, _, answer) = world.send(request("/interpreter-deployment?timeout=1s", "application/json", body)).await;
-    assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": "no answer within 1s" }));
+    assert_eq!(answer["response"]["uid"], "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10");
+    let message =
+        "no answer within 1s: `function` (src/main.rs:7) for InterpretHealth of Deployment d/waits takes longer";
+    assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": message }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_that_block_their_threads_are_answered_in_time_and_hold_back_no_other_request() {
+    let mut options = WebhookOptions::default();
+    options.concurrency_max = 4;
+    let world = World::start(options).await;
+    // Without their way out, threads that are all blocked would hold up the test as well.
+    std::thread::spawn(|| {
+        std::thread::park_timeout(Duration::from_secs(30));
+        RELEASED.set(())
+    });
+    let named = |name: &str| context("InterpretHealth", &object(name, &json!({})), &json!({}));
+    let ask = |name: &str, within: &str| {
+        let path = format!("/interpreter-deployment?timeout={within}");
+        world.send(request(&path, "application/json", named(name).to_string()))
+    };
+    let in_flight = || {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        world.metrics.register(&mut registry);
+        encode(&mut text, &registry).unwrap();
+        let line = text.lines().find(|line| line.starts_with("kctl_webhook_requests_in_flight{")).unwrap();
+        line.rsplit(' ').next().unwrap().to_owned()
+    };
+    let blocked = async { tokio::join!(ask("blocks", "2s"), ask("blocks", "2s"), ask("blocks", "2s")) };
+    let meanwhile = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        (ask("web", "10s").await, world.send(Request::get("/readyz").body(Vec::new()).unwrap()).await)
+    };
+    let ((first, second, third), (web, ready)) = tokio::join!(blocked, meanwhile);
+    for (_, _, answer) in [first, second, third] {
+        let status = &answer["response"]["status"];
+        assert_eq!(status["code"], 504);
+        let message = status["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("no answer within 2s: `function` (src/main.rs:7) for InterpretHealth"),
+            "{message}"
+        );
+    }
+    assert_eq!((&web.2["response"]["healthy"], ready.0), (&json!(true), 200));
+    // They still run, and count: what blocks for good ends up at the limit, and not in memory.
+    assert_eq!((in_flight().as_str(), world.metrics.n_running()), ("3", 3));
+    let _fourth = ask("blocks", "1s").await;
+    let (_, _, answer) = ask("web", "1s").await;
+    let message = "no answer within 1s: 4 others run, which is the limit";
+    assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": message }));
+    RELEASED.set(()).expect("answers, although more threads are blocked than there are");
+    let (_, _, answer) = ask("web", "10s").await;
+    assert_eq!(answer["response"]["healthy"], true, "they have ended");
 }
 
 #[tokio::test]
@@ -327,7 +384,8 @@ async fn a_request_that_waited_too_long_for_its_turn_is_counted() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         asked("1s").await
     });
-    assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": "no answer within 1s" }));
+    let message = "no answer within 1s: 1 others run, which is the limit";
+    assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": message }));
     let (mut registry, mut text) = (Registry::default(), String::new());
     world.metrics.register(&mut registry);
     encode(&mut text, &registry).unwrap();

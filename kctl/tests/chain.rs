@@ -1,19 +1,28 @@
 //! The chain of a control plane: what is applied to it is in force, and what is removed is not.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use kctl::{
     interpreter::{
         chain::{Chain, ChainError, Place},
+        function::Interpreter,
         kind::Gvk,
+        lua::{Configurable, Limits, Pool},
         operation::{InterpretHealth, InterpretReplica, Object, Operation},
         registry::Registry,
+        webhook::{ClientConfig, Configuration, Webhook, WebhookOptions},
     },
     json,
-    k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    k8s::{api::apps::v1::Deployment, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition},
     kube::{
         Api,
-        api::{DeleteParams, DynamicObject, PostParams},
+        api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
         core::{ApiResource, GroupVersionKind},
     },
     prelude::*,
@@ -169,4 +178,152 @@ async fn the_role_of_the_app_allows_what_the_chain_reads() {
         "watch resourceinterpreterwebhookconfigurations.config.karmada.io",
     ];
     assert_eq!(read(&app().interpreter_chain(&chain)), expected);
+}
+
+/// What a webhook of one version answers, some time after it was asked: calls are under way whenever rules change.
+macro_rules! version {
+    ($module:ident, $replicas:literal) => {
+        mod $module {
+            use super::*;
+
+            #[interpreter(op = InterpretReplica)]
+            async fn replicas(_deployment: &Deployment) -> Result<Replicas> {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                Ok(Replicas { replicas: $replicas, requirements: None })
+            }
+
+            /// Serves it with an authority of its own; returns its configuration.
+            pub(super) async fn serve() -> kctl::Json {
+                let rules = <replicas as Interpreter>::rules();
+                let webhook = Webhook::listen(rules.clone(), WebhookOptions::default()).await.unwrap();
+                let client = ClientConfig::Url(format!("https://{}", webhook.address()));
+                let authority = webhook.authority();
+                let configuration = Configuration { name: "hooks", client, authority, timeout_seconds: 10 };
+                let configuration = configuration.object(&rules).unwrap();
+                tokio::spawn(webhook.serve(std::future::pending()));
+                configuration
+            }
+        }
+    };
+}
+version!(first, 7);
+version!(second, 8);
+
+/// An answer to a call, or that the configurable layer could give none.
+const BROKEN: i32 = -1;
+
+/// Calls without an end, and what they were answered, without repetitions.
+async fn call(chain: Arc<Registry>, n_calls: Arc<AtomicUsize>, answers: Arc<Mutex<Vec<i32>>>) {
+    loop {
+        let answer = match replicas(&chain, "Deployment").await {
+            Ok(replicas) => replicas,
+            Err(ChainError::LayerFailed { place: Place::Configurable, .. }) => BROKEN,
+            Err(other) => panic!("no other call fails: {other}: {:?}", std::error::Error::source(&other)),
+        };
+        n_calls.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut answers = answers.lock().unwrap();
+            answers.push(answer);
+            answers.dedup();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_go_on_while_rules_come_change_break_and_go_and_each_is_answered_by_one_of_its_time() {
+    let chain = Arc::new(Registry::new(Chain::native()));
+    let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
+    let early = replicas(&chain, "Deployment").await.unwrap_err();
+    assert!(
+        matches!(early, ChainError::NotReady { .. }),
+        "not by the built-in rule, which may not be the first: {early}"
+    );
+    let server = TestServer::start(app).await.unwrap();
+    chain.ready().await;
+    let n_calls = Arc::new(AtomicUsize::new(0));
+    let callers: Vec<_> = (0..4)
+        .map(|_| {
+            let answers = Arc::new(Mutex::new(Vec::new()));
+            (tokio::spawn(call(chain.clone(), n_calls.clone(), answers.clone())), answers)
+        })
+        .collect();
+    let all_answer = async |expected: i32| {
+        let answered = async {
+            while callers.iter().any(|(_, answers)| answers.lock().unwrap().last() != Some(&expected)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), answered).await.expect("everybody is answered by the new rule");
+        // Calls that began before have ended by now, and nothing comes back.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let customizations = api(&server, "ResourceInterpreterCustomization");
+    let configurations = api(&server, "ResourceInterpreterWebhookConfiguration");
+    let apply = async |api: &Api<DynamicObject>, object: &kctl::Json| {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        api.patch(name, &PatchParams::apply("test").force(), &Patch::Apply(object)).await.unwrap();
+    };
+    all_answer(1).await;
+    apply(&configurations, &first::serve().await).await;
+    all_answer(7).await;
+    // Another place, and another authority: who calls the one with the other's would fail.
+    apply(&configurations, &second::serve().await).await;
+    all_answer(8).await;
+    apply(&customizations, &customization("b", "Deployment", "return 5, nil")).await;
+    all_answer(5).await;
+    apply(&customizations, &customization("b", "Deployment", "return 6, nil")).await;
+    all_answer(6).await;
+    // It would come first, and says so; what is behind it is not asked.
+    apply(&customizations, &customization("a", "Deployment", "retrn")).await;
+    all_answer(BROKEN).await;
+    apply(&customizations, &customization("a", "Deployment", "return 9, nil")).await;
+    all_answer(9).await;
+    // One that is behind it may be as broken as it likes.
+    apply(&customizations, &customization("b", "Deployment", "retrn")).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    customizations.delete("b", &DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    customizations.delete("a", &DeleteParams::default()).await.unwrap();
+    all_answer(8).await;
+    configurations.delete("hooks", &DeleteParams::default()).await.unwrap();
+    all_answer(1).await;
+
+    for (caller, answers) in &callers {
+        caller.abort();
+        assert_eq!(*answers.lock().unwrap(), [1, 7, 8, 5, 6, BROKEN, 9, 8, 1]);
+    }
+    assert!(n_calls.load(Ordering::Relaxed) > 400, "{n_calls:?}: there were calls all the time");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scripts_that_take_long_hold_up_nobody_but_who_asks() {
+    const TAKES: Duration = Duration::from_millis(500);
+    /// Less than that, by what a machine under load adds to nothing.
+    const WAITS_MAX: Duration = Duration::from_millis(400);
+    let endless = customization("endless", "Deployment", "while true do end");
+    let pool = Pool::new(Limits { time: TAKES, ..Limits::default() });
+    let chain = Arc::new(Registry::new(Chain::native()));
+    chain.set(Place::Configurable, Some(Arc::new(Configurable::of_control_plane([&endless], pool))));
+    assert!(replicas(&chain, "Deployment").await.is_err(), "from now on it is known to take long");
+    let longest = Arc::new(Mutex::new(Duration::ZERO));
+    let seen = longest.clone();
+    let ticks = tokio::spawn(async move {
+        loop {
+            let start = tokio::time::Instant::now();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let mut longest = seen.lock().unwrap();
+            *longest = start.elapsed().max(*longest);
+        }
+    });
+    let asked = |_| {
+        let chain = chain.clone();
+        tokio::spawn(async move { replicas(&chain, "Deployment").await.is_err() })
+    };
+    for asked in (0..4).map(asked).collect::<Vec<_>>() {
+        assert!(asked.await.unwrap());
+    }
+    ticks.abort();
+    let longest = *longest.lock().unwrap();
+    assert!(longest < WAITS_MAX, "as many as there are threads ran, and others waited {longest:?}");
 }

@@ -1,112 +1,24 @@
 //! SIGTERM while the webhook is asked: what has begun is answered, what balances load learns of it, and the process ends with 0.
 #![cfg(unix)]
 
+mod program;
+
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
-    sync::Arc,
     time::Duration,
 };
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use program::{Example, WITHIN, read};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::AsyncWriteExt,
     net::TcpStream,
-    process::{Child, Command},
     time::{sleep, timeout},
 };
-use tokio_rustls::{
-    TlsConnector,
-    client::TlsStream,
-    rustls::{
-        ClientConfig, RootCertStore,
-        crypto::ring,
-        pki_types::{CertificateDer, ServerName, pem::PemObject},
-    },
-};
 
-/// Everything that is waited for, but for the end: a machine under load is slow.
-const WITHIN: Duration = Duration::from_secs(60);
+const PROGRAM: &str = env!("CARGO_BIN_EXE_workload-interpreter");
 /// From the last answer to the end of the process. Without the bounds of the server it would be ten seconds or more.
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
-
-/// The example, and how it is reached. It ends with the test.
-struct Example {
-    child: Child,
-    address: String,
-    tls: TlsConnector,
-}
-
-impl Example {
-    async fn start(name: &str, arguments: &[&str]) -> Self {
-        let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stop-{name}.yaml"));
-        drop(fs::remove_file(&config));
-        let child = Command::new(env!("CARGO_BIN_EXE_workload-interpreter"))
-            .args(arguments)
-            .arg("--write-webhook-config")
-            .arg(&config)
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let written = async {
-            loop {
-                match fs::read_to_string(&config) {
-                    Ok(text) if text.ends_with('\n') => return text,
-                    _ => sleep(Duration::from_millis(20)).await,
-                }
-            }
-        };
-        let text = timeout(WITHIN, written).await.expect("the example writes its configuration");
-        // A long text is folded: it goes on until the next field.
-        let field = |name: &str| {
-            let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with(name));
-            let first = lines.next().expect(name)[name.len()..].trim().trim_matches(['"', '\'', '>', '|', '-']);
-            let more: String = lines.take_while(|line| !line.contains([':', '-'])).collect();
-            format!("{first}{more}")
-        };
-        let (url, authority) = (field("url:"), STANDARD.decode(field("caBundle:")).unwrap());
-        let address = url.trim_start_matches("https://").split('/').next().unwrap().to_owned();
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(&authority).unwrap()).unwrap();
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Self { child, address, tls: TlsConnector::from(Arc::new(tls)) }
-    }
-
-    async fn connect(&self) -> std::io::Result<TlsStream<TcpStream>> {
-        let socket = TcpStream::connect(&self.address).await?;
-        self.tls.connect(ServerName::try_from("localhost").unwrap(), socket).await
-    }
-
-    /// The status line and the body of `/readyz`.
-    async fn ready(&self) -> std::io::Result<String> {
-        let mut stream = self.connect().await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
-        Ok(read(&mut stream).await)
-    }
-
-    async fn terminate(&self) {
-        let id = self.child.id().expect("it runs").to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
-    }
-
-    async fn ends(&mut self, within: Duration) -> Option<i32> {
-        timeout(within, self.child.wait()).await.expect("the process ends in time").unwrap().code()
-    }
-}
-
-/// Reads until the server closes the connection.
-async fn read(stream: &mut TlsStream<TcpStream>) -> String {
-    let mut bytes = Vec::new();
-    // A server that closes without a goodbye of TLS has answered all the same.
-    let _closed = timeout(WITHIN, stream.read_to_end(&mut bytes)).await.expect("an answer");
-    String::from_utf8_lossy(&bytes).into_owned()
-}
 
 /// A request in two halves.
 fn request() -> (String, String) {
@@ -137,7 +49,7 @@ fn certificates() -> PathBuf {
 #[tokio::test]
 async fn a_request_that_has_begun_is_answered_and_the_process_ends_with_0() {
     for (name, arguments) in [("dev", &["dev"][..]), ("run", &["run"])] {
-        let mut example = Example::start(name, arguments).await;
+        let mut example = Example::start(PROGRAM.as_ref(), name, arguments).await;
         assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "), "{name}");
         let (first, second) = request();
         let mut asked = example.connect().await.unwrap();
@@ -166,7 +78,8 @@ async fn a_request_that_has_begun_is_answered_and_the_process_ends_with_0() {
 #[tokio::test]
 async fn a_server_in_a_cluster_is_not_ready_before_it_refuses() {
     let folder = certificates();
-    let mut example = Example::start("cluster", &["run", "--webhook-cert-dir", folder.to_str().unwrap()]).await;
+    let mut example =
+        Example::start(PROGRAM.as_ref(), "cluster", &["run", "--webhook-cert-dir", folder.to_str().unwrap()]).await;
     assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "));
     example.terminate().await;
     let told = async {

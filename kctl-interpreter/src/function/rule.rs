@@ -1,6 +1,13 @@
 //! One function for one operation on one kind: typed inside, [`Inputs`] and JSON outside.
 
-use std::{fmt, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    future::{poll_fn, ready},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::Poll,
+};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kctl_webhook::change;
@@ -60,6 +67,12 @@ impl About {
     }
 }
 
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({}:{})", self.name, self.file, self.line)
+    }
+}
+
 /// Why a function was not called, or what it is missing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -95,6 +108,18 @@ pub enum FunctionError {
         wanted: String,
         /// What is wrong with it.
         source: serde_json::Error,
+    },
+    /// The function panicked.
+    #[error("panic in {function}, {operation} of {object}: {text}")]
+    Panicked {
+        /// The function, and where it stands.
+        function: About,
+        /// What was asked.
+        operation: Operation,
+        /// Of which object.
+        object: String,
+        /// What it said.
+        text: String,
     },
     /// The object that the function made has no form in JSON.
     #[error("{operation} of {object}: the changed object can't be written")]
@@ -244,10 +269,25 @@ impl Rule {
         &self.kind
     }
 
-    /// Calls the function.
+    /// Calls the function; its panic is its error.
     pub fn call<'a>(&self, inputs: &'a Inputs) -> LayerFuture<'a> {
-        (self.call)(inputs)
+        let about = self.about;
+        match catch_unwind(AssertUnwindSafe(|| (self.call)(inputs))) {
+            Ok(mut called) => Box::pin(poll_fn(move |cx| {
+                let polled = catch_unwind(AssertUnwindSafe(|| called.as_mut().poll(cx)));
+                polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(about, inputs, panic.as_ref()).into())))
+            })),
+            Err(panic) => Box::pin(ready(Err(panicked(about, inputs, panic.as_ref()).into()))),
+        }
     }
+}
+
+fn panicked(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("without a text").to_owned();
+    let error = FunctionError::Panicked { function, operation: function.operation, object: inputs.object_name(), text };
+    tracing::error!("{error}");
+    error
 }
 
 /// Inputs, and who asks for them.
@@ -301,15 +341,8 @@ impl Asked<'_> {
         FunctionError::InputMissing { operation: self.about.operation, object: self.name(), input }
     }
 
-    /// `Kind ns/name`, as far as the object says so.
     fn name(&self) -> String {
-        let Some(object) = self.inputs.object() else { return "no object".to_owned() };
-        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
-        if kind.is_empty() || name.is_empty() {
-            return "an object without kind or name".to_owned();
-        }
-        if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
+        self.inputs.object_name()
     }
 }
 

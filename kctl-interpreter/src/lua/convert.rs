@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::c_void;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use mlua::{BString, Either, FromLua, Lua, Table, Value as LuaValue};
 use serde_json::{Number, Value};
@@ -89,7 +90,8 @@ fn element<'a>(
 /// # Errors
 /// The table has no JSON form, or it has more than `bytes_max` bytes.
 pub(super) fn to_json(lua: &Lua, table: &Table, bytes_max: usize) -> Result<Value, EncodeError> {
-    Encoder { lua, visited: HashSet::with_capacity(TABLES_USUAL), bytes_left: bytes_max, bytes_max }.table(table, 0)
+    let visited = HashSet::with_capacity_and_hasher(TABLES_USUAL, BuildHasherDefault::default());
+    Encoder { lua, visited, bytes_left: bytes_max, bytes_max }.table(table, 0)
 }
 
 /// Tables of a usual object: for so many there is room from the start.
@@ -97,10 +99,35 @@ const TABLES_USUAL: usize = 200;
 
 struct Encoder<'a> {
     lua: &'a Lua,
-    visited: HashSet<*const c_void>,
+    visited: HashSet<*const c_void, BuildHasherDefault<Address>>,
     /// Strings are shared in Lua and copied here, so the memory of the state does not bound the result.
     bytes_left: usize,
     bytes_max: usize,
+}
+
+/// Hashes an address by a multiplication: a script does not choose where its tables are.
+#[derive(Default)]
+struct Address(u64);
+
+impl Hasher for Address {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, address: u64) {
+        // The golden ratio: it spreads what differs in few bits. The map looks at the upper and the lower ones.
+        self.0 = (self.0 ^ address).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        self.write_u64(address as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// Bytes that each value counts at least: the size of a [`Value`].

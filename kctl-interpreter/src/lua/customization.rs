@@ -72,7 +72,8 @@ pub struct Customization {
     name: String,
     /// `apiVersion` and `kind` of the objects.
     target: (String, String),
-    scripts: Vec<(Operation, Script)>,
+    /// Those that can't be used keep their place, with the error.
+    scripts: Vec<(Operation, Result<Script, CustomizationError>)>,
 }
 
 impl Customization {
@@ -81,11 +82,20 @@ impl Customization {
     /// # Errors
     /// Everything that is wrong with it, at once.
     pub fn parse(object: &Value) -> Result<Self, Vec<CustomizationError>> {
+        let (customization, errors) = Self::read(object, &Scripts::default());
+        if errors.is_empty() { Ok(customization) } else { Err(errors) }
+    }
+
+    /// Reads whatever state a customization is in, with everything that is wrong with it. A script of `known` that is still
+    /// the same is that script, with the states that wait for it.
+    pub(super) fn read(object: &Value, known: &Scripts) -> (Self, Vec<CustomizationError>) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = text("/metadata/name");
+        let target = (text("/spec/target/apiVersion"), text("/spec/target/kind"));
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         if api_version != API_VERSION || kind != KIND {
-            return Err(vec![CustomizationError::OtherKind { name, found: format!("{kind} of {api_version}") }]);
+            let error = CustomizationError::OtherKind { name: name.clone(), found: format!("{kind} of {api_version}") };
+            return (Self { name, target, scripts: Vec::new() }, vec![error]);
         }
         let mut errors = Vec::new();
         for pointer in ["/metadata/name", "/spec/target/apiVersion", "/spec/target/kind"] {
@@ -98,19 +108,18 @@ impl Customization {
             None => errors.push(field(&name, "/spec/customizations", "it is missing: write an object with scripts")),
             Some(customizations) => {
                 for (key, customization) in customizations {
-                    match script(&name, key, customization) {
-                        Ok(found) => scripts.extend(found),
-                        Err(error) => errors.push(error),
-                    }
+                    let Some(operation) = OPERATIONS.into_iter().find(|operation| operation.field == key) else {
+                        errors.push(no_operation(&name, key));
+                        continue;
+                    };
+                    let known = |source: &str| known.unchanged(&name, &target, operation, source);
+                    let script = script(&name, operation, customization, known).transpose();
+                    errors.extend(script.iter().filter_map(|script| script.as_ref().err().cloned()));
+                    scripts.extend(script.map(|script| (operation, script)));
                 }
             }
         }
-        if errors.is_empty() {
-            let target = (text("/spec/target/apiVersion"), text("/spec/target/kind"));
-            Ok(Self { name, target, scripts })
-        } else {
-            Err(errors)
-        }
+        (Self { name, target, scripts }, errors)
     }
 
     /// Returns the name.
@@ -152,25 +161,35 @@ fn field(name: &str, pointer: &str, help: &str) -> CustomizationError {
     CustomizationError::Field { name: name.to_owned(), field, help: help.to_owned() }
 }
 
-/// Compiles the script of one operation, if it is not empty.
-fn script(name: &str, key: &str, customization: &Value) -> Result<Option<(Operation, Script)>, CustomizationError> {
-    let pointer = format!("/spec/customizations/{key}");
-    let Some(operation) = OPERATIONS.into_iter().find(|operation| operation.field == key) else {
-        let fields = OPERATIONS.map(|operation| operation.field).join(", ");
-        return Err(field(name, &pointer, &format!("it is no operation: write one of {fields}")));
-    };
+fn no_operation(name: &str, key: &str) -> CustomizationError {
+    let fields = OPERATIONS.map(|operation| operation.field).join(", ");
+    field(name, &format!("/spec/customizations/{key}"), &format!("it is no operation: write one of {fields}"))
+}
+
+/// Compiles the script of one operation, if it is not empty and not known.
+fn script(
+    name: &str,
+    operation: Operation,
+    customization: &Value,
+    known: impl FnOnce(&str) -> Option<Script>,
+) -> Result<Option<Script>, CustomizationError> {
     let source = match customization.get("luaScript") {
         Some(Value::String(source)) => source,
         _ if customization.is_null() => return Ok(None),
-        _ => return Err(field(name, &format!("{pointer}/luaScript"), "it is missing: write the script as text")),
+        _ => {
+            let pointer = format!("/spec/customizations/{}/luaScript", operation.field);
+            return Err(field(name, &pointer, "it is missing: write the script as text"));
+        }
     };
     if source.is_empty() {
         return Ok(None);
     }
-    match Script::compile(source, operation.function) {
-        Ok(script) => Ok(Some((operation, script))),
-        Err(error) => Err(CustomizationError::Script { name: name.to_owned(), operation: operation.name, error }),
-    }
+    let compiled = known(source).map_or_else(|| Script::compile(source, operation.function), Ok);
+    compiled.map(Some).map_err(|error| CustomizationError::Script {
+        name: name.to_owned(),
+        operation: operation.name,
+        error,
+    })
 }
 
 /// The scripts of all customizations, by kind and operation.
@@ -183,7 +202,7 @@ pub struct Scripts {
 struct Rule {
     customization: String,
     operation: Operation,
-    script: Script,
+    script: Result<Script, CustomizationError>,
 }
 
 impl Scripts {
@@ -233,6 +252,23 @@ impl Scripts {
         self.rules(api_version, kind, operation).next().is_some()
     }
 
+    /// Returns whether a script for the operation on the kind has blocked its thread for long.
+    pub(super) fn are_slow(&self, api_version: &str, kind: &str, operation: &str) -> bool {
+        self.rules(api_version, kind, operation).any(|rule| rule.script.as_ref().is_ok_and(Script::is_slow))
+    }
+
+    /// The script that a customization of this name had, where it was for the same and has not changed.
+    fn unchanged(&self, name: &str, target: &(String, String), operation: Operation, source: &str) -> Option<Script> {
+        let mut rules = self.by_target.get(target)?.iter();
+        let rule = rules.find(|rule| rule.operation == operation && rule.customization == name)?;
+        rule.script.as_ref().ok().filter(|script| script.source() == source).cloned()
+    }
+
+    #[cfg(test)]
+    pub(super) fn script(&self, api_version: &str, kind: &str, operation: &str) -> Option<Script> {
+        self.rules(api_version, kind, operation).next()?.script.as_ref().ok().cloned()
+    }
+
     fn rules<'a>(&'a self, api_version: &str, kind: &str, operation: &'a str) -> impl Iterator<Item = &'a Rule> {
         let rules = self.by_target.get(&(api_version.to_owned(), kind.to_owned())).into_iter().flatten();
         rules.filter(move |rule| rule.operation.name == operation)
@@ -253,8 +289,8 @@ impl Scripts {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let mut results = Vec::new();
         for rule in self.rules(text("apiVersion"), text("kind"), operation) {
-            let result = pool.interpret(operation, &rule.script, inputs);
-            match result.map_err(|error| rule.error(error)) {
+            let run = |script| pool.interpret(operation, script, inputs).map_err(|error| rule.error(error));
+            match rule.script.as_ref().map_err(Clone::clone).and_then(run) {
                 Ok(result) => results.push((rule, result)),
                 Err(error) => return Some(Err(error)),
             }

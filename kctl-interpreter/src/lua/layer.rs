@@ -1,10 +1,10 @@
 //! The scripts of customizations as a layer of the chain.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Customization, CustomizationError, Inputs, OPERATIONS, Pool, Scripts};
+use super::{Customization, CustomizationError, Inputs, Pool, Scripts};
 use crate::{
     chain::{Layer, LayerFuture},
     kind::Gvk,
@@ -12,56 +12,46 @@ use crate::{
 };
 
 /// Scripts, and the pool in which they run. A script runs on the thread that asks, for as long as the limits of the pool
-/// allow.
+/// allow. A clone shares both.
+#[derive(Clone)]
 pub struct Configurable {
-    scripts: Scripts,
-    /// Why there is no script, by kind and operation, where one was written that can't be used.
-    broken: BTreeMap<(String, String, &'static str), CustomizationError>,
-    pool: Pool,
+    scripts: Arc<Scripts>,
+    errors: Vec<CustomizationError>,
+    pool: Arc<Pool>,
 }
 
 impl Configurable {
     /// Makes a layer of scripts.
     pub fn new(scripts: Scripts, pool: Pool) -> Self {
-        Self { scripts, broken: BTreeMap::new(), pool }
+        Self { scripts: Arc::new(scripts), errors: Vec::new(), pool: Arc::new(pool) }
     }
 
     /// Makes a layer of the customizations that a control plane has, whatever state they are in. Where two have a script for
-    /// one kind and operation, the first by name is used, as in Karmada. A script that can't be used has its error for an
-    /// answer: without it, another layer would answer, and nobody would know.
+    /// one kind and operation, the first by name is used, as in Karmada. A script that can't be used keeps its place and has
+    /// its error for an answer: without it, another one would answer, and nobody would know.
     pub fn of_control_plane<'a>(customizations: impl IntoIterator<Item = &'a Value>, pool: Pool) -> Self {
-        let mut good = Vec::new();
-        let mut broken = BTreeMap::new();
-        for object in customizations {
-            match Customization::parse(object) {
-                Ok(customization) => good.push(customization),
-                Err(errors) => {
-                    for error in errors {
-                        broken.extend(concerned(object, &error).map(|key| (key, error.clone())));
-                    }
-                }
-            }
-        }
-        Self { scripts: Scripts::merge(good), broken, pool }
+        Self::new(Scripts::default(), pool).followed_by(customizations)
     }
 
-    /// The errors of the customizations that can't be used, each once.
-    pub fn errors(&self) -> Vec<&CustomizationError> {
-        let mut errors: Vec<_> = self.broken.values().collect();
-        errors.dedup();
-        errors
+    /// Makes the layer of what customizations have become: scripts that are still the same are not compiled again.
+    #[must_use]
+    pub fn followed_by<'a>(&self, customizations: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut errors = Vec::new();
+        let read = customizations.into_iter().map(|object| {
+            let (customization, wrong) = Customization::read(object, &self.scripts);
+            errors.extend(wrong);
+            customization
+        });
+        let scripts = Scripts::merge(read);
+        Self { scripts: Arc::new(scripts), errors, pool: self.pool.clone() }
     }
 
-    fn is_broken(&self, operation: Operation, kind: &Gvk) -> Option<&CustomizationError> {
-        // Not worth three allocations a call where nothing is broken, which is always.
-        let key = || (kind.api_version(), kind.kind.clone(), operation.name());
-        if self.broken.is_empty() { None } else { self.broken.get(&key()) }
+    /// What is wrong with the customizations.
+    pub fn errors(&self) -> &[CustomizationError] {
+        &self.errors
     }
 
     fn answer(&self, operation: Operation, inputs: &operation::Inputs) -> Result<Value, crate::chain::LayerError> {
-        if let Some(error) = self.is_broken(operation, &inputs.kind()) {
-            return Err(error.clone().into());
-        }
         let status_items = inputs.status_items.as_ref().map(serde_json::to_value).transpose()?;
         let values = Inputs {
             desired: inputs.desired.as_ref(),
@@ -74,24 +64,13 @@ impl Configurable {
     }
 }
 
-/// The operations that an error leaves without a script: one for a script, else all that the object has one for.
-fn concerned(object: &Value, error: &CustomizationError) -> impl Iterator<Item = (String, String, &'static str)> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let target = (text("/spec/target/apiVersion"), text("/spec/target/kind"));
-    let written =
-        |field: &str| object.pointer(&format!("/spec/customizations/{field}")).is_some_and(|it| !it.is_null());
-    let only = match error {
-        CustomizationError::Script { operation, .. } => Some(*operation),
-        _ => None,
-    };
-    let names = OPERATIONS.into_iter().filter(|operation| written(operation.field)).map(|operation| operation.name);
-    let names: Vec<_> = names.filter(|name| only.is_none_or(|only| only == *name)).collect();
-    names.into_iter().map(move |name| (target.0.clone(), target.1.clone(), name))
-}
-
 impl Layer for Configurable {
     fn handles(&self, operation: Operation, kind: &Gvk) -> bool {
-        self.scripts.has(&kind.api_version(), &kind.kind, operation.name()) || self.is_broken(operation, kind).is_some()
+        self.scripts.has(&kind.api_version(), &kind.kind, operation.name())
+    }
+
+    fn is_slow(&self, operation: Operation, kind: &Gvk) -> bool {
+        self.scripts.are_slow(&kind.api_version(), &kind.kind, operation.name())
     }
 
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a operation::Inputs) -> LayerFuture<'a> {
@@ -115,23 +94,32 @@ mod tests {
                 "spec": { "target": { "apiVersion": "a.io/v1", "kind": "A" }, "customizations": scripts },
             })
         };
-        let healthy = json!({ "luaScript": "function InterpretHealth(o) return true end" });
+        let healthy = |yes: bool| json!({ "luaScript": format!("function InterpretHealth(o) return {yes} end") });
+        let status = json!({ "luaScript": "function ReflectStatus(o) return { a = 1 } end" });
         let half = json!({ "luaScript": "function" });
         let objects = [
-            customization("good", json!({ "healthInterpretation": healthy })),
-            customization("half", json!({ "retention": half, "dependencyInterpretation": null })),
+            customization("good", json!({ "healthInterpretation": healthy(true) })),
+            customization(
+                "half",
+                json!({ "retention": half, "statusReflection": status, "dependencyInterpretation": null }),
+            ),
             customization(
                 "late",
-                json!({ "healthInterpretation": { "luaScript": "function InterpretHealth(o) return false end" } }),
+                json!({ "healthInterpretation": healthy(false), "retention": { "luaScript": "function Retain(d, o) return d end" } }),
             ),
+            customization("later", json!({ "healthInterpretation": half, "unknown": half })),
         ];
         let layer = Configurable::of_control_plane(&objects, Pool::new(Limits::default()));
-        assert_eq!(layer.errors().len(), 1);
+        let errors: Vec<String> = layer.errors().iter().map(ToString::to_string).collect();
+        assert_eq!(errors.len(), 3, "{errors:?}");
         let object = json!({ "apiVersion": "a.io/v1", "kind": "A" });
         let (kind, inputs) = (Gvk::of(&object), operation::Object(object).into());
         let cases = [
+            // One that comes later is not used, so that it is no matter what is wrong with it.
             (Operation::InterpretHealth, Some(Ok(json!({ "healthy": true })))),
+            // What comes later does not stand in for it.
             (Operation::Retain, Some(Err("customization \"half\", operation Retain: "))),
+            (Operation::InterpretStatus, Some(Ok(json!({ "status": { "a": 1 } })))),
             (Operation::InterpretDependency, None),
         ];
         for (operation, expected) in cases {
@@ -145,6 +133,41 @@ mod tests {
                 None => {}
             }
         }
+    }
+
+    #[test]
+    fn scripts_that_did_not_change_are_not_compiled_again() {
+        let customization = |name: &str, kind: &str, answer: bool| {
+            json!({
+                "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+                "metadata": { "name": name },
+                "spec": {
+                    "target": { "apiVersion": "a.io/v1", "kind": kind },
+                    "customizations": {
+                        "healthInterpretation": { "luaScript": format!("function InterpretHealth(o) return {answer} end") },
+                    },
+                },
+            })
+        };
+        let mut objects = [customization("a", "A", true), customization("b", "B", true)];
+        let first = Configurable::of_control_plane(&objects, Pool::new(Limits::default()));
+        let script =
+            |layer: &Configurable, kind: &str| layer.scripts.script("a.io/v1", kind, "InterpretHealth").unwrap();
+        let ask = |layer: &Configurable, kind: &str| {
+            let inputs = operation::Object(json!({ "apiVersion": "a.io/v1", "kind": kind })).into();
+            layer.answer(Operation::InterpretHealth, &inputs).unwrap()["healthy"].clone()
+        };
+        assert_eq!((ask(&first, "A"), ask(&first, "B")), (json!(true), json!(true)));
+        objects[1] = customization("b", "B", false);
+        let second = first.followed_by(&objects);
+        assert!(script(&second, "A").is_same(&script(&first, "A")), "its states wait for it");
+        assert!(!script(&second, "B").is_same(&script(&first, "B")));
+        assert_eq!((ask(&second, "A"), ask(&second, "B")), (json!(true), json!(false)));
+        assert_eq!(ask(&first, "B"), true, "whoever asked before is answered as before");
+        // Under another name it is somebody else's, whatever it says.
+        let third = second.followed_by(&[customization("c", "A", true)]);
+        assert!(!script(&third, "A").is_same(&script(&second, "A")));
+        assert!(!third.handles(Operation::InterpretHealth, &Gvk::of(&json!({ "apiVersion": "a.io/v1", "kind": "B" }))));
     }
 
     #[test]

@@ -79,6 +79,12 @@ impl Budget {
         self.random.store(RANDOM_SEED, Ordering::Relaxed);
     }
 
+    /// Tells whether the run has taken so long already.
+    pub(super) fn has_taken(&self, time: Duration, limits: &Limits) -> bool {
+        let passed = |deadline| Self::now().checked_add(limits.time).is_none_or(|now| now >= deadline + time);
+        self.deadline.lock().is_some_and(passed)
+    }
+
     /// Spends `steps`.
     ///
     /// # Errors

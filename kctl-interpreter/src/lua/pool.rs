@@ -1,6 +1,6 @@
 //! States that wait for the next run of their script.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -13,6 +13,9 @@ use super::vm::State;
 
 /// States that wait. One holds some 200 KiB with its library; beyond this the one that waited longest is dropped.
 const IDLE_MAX: usize = 64;
+
+/// A script that has taken so long blocks its thread: ten times what most take, and what a task may take between two waits.
+const SLOW_FROM: Duration = Duration::from_millis(1);
 
 /// Runs scripts in states that are compiled once and used again, each only for its own script. It can be shared by
 /// threads: each run has a state for itself.
@@ -41,6 +44,9 @@ impl Pool {
         };
         let state = self.take(script).map_or_else(|| State::new(script, &self.limits), Ok)?;
         let result = interpret::interpret(&state, operation, script, inputs, &self.limits);
+        if state.has_taken(SLOW_FROM, &self.limits) {
+            script.set_slow();
+        }
         if state.reset() {
             self.put(script, state);
         }

@@ -1,6 +1,7 @@
 //! A script: its source, the function that it defines, and an identity that keeps its states apart from others'.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::ScriptError;
 use super::vm;
@@ -18,6 +19,8 @@ pub struct Script {
 struct Inner {
     source: String,
     function: String,
+    /// Whether a run of it has taken so long that others should not wait behind the next one.
+    is_slow: AtomicBool,
 }
 
 impl Script {
@@ -32,7 +35,7 @@ impl Script {
             let n_bytes = source.len();
             return Err(syntax(format!("the source has {n_bytes} bytes, shorten it to {SOURCE_BYTES_MAX}")));
         }
-        let inner = Inner { source: source.to_owned(), function: function.to_owned() };
+        let inner = Inner { source: source.to_owned(), function: function.to_owned(), is_slow: AtomicBool::new(false) };
         let script = Self { inner: Arc::new(inner) };
         vm::check_syntax(&script)?;
         Ok(script)
@@ -46,6 +49,15 @@ impl Script {
     /// Returns the name of the function that is called.
     pub fn function(&self) -> &str {
         &self.inner.function
+    }
+
+    /// Tells whether a run of it has blocked its thread for long.
+    pub(super) fn is_slow(&self) -> bool {
+        self.inner.is_slow.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_slow(&self) {
+        self.inner.is_slow.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether both are copies of one compiled script.

@@ -1,6 +1,6 @@
 //! One state of Lua with one compiled script: calls a function on JSON values, within limits, and leaves nothing behind.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use mlua::chunk::ChunkMode;
 use mlua::state::{GcIncParams, GcMode};
@@ -56,6 +56,11 @@ const GC_PAUSE: i32 = 120;
 const GARBAGE_BYTES_MAX: usize = 1 << 20;
 
 impl State {
+    /// Tells whether the last run took so long.
+    pub(super) fn has_taken(&self, time: Duration, limits: &Limits) -> bool {
+        self.budget.has_taken(time, limits)
+    }
+
     /// Builds a state and compiles the script.
     ///
     /// # Errors

@@ -29,8 +29,7 @@ pub(super) fn replicas(object: &Value) -> Result<Replicas> {
     pod_template::replicas_of("Deployment", object)
 }
 
-pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
-    let mut desired = desired.clone();
+pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     let labels = nested::string_map(&desired, &["metadata", "labels"])?;
     if labels.and_then(|labels| labels.get(RETAIN_REPLICAS)).and_then(Value::as_str) == Some("true") {
         let missing = || NativeError::FieldMissing { field: "spec.replicas", object: nested::described(observed) };

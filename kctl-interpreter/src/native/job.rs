@@ -19,8 +19,7 @@ pub(super) fn replicas(object: &Value) -> Result<Replicas> {
     pod_template::replicas(parallelism.min(completions), job.at("/spec/template/spec"))
 }
 
-pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
-    let mut desired = desired.clone();
+pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     for path in [&["spec", "selector", "matchLabels"][..], &["spec", "template", "metadata", "labels"]] {
         if let Some(labels) = nested::string_map(observed, path)? {
             nested::set(&mut desired, path, Value::Object(labels.clone()))?;

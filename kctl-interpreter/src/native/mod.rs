@@ -26,6 +26,8 @@ mod serviceimport;
 mod statefulset;
 mod workload;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 pub use self::{
@@ -50,7 +52,7 @@ struct Rules {
     replicas: Option<fn(&Value) -> Result<Replicas>>,
     /// The field of the spec that holds the number of replicas.
     revised: Option<&'static str>,
-    retain: Option<fn(&Value, &Value) -> Result<Value>>,
+    retain: Option<fn(Value, &Value) -> Result<Value>>,
     aggregate: Option<fn(Value, Items<'_>) -> Result<Value>>,
     status: Option<fn(&Value) -> Result<Value>>,
     healthy: Option<fn(&Value) -> Result<bool>>,
@@ -130,7 +132,7 @@ const RULES: &[Rules] = &[
     },
     Rules {
         replicas: Some(pod::replicas),
-        retain: Some(pod::retain),
+        retain: Some(|desired, observed| pod::retain(&desired, observed)),
         aggregate: Some(pod::aggregate),
         healthy: Some(pod::healthy),
         dependencies: Some(pod::dependencies),
@@ -201,44 +203,71 @@ pub fn handles(operation: Operation, kind: &Gvk) -> bool {
 /// There is no interpreter for the kind and the operation (install a customization), an input is missing (give it), or
 /// the object is not of the type of its kind (correct the field that the error names).
 pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
+    answer(operation, inputs.object().map(Cow::Borrowed), &inputs.into())
+}
+
+/// As [`interpret`], for inputs that nobody needs any more: an object that is changed is not copied.
+///
+/// # Errors
+/// As [`interpret`].
+pub fn interpret_owned(operation: Operation, mut inputs: Inputs) -> Result<Value> {
+    let desired = inputs.desired.take().map(Cow::Owned);
+    answer(operation, desired.or_else(|| inputs.observed.as_ref().map(Cow::Borrowed)), &(&inputs).into())
+}
+
+/// What there is beside the object that an operation is about.
+struct Beside<'a> {
+    observed: Option<&'a Value>,
+    replicas: Option<i64>,
+    items: Items<'a>,
+}
+
+impl<'a> From<&'a Inputs> for Beside<'a> {
+    fn from(inputs: &'a Inputs) -> Self {
+        let (observed, items) = (inputs.observed.as_ref(), inputs.status_items.as_deref());
+        Self { observed, replicas: inputs.replicas, items }
+    }
+}
+
+fn answer(operation: Operation, object: Option<Cow<'_, Value>>, beside: &Beside<'_>) -> Result<Value> {
     let missing = |input| NativeError::InputMissing { operation, input };
-    let object = inputs.object().ok_or_else(|| missing("object"))?;
-    let kind = Gvk::of(object);
+    let object = object.ok_or_else(|| missing("object"))?;
+    let kind = Gvk::of(&object);
     let rules = Rules::find(&kind);
     let not_found = || NativeError::InterpreterNotFound { operation, kind: kind.to_string() };
     let output = match operation {
         Operation::InterpretReplica => {
             let replicas = rules.and_then(|rules| rules.replicas).ok_or_else(not_found)?;
-            serde_json::to_value(replicas(object)?)?
+            serde_json::to_value(replicas(&object)?)?
         }
         Operation::ReviseReplica => {
             let field = rules.and_then(|rules| rules.revised).ok_or_else(not_found)?;
-            let replicas = inputs.replicas.ok_or_else(|| missing("replicas"))?;
-            workload::revise(object.clone(), field, replicas)?
+            let replicas = beside.replicas.ok_or_else(|| missing("replicas"))?;
+            workload::revise(object.into_owned(), field, replicas)?
         }
         Operation::Retain => {
             let retain = rules.and_then(|rules| rules.retain).ok_or_else(not_found)?;
-            let observed = inputs.observed.as_ref().ok_or_else(|| missing("observed"))?;
-            retain(object, observed)?
+            let observed = beside.observed.ok_or_else(|| missing("observed"))?;
+            retain(object.into_owned(), observed)?
         }
         Operation::AggregateStatus => {
             let aggregate = rules.and_then(|rules| rules.aggregate).ok_or_else(not_found)?;
-            aggregate(object.clone(), inputs.status_items.as_deref())?
+            aggregate(object.into_owned(), beside.items)?
         }
         Operation::InterpretStatus => match rules.and_then(|rules| rules.status) {
-            Some(status) => status(object)?,
-            None => nested::map(object, &["status"])?.cloned().map_or(Value::Null, Value::Object),
+            Some(status) => status(&object)?,
+            None => nested::map(&object, &["status"])?.cloned().map_or(Value::Null, Value::Object),
         },
-        Operation::InterpretHealth => rules.and_then(|rules| rules.healthy).ok_or_else(not_found)?(object)?.into(),
+        Operation::InterpretHealth => rules.and_then(|rules| rules.healthy).ok_or_else(not_found)?(&object)?.into(),
         Operation::InterpretDependency => {
             let dependencies = rules.and_then(|rules| rules.dependencies);
             let unknown = || NativeError::DependencyInterpreterNotFound { kind: kind.to_string() };
-            let found = dependencies.ok_or_else(unknown)?(object)?;
+            let found = dependencies.ok_or_else(unknown)?(&object)?;
             dependency::verify(&found)?;
             // Go's list is nil when nothing was appended.
             if found.is_empty() { Value::Null } else { serde_json::to_value(found)? }
         }
-        Operation::Prune => prune::prune(object.clone())?,
+        Operation::Prune => prune::prune(object.into_owned())?,
         Operation::InterpretComponent => return Err(not_found()),
     };
     Ok(operation::field(operation, output))

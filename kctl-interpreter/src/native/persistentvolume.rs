@@ -6,8 +6,7 @@ use super::{Items, NativeError, Result, nested, workload::members};
 use crate::typed::Typed;
 
 /// Keeps the claim that the cluster bound.
-pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
-    let mut desired = desired.clone();
+pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     if let Some(claim) = nested::field(observed, &["spec", "claimRef"])? {
         nested::set(&mut desired, &["spec", "claimRef"], claim.clone())?;
     }

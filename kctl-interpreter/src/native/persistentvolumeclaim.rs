@@ -11,8 +11,7 @@ fn claim(object: &Value) -> Result<Typed> {
 }
 
 /// Keeps the volume that the cluster bound.
-pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
-    let mut desired = desired.clone();
+pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     if let Some(name) = nested::string(observed, &["spec", "volumeName"])?.filter(|name| !name.is_empty()) {
         nested::set(&mut desired, &["spec", "volumeName"], name.into())?;
     }

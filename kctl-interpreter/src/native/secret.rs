@@ -8,8 +8,7 @@ use super::{Result, nested};
 const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 
 /// Keeps the token that the cluster made.
-pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
-    let mut desired = desired.clone();
+pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     if is_token(&desired)
         && let Some(data) = nested::string_map(observed, &["data"])?
     {

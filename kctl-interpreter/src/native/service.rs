@@ -10,8 +10,7 @@ fn service(object: &Value) -> Result<Typed> {
 }
 
 /// Keeps what the cluster's API server allocated.
-pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
-    let mut desired = desired.clone();
+pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     if let Some(port) = nested::int64(observed, &["spec", "healthCheckNodePort"])?.filter(|port| *port > 0) {
         nested::set(&mut desired, &["spec", "healthCheckNodePort"], port.into())?;
     }

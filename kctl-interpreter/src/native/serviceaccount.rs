@@ -5,8 +5,7 @@ use serde_json::Value;
 use super::{NativeError, Result, nested};
 
 /// Keeps the secrets that the cluster added, so that its controller does not make them again and again.
-pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
-    let mut desired = desired.clone();
+pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     for field in ["secrets", "imagePullSecrets"] {
         let mut merged = nested::slice(&desired, &[field])?.unwrap_or_default().to_vec();
         let mut names = merged.iter().map(|secret| name(field, secret)).collect::<Result<Vec<_>>>()?;

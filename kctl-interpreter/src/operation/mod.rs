@@ -5,7 +5,7 @@ mod result;
 use std::{fmt, str::FromStr};
 
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub use self::result::{AggregatedStatusItem, Component, DependentReference, NodeClaim, ReplicaRequirements, Replicas};
 use crate::kind::Gvk;
@@ -107,6 +107,18 @@ impl Inputs {
     /// Returns the kind that rules are looked up by.
     pub fn kind(&self) -> Gvk {
         self.object().map_or_else(|| Gvk::of(&Value::Null), Gvk::of)
+    }
+
+    /// `Kind ns/name`, as far as the object says so.
+    #[cfg(feature = "function")]
+    pub(crate) fn object_name(&self) -> String {
+        let Some(object) = self.object() else { return "no object".to_owned() };
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+        if kind.is_empty() || name.is_empty() {
+            return "an object without kind or name".to_owned();
+        }
+        if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
     }
 }
 
@@ -250,5 +262,6 @@ pub(crate) fn field(operation: Operation, output: Value) -> Value {
         Operation::InterpretHealth => InterpretHealth::FIELD,
         Operation::Prune => Prune::FIELD,
     };
-    json!({ name: output })
+    // `json!` would copy it.
+    Value::Object(Map::from_iter([(name.to_owned(), output)]))
 }

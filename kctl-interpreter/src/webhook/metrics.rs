@@ -1,5 +1,10 @@
 //! What the webhook did: requests by kind, operation and code, how long they took, and how many run.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
@@ -25,12 +30,14 @@ pub struct Metrics {
     requests: Family<WithCode, Counter>,
     durations: Durations,
     in_flight: Family<Of, Gauge>,
+    /// Of all kinds and operations.
+    n_running: Arc<AtomicUsize>,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        Self { requests: Family::default(), durations, in_flight: Family::default() }
+        Self { requests: Family::default(), durations, in_flight: Family::default(), n_running: Arc::default() }
     }
 }
 
@@ -46,16 +53,20 @@ impl Metrics {
         registry.register("kctl_webhook_requests_in_flight", in_flight, self.in_flight.clone());
     }
 
+    /// How many functions run, also those whose requests were given up: they end at their next wait.
+    pub fn n_running(&self) -> usize {
+        self.n_running.load(Ordering::Relaxed)
+    }
+
     /// Counts a request that reached no function.
     pub(super) fn refused(&self, code: u16) {
         self.count(&[("kind", String::new()), ("operation", String::new())], code);
     }
 
     /// Begins a request; it ends when what is returned is dropped.
-    pub(super) fn begin(&self, rule: &Rule) -> Running {
+    pub(super) fn begin(&self, rule: &Rule) -> Asked {
         let of = [("kind", rule.kind().to_string()), ("operation", rule.about().operation.name().to_owned())];
-        self.in_flight.get_or_create(&of).inc();
-        Running { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP }
+        Asked { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP }
     }
 
     fn count(&self, [kind, operation]: &Of, code: u16) {
@@ -64,24 +75,44 @@ impl Metrics {
     }
 }
 
-/// A request whose function runs.
-pub(super) struct Running {
+/// A request for a function.
+pub(super) struct Asked {
     metrics: Metrics,
     of: Of,
     start: Instant,
     code: u16,
 }
 
-impl Running {
+impl Asked {
+    /// Begins the function, which may go on when nobody waits for it any more.
+    pub(super) fn running(&self) -> Running {
+        let in_flight = self.metrics.in_flight.get_or_create(&self.of).clone();
+        in_flight.inc();
+        self.metrics.n_running.fetch_add(1, Ordering::Relaxed);
+        Running { in_flight, n_running: self.metrics.n_running.clone() }
+    }
+
     pub(super) fn answered(&mut self, response: &Response) {
         self.code = response.status.code;
     }
 }
 
-impl Drop for Running {
+impl Drop for Asked {
     fn drop(&mut self) {
-        self.metrics.in_flight.get_or_create(&self.of).dec();
         self.metrics.durations.get_or_create(&self.of).observe(self.start.elapsed().as_secs_f64());
         self.metrics.count(&self.of, self.code);
+    }
+}
+
+/// A function that runs.
+pub(super) struct Running {
+    in_flight: Gauge,
+    n_running: Arc<AtomicUsize>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.in_flight.dec();
+        self.n_running.fetch_sub(1, Ordering::Relaxed);
     }
 }

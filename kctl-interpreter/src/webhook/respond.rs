@@ -1,17 +1,20 @@
 //! The body of a request → the body of its answer: the protocol without the network.
 
-use std::{any::Any, error::Error, future::poll_fn, panic::AssertUnwindSafe, pin::pin};
+use std::{error::Error, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
+use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
+use tracing::Instrument;
 
 use super::{
-    metrics::Metrics,
+    metrics::{Metrics, Running},
     wire::{Request, RequestContext, Response},
 };
 use crate::{
     chain::LayerError,
     function::{FunctionError, Functions, Rule},
+    giving_way::giving_way,
     kind::Gvk,
     operation::{
         Inputs, InterpretComponent, InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, Op,
@@ -22,8 +25,23 @@ use crate::{
 const BAD_REQUEST: u16 = 400;
 const INTERNAL_ERROR: u16 = 500;
 
+/// How far a request has come, for whoever gives it up.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// The uid of the request: without it, Karmada would only say that it is missing.
+    pub(super) uid: String,
+    /// What runs: the function, and the object that it was asked about.
+    pub(super) called: Option<String>,
+}
+
 /// Answers a request. Whatever goes wrong is an answer too: of an HTTP error Karmada would not read the text.
-pub(super) async fn respond(functions: &Functions, metrics: &Metrics, body: &[u8]) -> Response {
+pub(super) async fn respond(
+    functions: &Functions,
+    metrics: &Metrics,
+    body: &[u8],
+    permit: OwnedSemaphorePermit,
+    progress: &mut Progress,
+) -> Response {
     let request = match decoded(body) {
         Ok(request) => request,
         Err(refused) => {
@@ -32,7 +50,8 @@ pub(super) async fn respond(functions: &Functions, metrics: &Metrics, body: &[u8
         }
     };
     let uid = request.uid.clone();
-    let answer = answer(functions, metrics, request).await;
+    progress.uid.clone_from(&uid);
+    let answer = answer(functions, metrics, request, permit, progress).await;
     Response { uid, ..answer.unwrap_or_else(|failed| failed) }
 }
 
@@ -68,7 +87,13 @@ fn uid_of(body: &[u8]) -> String {
 }
 
 /// Finds the function, and counts what it does; a request without a function is counted without its names.
-async fn answer(functions: &Functions, metrics: &Metrics, request: Request) -> Result<Response, Response> {
+async fn answer(
+    functions: &Functions,
+    metrics: &Metrics,
+    request: Request,
+    permit: OwnedSemaphorePermit,
+    progress: &mut Progress,
+) -> Result<Response, Response> {
     let (rule, inputs) = match asked(functions, request) {
         Ok(asked) => asked,
         Err(refused) => {
@@ -76,17 +101,16 @@ async fn answer(functions: &Functions, metrics: &Metrics, request: Request) -> R
             return Err(*refused);
         }
     };
-    let mut running = metrics.begin(rule);
-    let response = match call(rule, &inputs).await {
-        Ok(answer) => {
-            let object = inputs.desired.unwrap_or_default();
-            let operation = rule.about().operation;
-            respond_with(operation, &object, answer)
-                .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind())))
-        }
+    let mut asked = metrics.begin(rule);
+    let operation = rule.about().operation;
+    progress.called = Some(format!("{} for {operation} of {}", rule.about(), inputs.object_name()));
+    let inputs = Arc::new(inputs);
+    let response = match call(rule, inputs.clone(), (permit, asked.running())).await {
+        Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
+            .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
         Err(failed) => Err(failed),
     };
-    running.answered(response.as_ref().unwrap_or_else(|failed| failed));
+    asked.answered(response.as_ref().unwrap_or_else(|failed| failed));
     response
 }
 
@@ -107,30 +131,31 @@ fn asked(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box
     Ok((rule, inputs))
 }
 
-/// Calls a function; its panic is its error.
-async fn call(rule: &Rule, inputs: &Inputs) -> Result<Value, Response> {
-    let caught = std::panic::catch_unwind(AssertUnwindSafe(|| rule.call(inputs)));
-    let mut called = pin!(caught.map_err(|panic| panicked(rule, panic.as_ref()))?);
-    let polled = poll_fn(|cx| match std::panic::catch_unwind(AssertUnwindSafe(|| called.as_mut().poll(cx))) {
-        Ok(poll) => poll.map(Ok),
-        Err(panic) => std::task::Poll::Ready(Err(panicked(rule, panic.as_ref()))),
-    });
-    polled.await?.map_err(|error| match error.downcast_ref::<FunctionError>() {
-        Some(error) => failure(error),
-        None => Response::failed(INTERNAL_ERROR, chained(error.as_ref())),
-    })
-}
-
-fn panicked(rule: &Rule, panic: &(dyn Any + Send)) -> Response {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let about = rule.about();
-    let text = format!("panic in `{}` ({}): {}", about.name, about.location(), text.unwrap_or("without a text"));
-    tracing::error!(operation = %about.operation, kind = %rule.kind(), "{text}");
-    Response::failed(INTERNAL_ERROR, text)
+/// Calls a function in a task of its own. One that blocks its thread holds back neither its own timeout nor other requests, and
+/// keeps its place among those that run until it ends; any other ends where the request is given up.
+async fn call(rule: &Rule, inputs: Arc<Inputs>, held: (OwnedSemaphorePermit, Running)) -> Result<Value, Response> {
+    let rule = rule.clone();
+    let called = async move {
+        let answer = rule.call(&inputs).await;
+        drop(held);
+        answer
+    };
+    let mut task = JoinSet::new();
+    task.spawn(giving_way(called).in_current_span());
+    match task.join_next().await {
+        Some(Ok(answer)) => answer.map_err(|error| match error.downcast_ref::<FunctionError>() {
+            Some(error) => failure(error),
+            None => Response::failed(INTERNAL_ERROR, chained(error.as_ref())),
+        }),
+        // A panic of the function is its answer: this is one of ours, or the end of the process.
+        Some(Err(error)) => Err(Response::failed(INTERNAL_ERROR, error.to_string())),
+        None => Err(Response::failed(INTERNAL_ERROR, "the function was not called".into())),
+    }
 }
 
 fn failure(error: &FunctionError) -> Response {
-    Response::failed(BAD_REQUEST, chained(error))
+    let code = if matches!(error, FunctionError::Panicked { .. }) { INTERNAL_ERROR } else { BAD_REQUEST };
+    Response::failed(code, chained(error))
 }
 
 /// An error with its causes in one line: it is all that the operator of the control plane sees.

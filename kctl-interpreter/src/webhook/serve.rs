@@ -18,7 +18,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     Metrics, WebhookOptions,
     configuration::path_of,
-    respond::respond,
+    respond::{Progress, respond},
     wire::{self, ResponseContext},
 };
 use crate::function::Functions;
@@ -28,13 +28,16 @@ pub(super) struct Shared {
     pub(super) functions: Functions,
     pub(super) metrics: Metrics,
     body_len_max: usize,
-    requests: Semaphore,
+    requests: Arc<Semaphore>,
+    concurrency_max: usize,
 }
 
 impl Shared {
     pub(super) fn new(functions: Functions, metrics: &Metrics, options: &WebhookOptions) -> Arc<Self> {
-        let requests = Semaphore::new(options.concurrency_max.max(1));
-        Arc::new(Self { functions, metrics: metrics.clone(), body_len_max: options.body_len_max, requests })
+        let concurrency_max = options.concurrency_max.max(1);
+        let requests = Arc::new(Semaphore::new(concurrency_max));
+        let (metrics, body_len_max) = (metrics.clone(), options.body_len_max);
+        Arc::new(Self { functions, metrics, body_len_max, requests, concurrency_max })
     }
 
     pub(super) fn routes(self: &Arc<Self>) -> Routes {
@@ -53,32 +56,41 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
         shared.metrics.refused(code.as_u16());
         wire::Response::failed(code.as_u16(), text)
     };
-    let mut is_counted = false;
+    let mut progress = Progress::default();
+    let mut has_turn = false;
     let answered = timeout(within, async {
         if let Some(text) = body::not_json(request.headers()) {
             return refuse(StatusCode::BAD_REQUEST, text);
         }
         // Before the body is read: waiting requests hold no memory.
-        let _permit = shared.requests.acquire().await;
+        let Ok(permit) = shared.requests.clone().acquire_owned().await else {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
+        };
+        has_turn = true;
         match body::read(request.into_body(), shared.body_len_max).await {
-            Ok(body) => {
-                is_counted = true;
-                respond(&shared.functions, &shared.metrics, &body).await
-            }
+            Ok(body) => respond(&shared.functions, &shared.metrics, &body, permit, &mut progress).await,
             Err(error @ BodyError::TooLong(_)) => refuse(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
             Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
         }
     });
     let response = answered.await.unwrap_or_else(|_elapsed| {
-        let code = StatusCode::GATEWAY_TIMEOUT.as_u16();
-        // One that waited for its turn, or for the rest of its body, reached no function that would count it.
-        if !is_counted {
-            shared.metrics.refused(code);
+        let code = StatusCode::GATEWAY_TIMEOUT;
+        let late = |why: String| format!("no answer within {within:?}: {why}");
+        match &progress.called {
+            Some(called) => {
+                let text = late(format!("{called} takes longer"));
+                wire::Response { uid: progress.uid.clone(), ..wire::Response::failed(code.as_u16(), text) }
+            }
+            // What reached no function is counted by nobody else.
+            None if has_turn => refuse(code, late("the rest of the request did not come".into())),
+            None => refuse(code, late(format!("{} others run, which is the limit", shared.concurrency_max))),
         }
-        wire::Response::failed(code, format!("no answer within {within:?}"))
     });
     if !response.successful {
-        tracing::warn!(uid = response.uid, code = response.status.code, "{}", response.status.message);
+        let wire::Response { uid, status, .. } = &response;
+        // What came too late says it itself.
+        let called = progress.called.as_deref().filter(|called| !status.message.contains(called));
+        tracing::warn!(uid, code = status.code, called, "{}", status.message);
     }
     let json = serde_json::to_vec(&ResponseContext::from(response)).unwrap_or_default();
     let mut response = Response::new(Body::from(json));

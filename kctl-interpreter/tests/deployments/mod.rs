@@ -1,12 +1,15 @@
 //! Functions on Deployments, one for every operation: what is served here and asked there.
 
-use std::time::Duration;
+use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
     function::{About, ClusterStatus, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
     operation::{Component, DependentReference, Operation, ReplicaRequirements, Replicas},
 };
+
+/// What functions that block their threads wait for.
+pub(crate) static RELEASED: OnceLock<()> = OnceLock::new();
 
 pub(crate) fn about(operation: Operation) -> About {
     About::new(operation, "function", "src/main.rs", 7)
@@ -52,6 +55,10 @@ pub(crate) fn rules() -> Vec<Rule> {
             },
         ),
         Rule::read::<Deployment, _, _>(about(Operation::InterpretStatus), |object| async move {
+            if object.metadata.name.as_deref() == Some("odd") {
+                // JSON has no such keys.
+                return IsStatus::answer(HashMap::from([((1, 2), 3)]));
+            }
             IsStatus::answer(object.status.and_then(|status| status.ready_replicas))
         }),
         Rule::read::<Deployment, _, _>(about(Operation::InterpretDependency), |object| async move {
@@ -62,6 +69,10 @@ pub(crate) fn rules() -> Vec<Rule> {
             match object.metadata.name.as_deref() {
                 Some("panics") => panic!("the roof fell in"),
                 Some("fails") => Err("the database is down".into()),
+                Some("blocks") => {
+                    RELEASED.wait();
+                    IsHealth::answer(true)
+                }
                 Some("waits") => std::future::pending().await,
                 Some("naps") => {
                     tokio::time::sleep(Duration::from_millis(300)).await;

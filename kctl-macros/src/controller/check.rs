@@ -283,6 +283,12 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
                     format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")
                 }
                 Some(known) => format!("did you mean `{known}`?"),
+                // A kind that stands behind another one.
+                None if unknown.starts_with(char::is_uppercase) => {
+                    format!(
+                        "each kind has its relation: `owns = {unknown}`, `watches = {unknown}(map = f)` or `reads = {unknown}`"
+                    )
+                }
                 None => format!("the options are {}", OPTIONS.join(", ")),
             };
             errors.push(&entry.name, 11, &format!("`#[controller]` has no option `{unknown}`"), &help);
@@ -299,6 +305,7 @@ fn rule(argument: &Argument) -> Result<TokenStream, TokenStream> {
         Argument::Nested(function, argument) => Ok(quote!(#function(#argument))),
         Argument::Option(name, _) => Err(name.to_token_stream()),
         Argument::As(word, _) => Err(word.to_token_stream()),
+        Argument::Everything(star) => Err(star.to_token_stream()),
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) enum Argument {
     Nested(Ident, Ident),
     /// `as = Type`.
     As(Token![as], Type),
+    /// `*`, which is nothing here, but what roles of Kubernetes have.
+    Everything(Token![*]),
     Expr(Expr),
 }
 
@@ -116,6 +118,10 @@ impl Parse for Argument {
             let word = input.parse()?;
             input.parse::<Token![=]>()?;
             return Ok(Self::As(word, input.parse()?));
+        }
+        let ahead = input.fork();
+        if ahead.parse::<Token![*]>().is_ok() && (ahead.is_empty() || ahead.peek(Token![,])) {
+            return Ok(Self::Everything(input.parse()?));
         }
         if !input.peek(Ident) {
             return Ok(Self::Expr(input.parse()?));

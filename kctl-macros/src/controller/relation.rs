@@ -1,6 +1,6 @@
 //! Relations to kinds, and what stands in their parentheses: verbs, flags and options.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Expr, ExprLit, Ident, Lit, Type};
 
@@ -96,6 +96,7 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         on: None,
         part: Part::Whole,
     };
+    let place = Place { role: name.clone(), of: relation.text.clone() };
     let (mut given, mut blocks) = (Vec::new(), None);
     for argument in &entry.arguments {
         match argument {
@@ -113,7 +114,9 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             }
             Argument::Word(word) if word == METADATA => relation.part.set(Part::Metadata(word.clone()), errors),
             Argument::As(word, ty) => relation.part.set(Part::View(*word, Box::new(ty.clone())), errors),
-            Argument::Word(word) => verb(word, &mut relation.verbs, errors),
+            Argument::Word(word) => verb(word, &mut relation.verbs, &place, errors),
+            Argument::Everything(star) => place.everything(star, errors),
+            Argument::Option(option, value) if place.is_of_verbs(option) => place.no_argument(option, value, errors),
             Argument::Option(option, value) => {
                 let call = relation_option(option, value, "", &mut given, errors);
                 if option == "on" {
@@ -122,12 +125,8 @@ pub(super) fn relation(entry: &Entry, model: &mut Model, errors: &mut Errors) {
                     relation.calls.extend(call);
                 }
             }
-            Argument::Nested(word, _) => {
-                errors.push(word, 13, &format!("`{word}` takes no parentheses"), "write `live` or `live(cluster)`");
-            }
-            Argument::Expr(expr) => {
-                errors.push(expr, 13, "neither a verb nor an option", "write for example `Pod(create)`");
-            }
+            Argument::Nested(word, inner) => place.no_parentheses(word, inner, errors),
+            Argument::Expr(expr) => place.no_argument(expr, expr, errors),
         }
     }
     verbs_fit_the_role(&relation, errors);
@@ -156,6 +155,7 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         errors.push(&entry.name, 25, "`primary` takes its verbs in parentheses", "write for example `primary(patch)`");
         return;
     }
+    let place = Place { role: "primary".into(), of: "primary".into() };
     let mut given = Vec::new();
     for argument in &entry.arguments {
         match argument {
@@ -168,7 +168,9 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
                     "metadata alone is of a kind in `owns`, `watches` or `reads`",
                 );
             }
-            Argument::Word(word) => verb(word, &mut model.primary_verbs, errors),
+            Argument::Word(word) => verb(word, &mut model.primary_verbs, &place, errors),
+            Argument::Everything(star) => place.everything(star, errors),
+            Argument::Option(option, value) if place.is_of_verbs(option) => place.no_argument(option, value, errors),
             Argument::Option(option, value) => {
                 let call = relation_option(option, value, "primary_", &mut given, errors);
                 if option == "on" {
@@ -180,8 +182,8 @@ pub(super) fn primary(entry: &Entry, model: &mut Model, errors: &mut Errors) {
             Argument::As(word, _) => {
                 errors.push(word, 49, "a primary is read whole", "a view is of a kind in `watches` or `reads`");
             }
-            Argument::Nested(word, _) => errors.push(word, 13, "not a verb", "write for example `patch`"),
-            Argument::Expr(expr) => errors.push(expr, 13, "neither a verb nor an option", "write for example `patch`"),
+            Argument::Nested(word, inner) => place.no_parentheses(word, inner, errors),
+            Argument::Expr(expr) => place.no_argument(expr, expr, errors),
         }
     }
     let verbs: Vec<_> = model.primary_verbs.iter().map(ToString::to_string).collect();
@@ -226,7 +228,7 @@ fn verbs_fit_the_role(relation: &Relation, errors: &mut Errors) {
     }
 }
 
-fn verb(word: &Ident, verbs: &mut Vec<Ident>, errors: &mut Errors) {
+fn verb(word: &Ident, verbs: &mut Vec<Ident>, place: &Place, errors: &mut Errors) {
     let text = word.to_string();
     if verbs.contains(word) {
         errors.push(word, 22, &format!("`{text}` is given twice"), "remove one of them");
@@ -236,9 +238,134 @@ fn verb(word: &Ident, verbs: &mut Vec<Ident>, errors: &mut Errors) {
         verbs.push(word.clone());
         return;
     }
-    let help = nearest(&text, &VERBS)
-        .map_or_else(|| format!("the verbs are {}", VERBS.join(", ")), |known| format!("did you mean `{known}`?"));
+    if EVERYTHING.contains(&text.to_lowercase().as_str()) {
+        place.everything(word, errors);
+        return;
+    }
+    let nearest = nearest(&text, &place.words().collect::<Vec<_>>());
+    let other = OTHER_WORDS.iter().find(|(other, _)| *other == text).map(|(_, verbs)| *verbs);
+    let help = match (other, nearest) {
+        (Some(verbs), _) => format!("write `{}({verbs})`", place.of),
+        (None, _) if WITHOUT_A_VERB.contains(&text.as_str()) => {
+            format!("nothing here asks for `{text}`: write the rule in `rbac(rule())`, and use `cx.client()`")
+        }
+        (None, _) if text == "finalizers" => "a declared finalizer brings what it needs: remove it".to_owned(),
+        (None, Some(known)) => format!("did you mean `{known}`?"),
+        (None, None) => format!("the verbs are {}", VERBS.join(", ")),
+    };
     errors.push(word, 15, &format!("`{text}` is not a verb"), &help);
+}
+
+/// Words for verbs that are none of Kubernetes, with those that are.
+const OTHER_WORDS: [(&str, &str); 5] = [
+    ("read", "get, list, watch"),
+    ("write", "create, update, patch, delete"),
+    ("remove", "delete"),
+    ("evict", "eviction"),
+    ("deletecollections", "deletecollection"),
+];
+/// Verbs and subresources of Kubernetes for which a context has no operation.
+const WITHOUT_A_VERB: [&str; 12] = [
+    "approve",
+    "attach",
+    "bind",
+    "escalate",
+    "exec",
+    "impersonate",
+    "log",
+    "portforward",
+    "proxy",
+    "resize",
+    "sign",
+    "use",
+];
+
+/// What others write where they mean every verb.
+const EVERYTHING: [&str; 3] = ["all", "any", "everything"];
+
+/// Whose parentheses are read, for messages that say what to write in them.
+struct Place {
+    /// `owns`.
+    role: String,
+    /// `owns = Pod`.
+    of: String,
+}
+
+impl Place {
+    /// The words that stand here alone.
+    fn words(&self) -> impl Iterator<Item = &'static str> {
+        let live = if self.role == "reads" { &["live"][..] } else { &[] };
+        VERBS.into_iter().chain(live.iter().copied())
+    }
+
+    /// A verb with a value, or a list of verbs with a name.
+    fn is_of_verbs(&self, option: &Ident) -> bool {
+        let text = option.to_string();
+        text.starts_with("verb") || text == "operations" || self.words().any(|word| word == text)
+    }
+
+    fn everything(&self, place: impl ToTokens, errors: &mut Errors) {
+        let Self { role, of } = self;
+        let what = "a role names its verbs: every verb would be more than anything needs";
+        let help = match role.as_str() {
+            "owns" => format!(
+                "write `{of}`, which may create, update, patch, apply and delete, or the verbs that are used: `{of}(create, delete)`"
+            ),
+            "primary" => {
+                "write the verbs that are used, for example `primary(patch)`; its status may be written in any case"
+                    .into()
+            }
+            _ => format!("write `{of}` for what is only read, or the verbs that are used, for example `{of}(patch)`"),
+        };
+        errors.push(place, 15, what, &help);
+    }
+
+    /// What stands for verbs in another form: `"create"`, `create | delete`, `verbs = [create, delete]`.
+    fn no_argument(&self, place: impl ToTokens, value: &Expr, errors: &mut Errors) {
+        let mut words = vec![place.to_token_stream().to_string()];
+        collect(value.to_token_stream(), &mut words);
+        let mut known: Vec<&str> = Vec::new();
+        for word in &words {
+            let word = self.words().find(|known| word.eq_ignore_ascii_case(known));
+            known.extend(word.filter(|word| !known.contains(word)));
+        }
+        let Self { role, of } = self;
+        let example = if role == "owns" { "create" } else { "patch" };
+        let (start, verbs) =
+            if known.is_empty() { ("write for example", example.to_owned()) } else { ("write", known.join(", ")) };
+        errors.push(place, 13, "neither a verb nor an option", &format!("{start} `{of}({verbs})`"));
+    }
+
+    /// `status(patch)`.
+    fn no_parentheses(&self, word: &Ident, inner: &Ident, errors: &mut Errors) {
+        let Self { role, of } = self;
+        let is_verb = |word: &Ident| VERBS.iter().any(|verb| word == verb);
+        let what = format!("`{word}` takes no parentheses");
+        let help = if !is_verb(word) && role == "reads" {
+            "write `live` or `live(cluster)`".to_owned()
+        } else if !is_verb(word) {
+            format!("write for example `{of}(patch)`")
+        } else if is_verb(inner) && inner != word {
+            format!("write `{of}({word})`; `{inner}` beside it would be of the object itself")
+        } else {
+            format!("write `{of}({word})`")
+        };
+        errors.push(word, 13, &what, &help);
+    }
+}
+
+/// The words of an expression, also those in texts.
+fn collect(tokens: TokenStream, words: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => collect(group.stream(), words),
+            TokenTree::Punct(_) => {}
+            token => {
+                let text = token.to_string();
+                words.extend(text.split(|c: char| !c.is_alphanumeric()).map(ToOwned::to_owned));
+            }
+        }
+    }
 }
 
 /// A kind that is watched needs a mapper, one that triggers nothing needs none and no predicate; one that is not cached has
@@ -297,4 +424,82 @@ fn relation_option(
     let call = Ident::new(&format!("{prefix}{text}"), option.span());
     let path = value.to_token_stream().to_string();
     Some(if text == "index" { quote!(.#call(#value, #path)) } else { quote!(.#call(#value)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    /// What a controller with these options is told, without the codes.
+    fn told(options: &str) -> Vec<String> {
+        let item = quote!(
+            async fn pods(_config: Arc<ConfigMap>, _cx: Context<pods>) -> Result<Action> {
+                todo()
+            }
+        );
+        let text = crate::controller::expand(options.parse().unwrap(), &item).to_string();
+        let said = text.split("compile_error ! { ").skip(1).filter_map(|rest| rest.split(" }").next());
+        said.map(|text| text.trim_matches('"').replace("\\n", " / ").replace("\\\"", "\"")).collect()
+    }
+
+    #[test]
+    fn whatever_stands_for_verbs_is_told_what_to_write() {
+        let all = "a role names its verbs: every verb would be more than anything needs / help: ";
+        let none = "neither a verb nor an option / help: ";
+        for (options, expected) in [
+            ("owns = Pod(*)", format!("{all}write `owns = Pod`, which may create, update, patch, apply and delete, or the verbs that are used: `owns = Pod(create, delete)` / code: K0015")),
+            ("owns = Pod(create, *)", format!("{all}write `owns = Pod`, ")),
+            ("owns = Pod(All)", format!("{all}write `owns = Pod`, ")),
+            ("reads = Node(*)", format!("{all}write `reads = Node` for what is only read, or the verbs that are used, for example `reads = Node(patch)`")),
+            ("primary(*)", format!("{all}write the verbs that are used, for example `primary(patch)`; its status may be written in any case")),
+            ("owns = Pod(\"create\")", format!("{none}write `owns = Pod(create)`")),
+            ("owns = Pod(\"create,delete\")", format!("{none}write `owns = Pod(create, delete)`")),
+            ("owns = Pod(create | Delete)", format!("{none}write `owns = Pod(create, delete)`")),
+            ("owns = Pod([create, patch])", format!("{none}write `owns = Pod(create, patch)`")),
+            ("owns = Pod(verbs = [create, patch])", format!("{none}write `owns = Pod(create, patch)`")),
+            ("owns = Pod(verbs = \"*\")", format!("{none}write for example `owns = Pod(create)`")),
+            ("owns = Pod(create = true)", format!("{none}write `owns = Pod(create)`")),
+            ("owns = Pod(status / patch)", format!("{none}write `owns = Pod(status, patch)`")),
+            ("owns = Pod(status(patch))", "`status` takes no parentheses / help: write `owns = Pod(status)`; `patch` beside it would be of the object itself".into()),
+            ("reads = Secret(\"live\")", format!("{none}write `reads = Secret(live)`")),
+            ("reads = Secret(live = true)", format!("{none}write `reads = Secret(live)`")),
+            ("reads = Secret(Live)", "`Live` is not a verb / help: did you mean `live`?".into()),
+            ("reads = Secret(live(everywhere))", "`live` takes no parentheses / help: write `live` or `live(cluster)`".into()),
+            ("owns = Pod(Create)", "`Create` is not a verb / help: did you mean `create`?".into()),
+            ("primary(\"patch\")", format!("{none}write `primary(patch)`")),
+            ("primary(verbs = [scale])", format!("{none}write `primary(scale)`")),
+            ("owns = Pod(evict)", "`evict` is not a verb / help: write `owns = Pod(eviction)`".into()),
+            ("owns = Pod(write)", "`write` is not a verb / help: write `owns = Pod(create, update, patch, delete)`".into()),
+            ("owns = Pod(exec)", "`exec` is not a verb / help: nothing here asks for `exec`: write the rule in `rbac(rule())`, and use `cx.client()`".into()),
+            ("primary(finalizers)", "`finalizers` is not a verb / help: a declared finalizer brings what it needs: remove it".into()),
+            ("owns = Pod, Secret", "`#[controller]` has no option `Secret` / help: each kind has its relation: `owns = Secret`, `watches = Secret(map = f)` or `reads = Secret`".into()),
+            ("rbac(*)", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
+            ("rbac(verbs = \"*\")", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
+        ] {
+            let told = told(options);
+            assert!(told.iter().any(|told| told.starts_with(&expected)), "{options}: {expected}\n{told:?}");
+            assert_eq!(told.len(), 1, "{options}: one mistake is one message: {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_function_for_several_operations_is_told_to_be_several() {
+        let item = quote!(
+            fn health(_workload: &Workload) -> Result<bool> {
+                Ok(true)
+            }
+        );
+        let two = "a function answers one operation\\nhelp: write a function for each, with `#[interpreter(op = InterpretHealth)]` and `#[interpreter(op = Retain)]`";
+        let one = "is no operation\\nhelp: write `op = InterpretHealth`";
+        for (options, expected) in [
+            ("op = [InterpretHealth, Retain]", two),
+            ("op = (InterpretHealth, Retain)", two),
+            ("op = InterpretHealth | Retain", two),
+            ("op = InterpretHealth(Workload)", one),
+            ("op = Operation::InterpretHealth", one),
+        ] {
+            let text = crate::interpreter::expand(options.parse().unwrap(), &item).to_string();
+            assert!(text.contains(expected), "{options}: {text}");
+        }
+    }
 }

@@ -98,6 +98,7 @@ pub(super) fn backoff(entry: &Entry, model: &mut Model, errors: &mut Errors) {
                 errors.push(name, 19, "not an option of `backoff`", form);
             }
             Argument::As(word, _) => errors.push(word, 19, "not an option of `backoff`", form),
+            Argument::Everything(star) => errors.push(star, 19, "not an option of `backoff`", form),
         }
     }
     match base {

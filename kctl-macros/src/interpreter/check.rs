@@ -1,6 +1,6 @@
 //! `Input` → `Model`: the rules, each a function of its name; all mistakes are reported at once.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Attribute, Expr, FnArg, Ident, ReturnType, Type, TypeReference, Visibility, spanned::Spanned};
 
@@ -106,15 +106,40 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
     if let Some((operation, word)) = word.and_then(|word| Some((Operation::of(&word.to_string())?, word.clone()))) {
         return Some((operation, word));
     }
+    let several = operations_in(value);
+    if several.len() > 1 {
+        let each: Vec<_> = several.iter().map(|name| format!("`#[interpreter(op = {name})]`")).collect();
+        let help = format!("write a function for each, with {}; what they share is called by both", each.join(" and "));
+        errors.push(value, 52, "a function answers one operation", &help);
+        return None;
+    }
     let plain = text.trim_matches('"');
     let same = |name: &&&str| name.eq_ignore_ascii_case(plain);
     let help = match nearest(plain, &names()).or_else(|| names().iter().find(same).copied()) {
         Some(known) if text.starts_with('"') => format!("operations are written without quotes: `op = {known}`"),
         Some(known) => format!("did you mean `{known}`?"),
+        None if several.len() == 1 => format!("write `op = {}`", several[0]),
         None => format!("the operations are {}", names().join(", ")),
     };
     errors.push(value, 52, &format!("`{plain}` is no operation"), &help);
     None
+}
+
+/// The operations that an expression names in whatever form: a list, alternatives, a call, a path.
+fn operations_in(value: &Expr) -> Vec<&'static str> {
+    let (mut tokens, mut found) = (vec![value.to_token_stream()], Vec::new());
+    while let Some(stream) = tokens.pop() {
+        for token in stream {
+            match token {
+                TokenTree::Group(group) => tokens.push(group.stream()),
+                TokenTree::Ident(word) => {
+                    found.extend(Operation::of(&word.to_string()).map(|operation| operation.name));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
 }
 
 /// The kind, and what status items are read as.

@@ -2,14 +2,14 @@
 
 mod definitions;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 pub(super) use definitions::kinds;
 use k8s_openapi::api::{core::v1::Service, rbac::v1::PolicyRule};
 use kctl_interpreter::{
     chain::{Layer, Place},
     hook::Hooks,
-    lua::{Configurable, Limits, Pool},
+    lua::{Configurable, Limits, Pool, Scripts},
     registry::Registry,
 };
 use kctl_runtime::{
@@ -30,7 +30,7 @@ const CUSTOMIZATION: (&str, &str) = ("ResourceInterpreterCustomization", "resour
 const CONFIGURATION: (&str, &str) =
     ("ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations");
 /// The places whose layers come from the control plane.
-const PLACES: [Place; 2] = [Place::Configurable, Place::Webhook];
+pub(super) const PLACES: [Place; 2] = [Place::Configurable, Place::Webhook];
 
 /// A control plane without one of the kinds for so long is none that starts: it has no rules of that kind.
 const ABSENT_FOR: Duration = Duration::from_secs(12);
@@ -65,14 +65,17 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     let (customizations, configurations) = (of_group(CUSTOMIZATION), of_group(CONFIGURATION));
     let services = source(Kind::of::<Service>());
     let known = services.store().clone();
+    let mut layer = Configurable::new(Scripts::default(), Pool::new(Limits::default()));
+    let mut said = Said::default();
     let scripts = |objects: &[Value]| {
-        let layer = Configurable::of_control_plane(objects, Pool::new(Limits::default()));
-        for error in layer.errors() {
+        layer = layer.followed_by(objects);
+        for error in said.anew(layer.errors().iter().map(ToString::to_string)) {
             tracing::error!(%error, "a customization can't be used: its operations are answered by this error");
         }
-        registry.set(Place::Configurable, Some(Arc::new(layer)));
+        registry.set(Place::Configurable, Some(Arc::new(layer.clone())));
     };
-    let hooks = |objects: &[Value]| registry.set(Place::Webhook, Some(Arc::new(hooks_of(objects, &known))));
+    let mut said = Said::default();
+    let hooks = |objects: &[Value]| registry.set(Place::Webhook, Some(Arc::new(hooks_of(objects, &known, &mut said))));
     tokio::join!(
         run(&customizations),
         run(&configurations),
@@ -82,7 +85,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     );
 }
 
-fn hooks_of(objects: &[Value], services: &Arc<SharedStore>) -> impl Layer + use<> {
+fn hooks_of(objects: &[Value], services: &Arc<SharedStore>, said: &mut Said) -> impl Layer + use<> {
     let lookup = || {
         let services = services.clone();
         move |namespace: &str, name: &str| {
@@ -90,16 +93,30 @@ fn hooks_of(objects: &[Value], services: &Arc<SharedStore>) -> impl Layer + use<
             serde_json::from_str(&service.json()).ok()
         }
     };
+    let mut errors = Vec::new();
     let is_whole = |object: &&Value| match Hooks::new([*object], lookup()) {
         Ok(_) => true,
         Err(error) => {
-            let source = &error.source;
-            tracing::error!(%error, %source, "a webhook configuration can't be used: nothing is asked of its webhooks");
+            errors.push(format!("{error}: {}", error.source));
             false
         }
     };
     let whole: Vec<&Value> = objects.iter().filter(is_whole).collect();
+    for error in said.anew(errors) {
+        tracing::error!(%error, "a webhook configuration can't be used: nothing is asked of its webhooks");
+    }
     Hooks::new(whole, lookup()).unwrap_or_default()
+}
+
+/// What was wrong when it was looked at last: it is said once, not with each change of anything else.
+#[derive(Default)]
+struct Said(BTreeSet<String>);
+
+impl Said {
+    fn anew(&mut self, errors: impl IntoIterator<Item = String>) -> Vec<String> {
+        let before = std::mem::replace(&mut self.0, errors.into_iter().collect());
+        self.0.difference(&before).cloned().collect()
+    }
 }
 
 async fn run(source: &Arc<Source>) {
@@ -107,7 +124,7 @@ async fn run(source: &Arc<Source>) {
 }
 
 /// Hands on all objects of a source once they are listed, and again after each change: several changes at once are one.
-async fn keep(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, apply: impl Fn(&[Value])) {
+async fn keep(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mut apply: impl FnMut(&[Value])) {
     if is_absent(source).await {
         let kind = &source.identity().kind.kind;
         tracing::warn!(

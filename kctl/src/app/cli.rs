@@ -364,7 +364,13 @@ pub(super) async fn main(app: App) -> Result<()> {
             ran
         }
         #[cfg(feature = "dev")]
-        Command::Dev(options) => super::dev::dev(app, options).await,
+        Command::Dev(options) => {
+            let ran = super::dev::dev(app, options).await;
+            if let Err(error) = &ran {
+                end_soon(format!("Error: {error:?}"));
+            }
+            ran
+        }
         Command::GenerateCrds {
             descriptions,
             #[cfg(feature = "webhook")]
@@ -395,8 +401,8 @@ pub(super) async fn main(app: App) -> Result<()> {
     }
 }
 
-/// Ends the process by force if it is still there after a while. A reconcile that blocks its thread cannot be cut off: the
-/// runtime would wait for it, and a program that no longer leads has to end.
+/// Ends the process by force if it is still there after a while. What blocks its thread, a reconcile or an interpreter, cannot be
+/// cut off: the runtime would wait for it, and a program that no longer leads has to end.
 fn end_soon(error: String) {
     let wait = move || {
         #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]

@@ -85,7 +85,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         // The signal may have come already, and then nothing was started.
         signals.stopped().await;
         #[cfg(feature = "webhook")]
-        webhooks.stop().await;
+        webhooks.stop().await?;
         if world.is_none() && signals.interrupted() {
             std::process::exit(INTERRUPTED);
         }
@@ -99,7 +99,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     // Reading them may need a conversion.
     let printed = world.objects(&app, &objects).await?;
     #[cfg(feature = "webhook")]
-    webhooks.stop().await;
+    webhooks.stop().await?;
     match options.output {
         Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(&printed)?)),
         Format::Yaml => print(&manifest::yaml(&printed)?),
@@ -111,6 +111,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
 struct Webhooks {
     stop: tokio::sync::oneshot::Sender<()>,
     served: tokio::task::JoinHandle<()>,
+    functions: super::webhook::Functions,
 }
 
 #[cfg(feature = "webhook")]
@@ -118,6 +119,7 @@ impl Webhooks {
     async fn start(app: &mut App, options: &super::webhook::ServeOptions) -> Result<Self> {
         let webhook = app.webhook(options).await?;
         app.hooks.reached = webhook.as_ref().map(super::webhook::Serving::reached);
+        let functions = webhook.as_ref().map(|webhook| webhook.functions.clone()).unwrap_or_default();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let served = tokio::spawn(async move {
             let Some(webhook) = webhook else { return };
@@ -126,15 +128,16 @@ impl Webhooks {
                 tracing::error!(%error, "webhooks are no longer served");
             }
         });
-        Ok(Self { stop, served })
+        Ok(Self { stop, served, functions })
     }
 
     /// Refuses new requests, and returns once those that run are answered.
-    async fn stop(self) {
+    async fn stop(self) -> Result<()> {
         drop(self.stop);
         if let Err(error) = self.served.await {
             tracing::error!(%error, "webhooks did not end as they should");
         }
+        self.functions.ended().await
     }
 }
 

@@ -323,6 +323,8 @@ impl App {
     #[cfg(feature = "chain")]
     #[must_use]
     pub fn interpreter_chain(mut self, chain: &Arc<kctl_interpreter::registry::Registry>) -> Self {
+        // From now on, and not only once the app runs: until its rules were read, nobody can tell who answers.
+        chain.wait_for(chain::PLACES);
         self.chains.push(chain.clone());
         let registry = chain.clone();
         self.metrics(move |metrics| registry.register(metrics))

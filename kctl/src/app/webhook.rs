@@ -63,6 +63,9 @@ pub(super) struct ServeOptions {
     write_webhook_config: Option<PathBuf>,
 }
 
+/// Functions whose requests were given up end within this: at their next wait.
+const ENDED_WITHIN: Duration = Duration::from_secs(1);
+
 /// Webhooks that have their address.
 pub(super) struct Serving {
     pub(super) server: Server,
@@ -71,6 +74,32 @@ pub(super) struct Serving {
     /// Where they are made in a Secret.
     pub(super) certificates: Option<Certificates>,
     linger: Duration,
+    pub(super) functions: Functions,
+}
+
+/// The functions of the interpreter webhook, if there is one.
+#[derive(Clone, Default)]
+pub(super) struct Functions(Option<Metrics>);
+
+impl Functions {
+    /// Returns once none runs, which is soon after their requests have ended: what waits is dropped.
+    ///
+    /// # Errors
+    /// One blocks its thread, and nothing can end it but the end of the process.
+    pub(super) async fn ended(&self) -> Result<()> {
+        let Some(metrics) = &self.0 else { return Ok(()) };
+        let until = tokio::time::Instant::now() + ENDED_WITHIN;
+        while metrics.n_running() > 0 {
+            if tokio::time::Instant::now() >= until {
+                let n = metrics.n_running();
+                return Err(Error::from(format!(
+                    "{n} interpreter functions are cut off: they block their threads, and nobody waits for their answers any more"
+                )));
+            }
+            tokio::time::sleep(ENDED_WITHIN / 20).await;
+        }
+        Ok(())
+    }
 }
 
 impl Serving {
@@ -105,7 +134,8 @@ impl Serving {
 
     /// Serves until it is told to stop, and a little longer where others have to learn of it.
     pub(super) async fn serve(self, stopped: impl Future<Output = ()>) -> Result<()> {
-        Ok(self.server.serve_lingering(stopped, tokio::time::sleep(self.linger)).await?)
+        self.server.serve_lingering(stopped, tokio::time::sleep(self.linger)).await?;
+        self.functions.ended().await
     }
 
     /// As [`serve`](Self::serve), beside a manager: not before that has ended. What its workers write while they finish may
@@ -126,7 +156,7 @@ impl Serving {
         };
         let serve = async { Ok::<_, Error>(self.server.serve_lingering(stopped, linger).await?) };
         tokio::try_join!(manager, serve)?;
-        Ok(())
+        self.functions.ended().await
     }
 }
 
@@ -155,7 +185,8 @@ impl App {
             (None, None) => Certificate::SelfMade(self.names(options, server.address)),
         };
         let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
-        let server = Server::listen(self.routes()?, server).await?;
+        let (routes, functions) = self.routes()?;
+        let server = Server::listen(routes, server).await?;
         let url = options.webhook_url.clone().unwrap_or_else(|| format!("https://{}", server.address()));
         let client = Client::Url(url.clone());
         let objects = self.configurations(&self.name, &client, server.authority(), server.authority())?;
@@ -171,15 +202,17 @@ impl App {
             client,
             certificates: certificates.transpose()?,
             linger,
+            functions,
         }))
     }
 
     /// All routes; what they do is counted among the metrics of the app.
-    fn routes(&mut self) -> Result<Routes> {
-        let mut all = Routes::default();
+    fn routes(&mut self) -> Result<(Routes, Functions)> {
+        let (mut all, mut functions) = (Routes::default(), Functions::default());
         if !self.interpreters.is_empty() {
             let counted = Metrics::default();
             all = all.and(routes(self.interpreters.clone(), &counted, &WebhookOptions::default())?);
+            functions = Functions(Some(counted.clone()));
             self.metrics.push(Box::new(move |registry| counted.register(registry)));
         }
         if !self.hooks.is_empty() {
@@ -187,7 +220,7 @@ impl App {
             all = all.and(self.hook_routes(&counted)?);
             self.metrics.push(Box::new(move |registry| counted.register(registry)));
         }
-        Ok(all)
+        Ok((all, functions))
     }
 
     /// The configurations of interpreters and of admission functions.

@@ -77,42 +77,53 @@ fn merging(schema: &Value, place: &str, marks: &mut BTreeMap<Place, Value>) {
     }
 }
 
+/// The kinds whose templates and conditions are of built-in types.
+const WITH_BUILT_IN: [&str; 2] = ["PodSet", "RestartPolicy"];
+
+/// The roles of examples, and the packages in Go that say the same.
+const ROLES: [(&str, &str); 2] = [("podset", "./apps"), ("config-restarter", "./restarter")];
+
 #[tokio::test]
-async fn controller_gen_makes_the_same_definitions_and_role() {
+async fn controller_gen_makes_the_same_definitions_and_roles() {
     if !asked() {
         return;
     }
-    let made = Folder::new("controller-gen");
-    let out = made.0.display().to_string();
-    let mut generator = program_of("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen").await;
-    generator.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/controller-gen"));
-    generator.args(["crd:allowDangerousTypes=true", "rbac:roleName=podset", "paths=./..."]);
-    generator.args([format!("output:crd:dir={out}"), format!("output:rbac:dir={out}")]);
-    printed(&mut generator).await;
-
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let mut ours = read(&golden.join("markers"));
-    ours.extend(read(&golden.join("podset/crds")));
-    ours.extend(read(&golden.join("website/crds")));
-    let theirs = read(&made.0);
+    for example in ["podset", "website", "config-restarter"] {
+        ours.extend(read(&golden.join(example).join("crds")));
+    }
+    let theirs = generated("crd:allowDangerousTypes=true", "crd", "./...").await;
     let (mut different, mut n_kinds) = (Vec::new(), 0);
-    for there in theirs.iter().filter(|object| object["kind"] == "CustomResourceDefinition") {
+    for there in &theirs {
         let kind = there["spec"]["names"]["kind"].as_str().expect("a kind");
         let here = ours.iter().find(|object| object["spec"]["names"]["kind"] == kind).expect(kind);
         compare(kind, here, there, &mut different);
-        if kind == "PodSet" {
-            assert_eq!(merged_otherwise(here, there), MERGED_OTHERWISE, "how lists of a template are merged");
+        if WITH_BUILT_IN.contains(&kind) {
+            assert_eq!(merged_otherwise(here, there), MERGED_OTHERWISE, "how lists of a template of {kind} are merged");
         }
         n_kinds += 1;
     }
     different.sort();
-    assert_eq!(n_kinds, 11, "all kinds of the sources in Go");
+    assert_eq!(n_kinds, 12, "all kinds of the sources in Go");
     assert_eq!(different, KNOWN, "{different:#?}");
 
-    let there = theirs.iter().find(|object| object["kind"] == "ClusterRole").expect("a role");
-    let roles = read(&golden.join("podset/rbac"));
-    let here = roles.iter().find(|role| role["metadata"]["name"] == "podset" && role["kind"] == "ClusterRole");
-    assert_eq!(here.expect("a role")["rules"], there["rules"], "merged and sorted alike");
+    for (name, package) in ROLES {
+        let theirs = generated(&format!("rbac:roleName={name}"), "rbac", package).await;
+        let roles = read(&golden.join(name).join("rbac"));
+        let here = roles.iter().find(|role| role["metadata"]["name"] == name && role["kind"] == "ClusterRole");
+        assert_eq!(here.expect(name)["rules"], theirs[0]["rules"], "{name}: merged and sorted alike");
+    }
+}
+
+/// The objects that a generator makes of packages.
+async fn generated(option: &str, generator: &str, packages: &str) -> Vec<Value> {
+    let made = Folder::new(&format!("controller-gen-{}", packages.trim_matches(['.', '/'])));
+    let mut program = program_of("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen").await;
+    program.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/controller-gen"));
+    program.args([option, &format!("paths={packages}"), &format!("output:{generator}:dir={}", made.0.display())]);
+    printed(&mut program).await;
+    read(&made.0)
 }
 
 fn read(folder: &Path) -> Vec<Value> {
@@ -199,7 +210,8 @@ fn sorted(values: &Value) -> Value {
 
 fn differences(place: &str, here: &Value, there: &Value, different: &mut Vec<String>) {
     let path = place.rsplit(' ').next().unwrap_or_default();
-    if here == there || (place.starts_with("PodSet") && BUILT_IN.iter().any(|built_in| path.starts_with(built_in))) {
+    let is_built_in = WITH_BUILT_IN.iter().any(|kind| place.starts_with(kind));
+    if here == there || (is_built_in && BUILT_IN.iter().any(|built_in| path.starts_with(built_in))) {
         return;
     }
     let below = |name: &str| {

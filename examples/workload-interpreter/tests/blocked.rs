@@ -1,0 +1,77 @@
+//! SIGTERM while functions block their threads for good: others were answered until then, and the process ends and says why.
+//! The test is its own program: none that is meant for users blocks.
+#![cfg_attr(not(unix), expect(unused, reason = "there is no SIGTERM"))]
+
+mod program;
+
+use std::{sync::OnceLock, time::Duration};
+
+use kctl::prelude::*;
+use program::{AS_PROGRAM, Example, WITHIN, read};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
+use workload_interpreter::Workload;
+
+/// What a function waits for that never comes.
+static NEVER: OnceLock<()> = OnceLock::new();
+/// More than there are threads on any small machine, and fewer than may run at a time.
+const N_BLOCKED: usize = 48;
+/// From the signal to the end of the process.
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
+
+#[interpreter(op = InterpretHealth)]
+fn health(workload: &Workload) -> Result<bool> {
+    if workload.name_any() == "blocks" {
+        NEVER.wait();
+    }
+    Ok(true)
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    if std::env::var_os(AS_PROGRAM).is_some() {
+        return App::new("blocked").interpreter::<health>().main().await;
+    }
+    for command in ["run", "dev"] {
+        others_are_answered_and_the_process_ends_with_1(command).await;
+    }
+    Ok(())
+}
+
+async fn others_are_answered_and_the_process_ends_with_1(command: &str) {
+    let program = std::env::current_exe().unwrap();
+    let mut example = Example::start(&program, &format!("blocked-{command}"), &[command]).await;
+    let blocked = futures::future::join_all((0..N_BLOCKED).map(|_| asked(&example, "blocks", 2))).await;
+    for answer in blocked {
+        assert!(answer.contains("no answer within 2s: `health` ("), "{command}: {answer}");
+    }
+    let answer = asked(&example, "web", 10).await;
+    assert!(answer.contains(r#""healthy":true"#), "{command}: {answer}");
+    assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "), "{command}");
+
+    example.terminate().await;
+    assert_eq!(example.ends(ENDS_WITHIN).await, Some(1), "{command}");
+    let mut said = String::new();
+    example.child.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
+    let expected = format!("Error: {N_BLOCKED} interpreter functions are cut off: they block their threads");
+    assert!(said.contains(&expected), "{command}: {said}");
+}
+
+async fn asked(example: &Example, name: &str, seconds: u64) -> String {
+    let body = format!(
+        r#"{{"kind":"ResourceInterpreterContext","apiVersion":"config.karmada.io/v1alpha1","request":{{"uid":"u-1",
+        "kind":{{"group":"workload.example.io","version":"v1alpha1","kind":"Workload"}},"name":"{name}","operation":"InterpretHealth",
+        "object":{{"apiVersion":"workload.example.io/v1alpha1","kind":"Workload","metadata":{{"name":"{name}"}},
+        "spec":{{"replicas":7,"template":{{}}}}}}}}}}"#
+    );
+    let request = format!(
+        "POST /interpreter-workload?timeout={seconds}s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = example.connect().await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    timeout(WITHIN, read(&mut stream)).await.expect("an answer, whatever blocks")
+}
