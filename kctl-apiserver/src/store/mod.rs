@@ -5,6 +5,7 @@ mod definitions;
 mod journal;
 mod object;
 mod owners;
+pub(crate) mod private;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -297,6 +298,12 @@ impl State {
         }
         self.journal = Some(journal);
         Ok(())
+    }
+
+    /// The folder that objects are kept in.
+    #[cfg(feature = "serve")]
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.journal.as_ref().map(Journal::folder)
     }
 
     fn rebuild_registry(&mut self) {
