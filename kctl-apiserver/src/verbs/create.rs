@@ -69,6 +69,7 @@ fn prepared(state: &mut State, call: &Call, sent: &Value) -> Value {
     let mut object = sent.clone();
     autoscaling::within(&mut object, |object| strategy::prepare_create(state, &call.resource, object));
     default(call, &mut object, None);
+    strategy::date_taints(state, &call.resource, &mut object);
     object
 }
 

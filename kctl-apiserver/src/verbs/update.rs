@@ -183,6 +183,7 @@ pub(super) fn write(
 fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
     // What is filled in is no change.
     super::create::default(call, new, Some(old));
+    strategy::date_taints(state, &call.resource, new);
     if new["apiVersion"] == autoscaling::FIRST {
         let stored = state.get(&call.resource.of, &call.key()).unwrap_or_else(|| old.clone());
         let prepare = |new: &mut Value| strategy::prepare_update(&call.resource, &call.subresource, &stored, new);
