@@ -2,6 +2,7 @@
 
 mod audit;
 mod compress;
+pub(crate) mod counts;
 mod record;
 pub(crate) mod respond;
 mod service;

@@ -23,7 +23,7 @@ use crate::{
     controllers::quotas,
     kinds::Registry,
     request::{Call, Verb},
-    server::{Change, RequestRecord},
+    server::{Change, RequestRecord, counts::Counts},
     session::Session,
     status::GroupResource,
     tokens::{Signer, SignerError},
@@ -202,6 +202,7 @@ pub(crate) struct State {
     pub(crate) chance: Chance,
     pub(crate) clock: Clock,
     pub(crate) requests: VecDeque<RequestRecord>,
+    pub(crate) counts: Counts,
     /// Shared with the forks: a token is one of all of them.
     signer: Arc<OnceLock<Signer>>,
     /// Of services, so that each gets its own address.
@@ -235,6 +236,7 @@ impl State {
             chance: Chance::new(seed),
             clock,
             requests: VecDeque::new(),
+            counts: Counts::default(),
             signer: Arc::default(),
             n_addresses: 0,
             changed: watch::Sender::new(1),
@@ -269,6 +271,11 @@ impl State {
             transport: self.transport.clone(),
             ..Self::new(clock, seed)
         }
+    }
+
+    /// How many objects each resource has.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (&GroupResource, usize)> {
+        self.tables.iter().map(|(of, table)| (of, table.objects.len()))
     }
 
     /// Keeps all objects in a folder from now on; those that are in it already replace the present ones.

@@ -67,17 +67,13 @@ impl Signer {
         let path = folder.join(KEY_FILE);
         let file = path.display().to_string();
         let unkept = |error| SignerError::KeyUnkept { file: file.clone(), error };
-        match read_kept(&path).map_err(unkept)? {
-            Some(text) => {
-                let document = decoded(&text).map_err(|why| SignerError::KeyBroken { file: file.clone(), why })?;
-                Self::from_document(&document).map_err(|why| SignerError::KeyBroken { file, why })
-            }
-            None => {
-                let document = new_key()?;
-                write_private(&path, &encoded(&document)).map_err(unkept)?;
-                Self::from_document(&document).map_err(|_| SignerError::NoKey)
-            }
+        if let Some(text) = read_kept(&path).map_err(unkept)? {
+            let document = decoded(&text).map_err(|why| SignerError::KeyBroken { file: file.clone(), why })?;
+            return Self::from_document(&document).map_err(|why| SignerError::KeyBroken { file, why });
         }
+        let document = new_key()?;
+        write_private(&path, &encoded(&document)).map_err(unkept)?;
+        Self::from_document(&document).map_err(|_| SignerError::NoKey)
     }
 
     fn from_document(document: &[u8]) -> Result<Self, String> {

@@ -100,7 +100,9 @@ fn of_requests(list: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Er
         |name, at, errors| {
             let parts: Vec<&str> = text(name).split('/').collect();
             if parts.len() <= 2 {
-                parts.iter().for_each(|part| errors.name(at, &(*part).into(), NameRule::Label));
+                for part in parts {
+                    errors.name(at, &part.into(), NameRule::Label);
+                }
             }
             if !known.contains(text(name)) {
                 errors.invalid(at, name, NO_REQUEST);

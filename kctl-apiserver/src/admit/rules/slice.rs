@@ -158,6 +158,10 @@ fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
     conditions(device, at, errors);
 }
 
+/// What a device says where each is reached from nodes of its own.
+const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
+                               `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
+
 fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
     if !by_device {
         if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
@@ -167,13 +171,11 @@ fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Error
         }
         return;
     }
-    const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is \
-                       set to true in the ResourceSlice spec";
     let set = node_fields(device, at, errors);
     match set.len() {
-        0 => errors.required(at, ONE),
+        0 => errors.required(at, NODES_OF_DEVICE),
         1 => {}
-        _ => errors.invalid(at, &format!("{{{}}}", set.join(", ")).into(), ONE),
+        _ => errors.invalid(at, &format!("{{{}}}", set.join(", ")).into(), NODES_OF_DEVICE),
     }
 }
 
@@ -244,7 +246,7 @@ fn conditions(device: &Value, at: &str, errors: &mut Errors) {
         [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
     for (field, _) in BOTH {
         few(&device[field], 4, &format!("{at}.{field}"), errors, |name, at, errors| {
-            errors.qualified_name(at, text(name))
+            errors.qualified_name(at, text(name));
         });
     }
     for (field, other) in BOTH {
