@@ -202,6 +202,10 @@ impl Decoder {
         stored: Option<&Value>,
         path: &Path<'_>,
     ) -> Result<(), String> {
+        // It takes any JSON (`RawExtension.UnmarshalJSON` of `k8s.io/apimachinery/pkg/runtime/extension.go`).
+        if schema.reference() == Some("RawExtension") {
+            return Ok(());
+        }
         if let Some(why) = wrong_text(schema, value) {
             return Err(why);
         }

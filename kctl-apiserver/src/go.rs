@@ -8,7 +8,7 @@ pub(crate) fn whole_numbers(value: &mut Value) {
         Value::Number(number) if number.is_f64() => {
             let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15);
             #[expect(clippy::cast_possible_truncation, reason = "the bound is checked")]
-            if let Some(whole) = whole.filter(|whole| *whole != 0.0 || whole.is_sign_positive()) {
+            if let Some(whole) = whole {
                 *value = Value::from(whole as i64);
             }
         }
@@ -23,7 +23,10 @@ pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number.to_string(),
+        Value::Number(number) => match number.as_f64() {
+            Some(fraction) if number.is_f64() => float(fraction),
+            _ => number.to_string(),
+        },
         Value::String(text) => text.clone(),
         Value::Array(items) => list(items),
         Value::Object(fields) => map(fields),

@@ -13,16 +13,16 @@ use crate::{Failure, faults, stopped};
 /// How to serve.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The port; 0 is any free one
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// The port; 0 is any free one, with --data the one of the last start
+    #[arg(long, visible_alias = "secure-port", value_name = "N", default_value_t = 0)]
     port: u16,
     /// Another address than loopback: whoever reaches it can try to get in
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(long, visible_alias = "bind-address", value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
     /// Write a kubeconfig of the administrator
     #[arg(long, value_name = "FILE")]
     write_kubeconfig: Option<PathBuf>,
-    /// Keep the objects in this folder, and start with what is in it
+    /// Keep objects, keys, certificates and port in this folder, and start with what is in it: kubeconfigs and tokens stay good
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Schedule pods and let them "run"

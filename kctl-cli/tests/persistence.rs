@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{
+    authentication::v1::{SelfSubjectReview, TokenRequest},
+    core::v1::{ConfigMap, ServiceAccount},
+};
 use kube::{
     Api, Client, Config,
     api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
@@ -91,12 +94,16 @@ impl Drop for Server {
     }
 }
 
-async fn configs(folder: &Folder) -> Api<ConfigMap> {
-    let kubeconfig = Kubeconfig::read_from(folder.0.join("kubeconfig")).unwrap();
+async fn config(kubeconfig: &Path) -> Config {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     // A request that fails was not answered, and is not sent again.
     config.default_retry = false;
-    Api::default_namespaced(Client::try_from(config).unwrap())
+    config
+}
+
+async fn configs(folder: &Folder) -> Api<ConfigMap> {
+    Api::default_namespaced(Client::try_from(config(&folder.0.join("kubeconfig")).await).unwrap())
 }
 
 /// An object as it is after a write: nothing when it is gone.
@@ -275,4 +282,66 @@ fn a_line_that_a_kill_has_cut_off_is_left_out() {
     let before = n_lines(&file);
     drop(Server::start(&folder));
     assert_eq!(n_lines(&file), before - 1);
+}
+
+/// The name of who a client is to the server.
+async fn who(config: Config) -> Result<String, kube::Error> {
+    let reviews = Api::<SelfSubjectReview>::all(Client::try_from(config).unwrap());
+    let (params, question) = (PostParams::default(), SelfSubjectReview::default());
+    let found = tokio::time::timeout(WITHIN, reviews.create(&params, &question)).await.unwrap()?;
+    Ok(found.status.unwrap().user_info.unwrap().username.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubeconfig_and_a_token_of_before_a_kill_are_good_after_it() {
+    let folder = Folder::new("clients");
+    let server = Server::start(&folder);
+    let old = folder.0.join("old-kubeconfig");
+    fs::copy(folder.0.join("kubeconfig"), &old).unwrap();
+    let accounts = Api::<ServiceAccount>::default_namespaced(Client::try_from(config(&old).await).unwrap());
+    let account = ServiceAccount {
+        metadata: ObjectMeta { name: Some("robot".into()), ..ObjectMeta::default() },
+        ..ServiceAccount::default()
+    };
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let token = accounts.create_token_request("robot", &PostParams::default(), &TokenRequest::default()).await.unwrap();
+    drop(server);
+
+    let _server = Server::start(&folder);
+    let admin = config(&old).await;
+    let mut robot = admin.clone();
+    robot.auth_info = kube::config::AuthInfo::default();
+    robot.auth_info.token = token.status.unwrap().token.map(Into::into);
+    assert_eq!(who(robot).await.unwrap(), "system:serviceaccount:default:robot");
+    assert_eq!(who(admin).await.unwrap(), "kubernetes-admin");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_port_of_before_is_another_one_where_somebody_has_it_now() {
+    let folder = Folder::new("port");
+    let server = Server::start(&folder);
+    let port = || fs::read_to_string(folder.data().join("port")).unwrap().trim().parse::<u16>().unwrap();
+    let first = port();
+    drop(server);
+    let taken = std::net::TcpListener::bind(("127.0.0.1", first)).unwrap();
+    let _server = Server::start(&folder);
+    assert_ne!(port(), first);
+    configs(&folder).await.list(&ListParams::default()).await.unwrap();
+    drop(taken);
+}
+
+#[test]
+fn a_folder_with_broken_certificates_or_no_port_is_refused_with_the_file() {
+    for (name, text, why) in
+        [("identity.pem", "-----BEGIN", "put back a copy"), ("port", "many", "\"many\" is no port; remove the file")]
+    {
+        let folder = Folder::new(&format!("broken-{name}"));
+        drop(Server::start(&folder));
+        let file = folder.data().join(name);
+        fs::write(&file, text).unwrap();
+        let Output { status, stderr, .. } = folder.command().output().unwrap();
+        let said = String::from_utf8(stderr).unwrap();
+        assert!(said.contains(&format!("{}: ", file.display())) && said.contains(why), "{name}: {said}");
+        assert_eq!((status.code(), fs::read_to_string(&file).unwrap().as_str()), (Some(1), text), "{name}");
+    }
 }

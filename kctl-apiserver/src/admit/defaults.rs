@@ -110,6 +110,7 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
         ("coordination.k8s.io/v1", "Lease") => |object| add(object, "spec", json!({})),
         ("resource.k8s.io/v1", "ResourceClaim") => device::claim,
         ("resource.k8s.io/v1", "ResourceClaimTemplate") => device::claim_template,
+        ("resource.k8s.io/v1", "ResourceSlice") => device::slice,
         ("storage.k8s.io/v1", "StorageClass") => api::storage_class,
         ("storage.k8s.io/v1", "CSIDriver") => api::csi_driver,
         ("scheduling.k8s.io/v1", "PriorityClass") => |object| {

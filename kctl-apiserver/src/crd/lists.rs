@@ -35,7 +35,7 @@ pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mu
             ListType::Atomic => {}
             ListType::Set => again(items.iter().cloned(), path, errors),
             ListType::Map(keys) => {
-                if let Some(i) = items.iter().position(|item| !item.is_object()) {
+                if let Some(i) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
                     let detail = "must be an object for an array of list-type map";
                     errors.push(Cause::invalid(&format!("{path}[{i}]"), &items[i], detail));
                 } else {

@@ -47,6 +47,10 @@ fn number(scale: &Value, which: &str, object: &Value) -> Option<Cause> {
 fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
     let mut found = object;
     for name in path.trim_start_matches('.').split('.') {
+        // As where a field is missing (`NestedFieldNoCopy` in `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`).
+        if found.is_null() {
+            return Ok(None);
+        }
         let Value::Object(fields) = found else { return Err(misfit(path, found, "map[string]interface{}")) };
         match fields.get(name) {
             Some(field) => found = field,

@@ -1,5 +1,7 @@
 //! `/livez`, `/readyz` and `/healthz`: the server is well when it answers.
 
+use std::collections::BTreeSet;
+
 use http::{Response, StatusCode, request::Parts};
 
 use crate::server::respond::{Body, plain, text};
@@ -20,18 +22,43 @@ pub(super) fn answer(path: &[&str], parts: &Parts) -> Response<Body> {
     // Several checks can be excluded, so this is no map.
     let options: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').collect();
     let tells_all = options.iter().any(|option| option.split('=').next() == Some("verbose"));
+    let excluded: BTreeSet<&str> = options.iter().filter_map(|option| option.strip_prefix("exclude=")).collect();
     match path {
         [_, check] if CHECKS.contains(check) => plain(StatusCode::OK, "ok"),
         [_] if !tells_all => text(StatusCode::OK, "ok"),
-        [root] => {
-            let line = |check: &&str| {
-                let exclude = format!("exclude={check}");
-                let excluded = if options.contains(&exclude.as_str()) { "excluded: " } else { "" };
-                format!("[+]{check} {excluded}ok\n")
-            };
-            let told: String = CHECKS.iter().map(line).collect();
-            plain(StatusCode::OK, &format!("{told}{root} check passed\n"))
-        }
+        [root] => text(StatusCode::OK, &told(root, &excluded)),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+/// A line for each check, and one about those that are excluded and that there are not.
+fn told(root: &str, excluded: &BTreeSet<&str>) -> String {
+    let line = |check: &&str| {
+        let excluded = if excluded.contains(check) { "excluded: " } else { "" };
+        format!("[+]{check} {excluded}ok\n")
+    };
+    let mut told: String = CHECKS.iter().map(line).collect();
+    let unknown: Vec<String> =
+        excluded.iter().filter(|name| !CHECKS.contains(name)).map(|name| format!("{name:?}")).collect();
+    if !unknown.is_empty() {
+        told += &format!("warn: some health checks cannot be excluded: no matches for {}\n", unknown.join(","));
+    }
+    told + &format!("{root} check passed\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_cannot_be_excluded_is_told_of() {
+        let warning = "warn: some health checks cannot be excluded: no matches for \"a\",\"b\"\n";
+        for (excluded, expected) in [
+            (&[][..], "[+]ping ok\n[+]log ok\n[+]etcd ok\nlivez check passed\n".to_owned()),
+            (&["etcd"], "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\nlivez check passed\n".to_owned()),
+            (&["b", "a"], format!("[+]ping ok\n[+]log ok\n[+]etcd ok\n{warning}livez check passed\n")),
+        ] {
+            assert_eq!(told("livez", &excluded.iter().copied().collect()), expected);
+        }
     }
 }

@@ -15,7 +15,10 @@ use crate::{
     kinds::{self, Registry},
     openapi,
     request::User,
-    server::respond::{Body, bytes_of, full, refuse, respond, text, yaml},
+    server::{
+        counts,
+        respond::{Body, bytes_of, full, refuse, respond, text, yaml},
+    },
     status::Refusal,
     store::State,
     verbs,
@@ -38,6 +41,10 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
             return refused(parts, &Refusal::no_such_path());
         }
         ["livez" | "readyz" | "healthz", ..] => return health::answer(&path, parts),
+        ["metrics"] if is_read(parts) => {
+            let form = "text/plain; version=0.0.4; charset=utf-8";
+            return respond(StatusCode::OK, form, full(counts::exposed(state).into_bytes()));
+        }
         ["openapi", version, root @ ..] if is_read(parts) && ["v2", "v3"].contains(version) => {
             let document = match (*version, root) {
                 ("v2", []) => Some(schemas::v2(registry, parts)),
@@ -119,6 +126,7 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
         "/openapi/v2",
         "/openapi/v3",
         "/openapi/v3/",
+        "/metrics",
         "/openid/v1/jwks",
         "/version",
     ];

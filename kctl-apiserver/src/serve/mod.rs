@@ -3,6 +3,7 @@
 mod authenticate;
 mod identity;
 mod kubeconfig;
+mod port;
 mod speech;
 
 use std::{
@@ -39,7 +40,7 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub struct ServeOptions {
     /// The address; loopback unless somebody insists.
     pub address: IpAddr,
-    /// The port; 0 is any free one.
+    /// The port; 0 is any free one: for a server that keeps its objects, the one that it had last where that is still free.
     pub port: u16,
 }
 
@@ -59,29 +60,18 @@ pub struct Listening {
 }
 
 impl ApiServer {
-    /// Listens, with a certificate authority of its own that is valid for this start only.
+    /// Listens. The certificate authority and the administrator are for this start only, or those of the folder that the server
+    /// keeps its objects in: then kubeconfigs of earlier starts, and tokens of service accounts, are good for this one.
     ///
     /// # Errors
-    /// When the address is taken, which the error says with what to do, or the certificates cannot be made.
+    /// When the address is taken, which the error says with what to do, or the certificates cannot be made or read.
     pub async fn listen(&self, options: ServeOptions) -> io::Result<Listening> {
-        let listener = TcpListener::bind((options.address, options.port)).await;
-        let listener = listener.map_err(|error| advise(options, &error))?;
+        let folder = self.folder();
+        let listener = port::bind(options, folder.as_deref()).await?;
         let address = listener.local_addr()?;
-        let identity = Identity::new(address.ip()).map_err(io::Error::other)?;
+        let identity = Identity::new(address.ip(), folder.as_deref()).map_err(io::Error::other)?;
         Ok(Listening { server: self.clone(), listener, identity: Arc::new(identity), address, faults: None })
     }
-}
-
-/// The same error with what to do about it.
-fn advise(options: ServeOptions, error: &io::Error) -> io::Error {
-    let ServeOptions { address, port } = options;
-    let problem = match error.kind() {
-        io::ErrorKind::AddrInUse => "in use; stop what uses it, or choose another one: 0 is any free one".into(),
-        io::ErrorKind::PermissionDenied => "this process may not listen there; choose one above 1023".into(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have the address; choose one of its own".into(),
-        _ => error.to_string(),
-    };
-    io::Error::new(error.kind(), format!("port {port} of {address}: {problem}"))
 }
 
 impl Listening {

@@ -2,6 +2,7 @@
 
 mod audit;
 mod compress;
+pub(crate) mod counts;
 mod record;
 pub(crate) mod respond;
 mod service;
@@ -204,12 +205,19 @@ impl ApiServer {
         tokens::bearer(&self.state.lock(), token, &[]).ok().map(|(caller, _audiences)| caller)
     }
 
-    /// Keeps all objects in a folder from now on; what is in it already is served.
+    /// Keeps all objects in a folder from now on, and the key of tokens; what is in it already is served. A server that listens
+    /// after that keeps its certificates and its port there, too: clients find it again.
     ///
     /// # Errors
     /// When the folder cannot be written, or another server uses it.
     pub fn keep_in(&self, folder: &Path) -> io::Result<()> {
         self.state.lock().keep_in(folder)
+    }
+
+    /// The folder that objects are kept in.
+    #[cfg(feature = "serve")]
+    pub(crate) fn folder(&self) -> Option<std::path::PathBuf> {
+        self.state.lock().folder().map(Path::to_owned)
     }
 
     /// Appends a line of JSON for each request to a file: an event of `audit.k8s.io/v1` at level Metadata, with when the request

@@ -103,6 +103,7 @@ pub(super) fn record(
     code: StatusCode,
     answer: Option<&Answer>,
 ) {
+    state.counts.add(call, code);
     let mut resource = call.resource.of.resource.clone();
     if !call.subresource.is_empty() {
         resource += &format!("/{}", call.subresource);

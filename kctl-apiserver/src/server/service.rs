@@ -68,7 +68,10 @@ where
         let (state, caller) = (self.state.clone(), self.caller.clone());
         let (mut parts, body) = request.into_parts();
         Box::pin(async move {
-            let clock = state.lock().clock;
+            let (clock, _handling) = {
+                let state = state.lock();
+                (state.clock, state.counts.begin(&parts.method))
+            };
             parts.extensions.insert(Received::now(clock));
             match whole(body).await {
                 Ok(body) => Ok(compressed(&parts, answer(&state, &caller, &parts, body).await)),

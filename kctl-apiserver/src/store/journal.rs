@@ -111,6 +111,11 @@ impl Journal {
         Ok((Self { folder: folder.into(), lines, _lock: lock }, kept, revision))
     }
 
+    #[cfg(feature = "serve")]
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Begins a file with what a new server has, all of it or nothing.
     pub(super) fn begin<'a>(
         &mut self,

@@ -5,6 +5,7 @@ mod definitions;
 mod journal;
 mod object;
 mod owners;
+pub(crate) mod private;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -22,7 +23,7 @@ use crate::{
     controllers::quotas,
     kinds::Registry,
     request::{Call, Verb},
-    server::{Change, RequestRecord},
+    server::{Change, RequestRecord, counts::Counts},
     session::Session,
     status::GroupResource,
     tokens::{Signer, SignerError},
@@ -201,6 +202,7 @@ pub(crate) struct State {
     pub(crate) chance: Chance,
     pub(crate) clock: Clock,
     pub(crate) requests: VecDeque<RequestRecord>,
+    pub(crate) counts: Counts,
     /// Shared with the forks: a token is one of all of them.
     signer: Arc<OnceLock<Signer>>,
     /// Of services, so that each gets its own address.
@@ -234,6 +236,7 @@ impl State {
             chance: Chance::new(seed),
             clock,
             requests: VecDeque::new(),
+            counts: Counts::default(),
             signer: Arc::default(),
             n_addresses: 0,
             changed: watch::Sender::new(1),
@@ -270,6 +273,11 @@ impl State {
         }
     }
 
+    /// How many objects each resource has.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (&GroupResource, usize)> {
+        self.tables.iter().map(|(of, table)| (of, table.objects.len()))
+    }
+
     /// Keeps all objects in a folder from now on; those that are in it already replace the present ones.
     pub(crate) fn keep_in(&mut self, folder: &Path) -> io::Result<()> {
         let (mut journal, kept, revision) = Journal::open(folder)?;
@@ -297,6 +305,12 @@ impl State {
         }
         self.journal = Some(journal);
         Ok(())
+    }
+
+    /// The folder that objects are kept in.
+    #[cfg(feature = "serve")]
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.journal.as_ref().map(Journal::folder)
     }
 
     fn rebuild_registry(&mut self) {

@@ -1,10 +1,6 @@
 //! The key that tokens are signed with: made at the first token, or kept in a folder, and told to those who verify.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use base64::{
     Engine,
@@ -17,6 +13,8 @@ use ring::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::store::private::{read_kept, write_private};
 
 /// The file of the key in a folder: PKCS #8 as PEM.
 const KEY_FILE: &str = "service-account.key";
@@ -69,18 +67,13 @@ impl Signer {
         let path = folder.join(KEY_FILE);
         let file = path.display().to_string();
         let unkept = |error| SignerError::KeyUnkept { file: file.clone(), error };
-        match fs::read_to_string(&path) {
-            Ok(text) => {
-                let document = decoded(&text).map_err(|why| SignerError::KeyBroken { file: file.clone(), why })?;
-                Self::from_document(&document).map_err(|why| SignerError::KeyBroken { file, why })
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let document = new_key()?;
-                write_private(&path, &encoded(&document)).map_err(unkept)?;
-                Self::from_document(&document).map_err(|_| SignerError::NoKey)
-            }
-            Err(error) => Err(unkept(error)),
+        if let Some(text) = read_kept(&path).map_err(unkept)? {
+            let document = decoded(&text).map_err(|why| SignerError::KeyBroken { file: file.clone(), why })?;
+            return Self::from_document(&document).map_err(|why| SignerError::KeyBroken { file, why });
         }
+        let document = new_key()?;
+        write_private(&path, &encoded(&document)).map_err(unkept)?;
+        Self::from_document(&document).map_err(|_| SignerError::NoKey)
     }
 
     fn from_document(document: &[u8]) -> Result<Self, String> {
@@ -136,21 +129,10 @@ fn decoded(text: &str) -> Result<Vec<u8>, String> {
     BASE64_STANDARD.decode(inside).map_err(|error| error.to_string())
 }
 
-/// Writes a file that only its owner can read, whole or not at all.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn folder(name: &str) -> std::path::PathBuf {

@@ -103,7 +103,10 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
             if let Some(metadata) = object.get_mut("metadata") {
                 decode::typed_metadata(metadata).map_err(Misfit::Content)?;
             }
-            go::whole_numbers(&mut object);
+            // YAML is made JSON first, where a number without a fraction is an integer; in JSON it is what it is written as.
+            if media_type(call) == "application/yaml" {
+                go::whole_numbers(&mut object);
+            }
             crd::fit_embedded(schema, &mut object).map_err(Misfit::Content)?;
             let unknown = crd::prune(schema, &mut object);
             crd::settle_embedded(schema, &mut object);

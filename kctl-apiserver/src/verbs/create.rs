@@ -69,6 +69,7 @@ fn prepared(state: &mut State, call: &Call, sent: &Value) -> Value {
     let mut object = sent.clone();
     autoscaling::within(&mut object, |object| strategy::prepare_create(state, &call.resource, object));
     default(call, &mut object, None);
+    strategy::date_taints(state, &call.resource, &mut object);
     object
 }
 
@@ -167,7 +168,8 @@ pub(super) fn store(
     plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;
     let charges = plugins::quotas::check(state, &attributes)?;
-    let object = attributes.object.unwrap_or_default();
+    let mut object = attributes.object.unwrap_or_default();
+    strategy::read_again(call, &mut object);
     if state.get(&resource.of, &key).is_some() {
         let generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
         let refusal = Refusal::already_exists(&resource.of, &key.1);

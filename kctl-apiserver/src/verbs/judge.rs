@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::strategy;
 use crate::{
     admit::rules,
-    autoscaling, crd,
+    autoscaling, crd, go,
     kinds::Resource,
     request::Call,
     schema::Schema,
@@ -27,7 +27,12 @@ pub(super) fn validate(
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // A missing name makes rules meaningless too.
         let mut errors = of_metadata;
-        errors.extend(validated(schema, call, object, old));
+        // A schema tells numbers by their values, the subresource `scale` by how they are written.
+        let mut whole = object.clone();
+        go::whole_numbers(&mut whole);
+        errors.extend(validated(schema, call, &whole, old));
+        errors.extend(wrong_in_scale(call, object));
+        let object = &whole;
         if !custom.rules().is_empty() {
             let forgiven = custom.rules().validate(schema, object, old, &mut errors);
             call.session.warn_all(forgiven.iter().map(|cause| format!("{}: {}", cause.field, cause.message)));
@@ -92,6 +97,12 @@ fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value
             }
         }
     }
+    errors
+}
+
+/// What the subresource `scale` of a custom kind cannot read.
+fn wrong_in_scale(call: &Call, object: &Value) -> Vec<Cause> {
+    let mut errors = Vec::new();
     let scale = call.resource.custom.as_ref().map(|custom| &custom.version["subresources"]["scale"]);
     if let Some(scale) = scale.filter(|scale| scale.is_object()) {
         if call.subresource != "status" {

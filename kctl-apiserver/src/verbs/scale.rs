@@ -103,7 +103,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     if applies && !call.params.given("fieldManager") {
         return Err(super::patch::needs_manager());
     }
-    let scale = wanted(call, &old)?;
+    let mut scale = wanted(call, &old)?;
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
         return Err(Refusal::bad_request("Scale: spec.replicas must be an integer"));
     };
@@ -121,12 +121,13 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         return Err(Refusal::conflict(&part, &call.name, &why));
     }
     let replicas = admitted(state, call, &old, replicas)?;
+    scale["spec"]["replicas"] = replicas.into();
     let is_unknown = applies && call.resource.custom.is_some();
     let has_managers = !scale_owners::of_scale(&old, &paths(call).spec).is_empty();
     if is_unknown && !has_managers {
         return Err(unknown_to_managers(call, false));
     }
-    let managed = owners(state, call, &old, replicas)?;
+    let managed = owners(state, call, &old, &scale)?;
     if is_unknown {
         return Err(unknown_to_managers(call, true));
     }
@@ -163,8 +164,13 @@ fn unknown_to_managers(call: &Call, has_managers: bool) -> Refusal {
 }
 
 /// The managers of the object after its replicas were written or applied.
-fn owners(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<Vec<Value>, Refusal> {
+fn owners(state: &State, call: &Call, old: &Value, scale: &Value) -> Result<Vec<Value>, Refusal> {
     let path = paths(call).spec;
+    if call.verb == Verb::Update && call.resource.custom.is_some() && !scale["kind"].is_string() {
+        // The real server cannot tell what changes in an object without a kind, and then nobody owns anything of it.
+        return Ok(scale_owners::of_object(old, &path, &json!({})));
+    }
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let mut live = scale_of(call, old);
     live["metadata"]["managedFields"] = scale_owners::of_scale(old, &path).into();
     let writing = super::create::Writing::of(call, state);

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use super::pod_parts;
 use crate::{
     admit::rules,
-    crd,
+    crd, go,
     kinds::Resource,
+    request::Call,
     store::{State, address},
 };
 
@@ -214,9 +215,36 @@ fn select_own_pods(job: &mut Value) {
 }
 
 /// Fills in what a read from the store would: who has written an object has not set it, and does not own it.
-pub(super) fn default_stored(resource: &Resource, object: &mut Value) {
-    if of(resource) == ("batch", "jobs") {
+pub(super) fn default_stored(call: &Call, object: &mut Value) {
+    if of(&call.resource) == ("batch", "jobs") {
         label_as_pods(object);
+    }
+    read_again(call, object);
+}
+
+/// A taint of a device that says nothing else was added now (`SetDefaults_DeviceTaint` of `pkg/apis/resource/v1/defaults.go`).
+pub(super) fn date_taints(state: &State, resource: &Resource, object: &mut Value) {
+    if of(resource) != ("resource.k8s.io", "resourceslices") {
+        return;
+    }
+    let devices = object.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
+    for device in devices.into_iter().flatten() {
+        let taints = device.get_mut("taints").and_then(Value::as_array_mut);
+        for taint in taints.into_iter().flatten().filter(|taint| taint.is_object()) {
+            if taint["timeAdded"].is_null() {
+                taint["timeAdded"] = state.clock.seconds().into();
+            }
+        }
+    }
+}
+
+/// What a custom object is after it was written and read: numbers as JSON of Go has them, and no null that an apply has left.
+pub(super) fn read_again(call: &Call, object: &mut Value) {
+    if let (Some(_), Some(schema)) = (&call.resource.custom, call.resource.schema()) {
+        go::whole_numbers(object);
+        if call.applies() {
+            crd::default(schema, object);
+        }
     }
 }
 

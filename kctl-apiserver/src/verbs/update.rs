@@ -15,7 +15,7 @@ use crate::{
     admission::{self, Attributes, Operation},
     apply, autoscaling,
     controllers::definitions,
-    request::{Call, Verb},
+    request::Call,
     status::{Cause, GroupResource, Refusal},
     store::{DEFINITIONS, Key, State},
 };
@@ -122,7 +122,8 @@ pub(super) fn write(
         return Err(Refusal::modified(&resource.of, &call.name));
     }
     let is_scale = call.subresource == "scale";
-    if version.is_empty() && resource.custom.is_some() && call.verb == Verb::Update && !is_scale {
+    // Patches and applies begin with the version of the object, and may have taken it away.
+    if ["", "0"].contains(&version) && resource.custom.is_some() && !is_scale {
         let message = "Invalid value: 0: must be specified for an update".into();
         let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
         return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
@@ -162,7 +163,7 @@ pub(super) fn write(
         None => own(&Writing::of(call, state).request(), old, &mut new)?,
     }
     versions::forget_other_group(resource, &mut new);
-    strategy::default_stored(resource, &mut new);
+    strategy::default_stored(call, &mut new);
     let (new, charges) = if is_scale { (new, Charges::default()) } else { validated(state, call, old, new)? };
     if call.dry_run() {
         let mut new = new;
@@ -182,6 +183,7 @@ pub(super) fn write(
 fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
     // What is filled in is no change.
     super::create::default(call, new, Some(old));
+    strategy::date_taints(state, &call.resource, new);
     if new["apiVersion"] == autoscaling::FIRST {
         let stored = state.get(&call.resource.of, &call.key()).unwrap_or_else(|| old.clone());
         let prepare = |new: &mut Value| strategy::prepare_update(&call.resource, &call.subresource, &stored, new);

@@ -261,7 +261,7 @@ pub(super) struct DevOptions {
     /// With --until-idle: give up after this time, such as 90s or 2m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, requires = "until_idle")]
     pub(super) timeout: std::time::Duration,
-    /// Serve the API server on this port of loopback, for kubectl; 0 is any free one
+    /// Serve the API server on this port of loopback, for kubectl; 0 is any free one, with --data the one of the last start
     #[arg(long, value_name = "N")]
     pub(super) port: Option<u16>,
     /// Write a kubeconfig for the API server; a file that kctl did not write is never replaced

@@ -52,6 +52,13 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
         ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
             keeps("spec", &old["spec"], &new["spec"], &mut errors);
         }
+        ("resource.k8s.io", "resourceslices") => {
+            let (was, is) = (&old["spec"], &new["spec"]);
+            let own = |value: &Value| Value::from(text(value));
+            keeps("spec.pool.name", &own(&was["pool"]["name"]), &own(&is["pool"]["name"]), &mut errors);
+            keeps("spec.driver", &own(&was["driver"]), &own(&is["driver"]), &mut errors);
+            keeps("spec.nodeName", &was["nodeName"], &is["nodeName"], &mut errors);
+        }
         ("node.k8s.io", "runtimeclasses") => keeps("handler", &old["handler"], &new["handler"], &mut errors),
         ("networking.k8s.io", "ipaddresses") => {
             keeps("spec.parentRef", &old["spec"]["parentRef"], &new["spec"]["parentRef"], &mut errors);

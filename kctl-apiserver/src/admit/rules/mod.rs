@@ -11,8 +11,10 @@ mod attached;
 mod autoscaler;
 mod certificates;
 mod change;
+mod claim;
 mod config;
 mod container;
+mod device;
 mod dns;
 mod downward;
 mod endpoints;
@@ -40,6 +42,7 @@ mod security;
 mod selector;
 mod served;
 mod service;
+mod slice;
 mod status;
 mod storage;
 mod volume;
@@ -98,6 +101,10 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("networking.k8s.io", "servicecidrs") => served::ranges,
         ("networking.k8s.io", "ipaddresses") => served::owned_address,
         ("node.k8s.io", "runtimeclasses") => node::runtime_class,
+        ("resource.k8s.io", "deviceclasses") => device::class,
+        ("resource.k8s.io", "resourceclaims") => claim::claim,
+        ("resource.k8s.io", "resourceclaimtemplates") => claim::template,
+        ("resource.k8s.io", "resourceslices") => slice::slice,
         ("", "limitranges") => quota::limits,
         ("", "nodes") => node::node,
         ("rbac.authorization.k8s.io", "roles") => |object, errors| access::role(object, true, errors),

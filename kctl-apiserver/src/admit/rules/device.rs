@@ -1,0 +1,158 @@
+//! Rules that classes of devices, claims for devices and slices of devices share: names, selectors, settings of drivers.
+//!
+//! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.36. Whether the expression of a selector
+//! compiles is not judged.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Errors, entries, text};
+use crate::admit::names::NameRule;
+
+/// The longest name of a driver, and of a domain of names (`DriverNameMaxLength`).
+const DRIVER_LEN_MAX: usize = 63;
+/// The longest name of an attribute behind its domain (`DeviceMaxIDLength`).
+const ID_LEN_MAX: usize = 32;
+/// The longest expression (`CELSelectorExpressionMaxLength`), in bytes.
+const EXPRESSION_LEN_MAX: usize = 10 * 1024;
+/// The longest settings of a driver (`OpaqueParametersMaxLength`), in bytes of JSON.
+const PARAMETERS_LEN_MAX: usize = 10 * 1024;
+/// Selectors, requests, constraints and settings of an object are so many at most.
+pub(super) const ITEMS_MAX: usize = 32;
+
+/// What a taint, or a toleration of one, does.
+pub(super) const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
+
+const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
+
+pub(super) fn class(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    selectors(&spec["selectors"], "spec.selectors", errors);
+    few(&spec["config"], ITEMS_MAX, "spec.config", errors, |config, at, errors| opaque(&config["opaque"], at, errors));
+    let name = &spec["extendedResourceName"];
+    if name.is_string() && !super::resources::is_extended(text(name)) {
+        errors.invalid("spec.extendedResourceName", name, "must be a valid extended resource name");
+    }
+}
+
+/// Checks each item of a list that has at most so many; of a longer one only its length is told.
+pub(super) fn few(
+    list: &Value,
+    most: usize,
+    at: &str,
+    errors: &mut Errors,
+    mut check: impl FnMut(&Value, &str, &mut Errors),
+) {
+    let found = entries(list).count();
+    if found > most {
+        return errors.too_many(at, found, most);
+    }
+    for (index, item) in entries(list) {
+        check(item, &format!("{at}[{index}]"), errors);
+    }
+}
+
+/// The same for a list whose items are told apart by a name.
+pub(super) fn few_different<'a>(
+    list: &'a Value,
+    most: usize,
+    at: &str,
+    errors: &mut Errors,
+    name: impl Fn(&'a Value) -> &'a Value,
+    mut check: impl FnMut(&Value, &str, &mut Errors),
+) {
+    let found = entries(list).count();
+    if found > most {
+        return errors.too_many(at, found, most);
+    }
+    let mut known = BTreeSet::new();
+    for (index, item) in entries(list) {
+        let at = format!("{at}[{index}]");
+        check(item, &at, errors);
+        let name = name(item);
+        if !known.insert(text(name)) {
+            errors.duplicate(&at, &Value::from(text(name)).to_string());
+        }
+    }
+}
+
+pub(super) fn selectors(list: &Value, at: &str, errors: &mut Errors) {
+    few(list, ITEMS_MAX, at, errors, |selector, at, errors| {
+        if selector["cel"].is_null() {
+            errors.required(&format!("{at}.cel"), "");
+        } else if text(&selector["cel"]["expression"]).len() > EXPRESSION_LEN_MAX {
+            errors.too_long(&format!("{at}.cel.expression"), EXPRESSION_LEN_MAX);
+        }
+    });
+}
+
+/// Settings that only their driver reads.
+pub(super) fn opaque(opaque: &Value, at: &str, errors: &mut Errors) {
+    let at = format!("{at}.opaque");
+    if opaque.is_null() {
+        return errors.required(&at, "");
+    }
+    driver(&opaque["driver"], &format!("{at}.driver"), errors);
+    let (parameters, at) = (&opaque["parameters"], format!("{at}.parameters"));
+    if parameters.is_null() {
+        errors.required(&at, "");
+    } else if parameters.to_string().len() > PARAMETERS_LEN_MAX {
+        errors.too_long(&at, PARAMETERS_LEN_MAX);
+    } else if !parameters.is_object() {
+        errors.invalid(&at, &"<value omitted>".into(), "must be a valid JSON object");
+    }
+}
+
+/// The name of a driver, which may have capital letters here.
+pub(super) fn driver(name: &Value, at: &str, errors: &mut Errors) {
+    if text(name).is_empty() {
+        return errors.required(at, "");
+    }
+    if text(name).len() > DRIVER_LEN_MAX {
+        errors.too_long(at, DRIVER_LEN_MAX);
+    }
+    for message in NameRule::Subdomain.check(&text(name).to_lowercase()) {
+        errors.invalid(at, name, &message);
+    }
+}
+
+/// The name of an attribute or a capacity, with or without a domain.
+pub(super) fn qualified(name: &Value, at: &str, errors: &mut Errors) {
+    let parts: Vec<&str> = text(name).split('/').collect();
+    match parts[..] {
+        [id] => identifier(id, at, errors),
+        [domain, id] => {
+            if domain.is_empty() {
+                errors.invalid(at, &"".into(), "the domain must not be empty");
+            } else {
+                driver(&domain.into(), at, errors);
+            }
+            if id.is_empty() {
+                errors.invalid(at, &"".into(), "the name must not be empty");
+            } else {
+                identifier(id, at, errors);
+            }
+        }
+        // The real server says nothing of more parts.
+        _ => {}
+    }
+}
+
+/// A name that needs its domain.
+pub(super) fn fully_qualified(name: &Value, at: &str, errors: &mut Errors) {
+    qualified(name, at, errors);
+    if !text(name).contains('/') {
+        errors.invalid(at, name, "a fully qualified name must be a domain and a name separated by a slash");
+    }
+}
+
+fn identifier(id: &str, at: &str, errors: &mut Errors) {
+    if id.len() > ID_LEN_MAX {
+        errors.too_long(at, ID_LEN_MAX);
+    }
+    let begins = id.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    if !begins || !id.chars().all(|one| one.is_ascii_alphanumeric() || one == '_') {
+        errors.invalid(at, &id.into(), C_IDENTIFIER);
+    }
+}

@@ -1,0 +1,258 @@
+//! Rules of slices of devices: the pool, the nodes that reach it, and the devices with what they say of themselves.
+//!
+//! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.36.
+
+use serde_json::{Value, json};
+
+use super::{
+    Errors, affinity,
+    device::{EFFECTS, driver, few, few_different, qualified},
+    entries, pairs, text,
+};
+use crate::admit::names::{NameRule, check_label_value};
+
+/// Devices of a slice (`ResourceSliceMaxDevices`).
+const DEVICES_MAX: usize = 128;
+/// The same where a device has taints or consumes counters (`ResourceSliceMaxDevicesWithTaintsOrConsumesCounters`).
+const DEVICES_WITH_MORE_MAX: usize = 64;
+/// The longest text of an attribute (`DeviceAttributeMaxValueLength`).
+const TEXT_LEN_MAX: usize = 64;
+/// The longest name of a pool (`PoolNameMaxLength`).
+const POOL_LEN_MAX: usize = 253;
+const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+/// What the attributes of a device can be, and the names of that in Go.
+const VALUES: [(&str, &str); 8] = [
+    ("int", "IntValue"),
+    ("bool", "BoolValue"),
+    ("string", "StringValue"),
+    ("version", "VersionValue"),
+    ("ints", "IntValues"),
+    ("bools", "BoolValues"),
+    ("strings", "StringValues"),
+    ("versions", "VersionValues"),
+];
+
+pub(super) fn slice(object: &Value, errors: &mut Errors) {
+    let spec = &object["spec"];
+    driver(&spec["driver"], "spec.driver", errors);
+    pool(&spec["pool"], errors);
+    nodes(spec, errors);
+    let (devices, counters) = (&spec["devices"], &spec["sharedCounters"]);
+    if devices.is_array() && counters.is_array() {
+        errors.invalid("spec", &"".into(), "only one of `sharedCounters` or `devices` is allowed");
+    }
+    for (index, set) in entries(counters) {
+        let at = format!("spec.sharedCounters[{index}]");
+        counter_set(&set["name"], "name", &set["counters"], &at, errors);
+    }
+    let has_more =
+        |device: &Value| ["taints", "consumesCounters"].iter().any(|field| entries(&device[*field]).count() > 0);
+    let most = if entries(devices).any(|(_, one)| has_more(one)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
+    let by_device = spec["perDeviceNodeSelection"] == true;
+    few_different(
+        devices,
+        most,
+        "spec.devices",
+        errors,
+        |one| &one["name"],
+        |one, at, errors| {
+            device(one, by_device, at, errors);
+        },
+    );
+}
+
+fn pool(pool: &Value, errors: &mut Errors) {
+    let name = text(&pool["name"]);
+    if name.is_empty() {
+        errors.required("spec.pool.name", "");
+    } else {
+        if name.len() > POOL_LEN_MAX {
+            errors.too_long("spec.pool.name", POOL_LEN_MAX);
+        }
+        name.split('/').for_each(|part| errors.name("spec.pool.name", &part.into(), NameRule::Subdomain));
+    }
+    let number = |field: &str| pool[field].as_i64().unwrap_or_default();
+    if number("resourceSliceCount") <= 0 {
+        let count = number("resourceSliceCount").into();
+        errors.invalid("spec.pool.resourceSliceCount", &count, "must be greater than zero");
+    }
+    if number("generation") < 0 {
+        errors.invalid("spec.pool.generation", &pool["generation"], "must be greater than or equal to zero");
+    }
+}
+
+/// From which nodes the devices can be reached.
+fn nodes(spec: &Value, errors: &mut Errors) {
+    let mut set = node_fields(spec, "spec", errors);
+    flag(&spec["perDeviceNodeSelection"], "perDeviceNodeSelection", "spec", &mut set, errors);
+    match set.len() {
+        0 => errors.required("spec", NODES),
+        1 => {}
+        _ => {
+            let shown = format!("{{{}}}", set.join(", "));
+            errors.invalid("spec", &shown.into(), &format!("{NODES}, but multiple fields are set"));
+        }
+    }
+}
+
+/// Which of the fields about nodes are set that a slice and a device have both.
+fn node_fields(of: &Value, at: &str, errors: &mut Errors) -> Vec<String> {
+    let mut set = Vec::new();
+    let name_at = format!("{at}.nodeName");
+    match of["nodeName"].as_str() {
+        None => {}
+        Some("") => errors.invalid(&name_at, &"".into(), "must be either unset or set to a non-empty string"),
+        Some(_) => {
+            set.push("`nodeName`".to_owned());
+            errors.name(&name_at, &of["nodeName"], NameRule::Subdomain);
+        }
+    }
+    let selector = &of["nodeSelector"];
+    if !selector.is_null() {
+        set.push("`nodeSelector`".to_owned());
+        affinity::node_selector(selector, &format!("{at}.nodeSelector"), errors);
+        if entries(&selector["nodeSelectorTerms"]).count() != 1 {
+            let terms_at = format!("{at}.nodeSelector.nodeSelectorTerms");
+            errors.invalid(&terms_at, &selector["nodeSelectorTerms"], "must have exactly one node selector term");
+        }
+    }
+    flag(&of["allNodes"], "allNodes", at, &mut set, errors);
+    set
+}
+
+fn flag(value: &Value, field: &str, at: &str, set: &mut Vec<String>, errors: &mut Errors) {
+    match value.as_bool() {
+        None => {}
+        Some(true) => set.push(format!("`{field}`")),
+        Some(false) => errors.invalid(&format!("{at}.{field}"), value, "must be either unset or set to true"),
+    }
+}
+
+fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
+    errors.name(&format!("{at}.name"), &text(&device["name"]).into(), NameRule::Label);
+    for (name, value) in pairs(&device["attributes"]) {
+        let at = format!("{at}.attributes");
+        qualified(&name.into(), &at, errors);
+        attribute(value, &format!("{at}[{name}]"), errors);
+    }
+    for (name, capacity) in pairs(&device["capacity"]) {
+        let at = format!("{at}.capacity");
+        qualified(&name.into(), &at, errors);
+        if !capacity["requestPolicy"].is_null() && device["allowMultipleAllocations"] != true {
+            errors.forbidden(&format!("{at}[{name}].requestPolicy"), "allowMultipleAllocations must be true");
+        }
+    }
+    for (index, one) in entries(&device["taints"]) {
+        taint(one, &format!("{at}.taints[{index}]"), errors);
+    }
+    for (index, one) in entries(&device["consumesCounters"]) {
+        counter_set(
+            &one["counterSet"],
+            "counterSet",
+            &one["counters"],
+            &format!("{at}.consumesCounters[{index}]"),
+            errors,
+        );
+    }
+    nodes_of_device(device, by_device, at, errors);
+    conditions(device, at, errors);
+}
+
+/// What a device says where each is reached from nodes of its own.
+const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
+                               `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
+
+fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
+    if !by_device {
+        if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
+            let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in \
+                          the ResourceSlice spec";
+            errors.invalid(at, &Value::Null, detail);
+        }
+        return;
+    }
+    let set = node_fields(device, at, errors);
+    match set.len() {
+        0 => errors.required(at, NODES_OF_DEVICE),
+        1 => {}
+        _ => errors.invalid(at, &format!("{{{}}}", set.join(", ")).into(), NODES_OF_DEVICE),
+    }
+}
+
+/// What a device says of itself: one value of one kind.
+fn attribute(value: &Value, at: &str, errors: &mut Errors) {
+    if text(&value["string"]).len() > TEXT_LEN_MAX {
+        errors.too_long(&format!("{at}.string"), TEXT_LEN_MAX);
+    }
+    if let Some(version) = value["version"].as_str() {
+        let at = format!("{at}.version");
+        if !is_semver(version) {
+            errors.invalid(&at, &value["version"], "must be a string compatible with semver.org spec 2.0.0");
+        }
+        if version.len() > TEXT_LEN_MAX {
+            errors.too_long(&at, TEXT_LEN_MAX);
+        }
+    }
+    let detail = "exactly one value must be specified";
+    match VALUES.iter().filter(|(name, _)| !value[*name].is_null()).count() {
+        0 => errors.invalid(at, &"".into(), detail),
+        1 => {}
+        _ => {
+            let fields = VALUES.map(|(name, shown)| format!("{}:{}", json!(shown), value[name]));
+            errors.shown(at, &format!("{{{}}}", fields.join(",")), detail);
+        }
+    }
+}
+
+/// Whether a text is a version of <https://semver.org>, 2.0.0.
+fn is_semver(version: &str) -> bool {
+    let (version, build) = version.split_once('+').map_or((version, None), |(version, build)| (version, Some(build)));
+    let (numbers, before) = version.split_once('-').map_or((version, None), |(numbers, rest)| (numbers, Some(rest)));
+    let is_number = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
+    };
+    let is_word =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.split('.').count() == 3
+        && numbers.split('.').all(is_number)
+        && before.is_none_or(|rest| rest.split('.').all(|part| is_word(part) && (!all_digits(part) || is_number(part))))
+        && build.is_none_or(|rest| rest.split('.').all(is_word))
+}
+
+fn taint(taint: &Value, at: &str, errors: &mut Errors) {
+    errors.qualified_name(&format!("{at}.key"), text(&taint["key"]));
+    for message in check_label_value(text(&taint["value"])) {
+        errors.invalid(&format!("{at}.value"), &taint["value"], &message);
+    }
+    errors.required_one_of(&format!("{at}.effect"), &taint["effect"], EFFECTS);
+}
+
+/// Counters that devices share, or what one takes of them.
+fn counter_set(name: &Value, field: &str, counters: &Value, at: &str, errors: &mut Errors) {
+    errors.required_name(&format!("{at}.{field}"), name, NameRule::Label);
+    let at = format!("{at}.counters");
+    if pairs(counters).next().is_none() {
+        errors.required(&at, "");
+    }
+    for (name, _) in pairs(counters) {
+        errors.name(&at, &name.into(), NameRule::Label);
+    }
+}
+
+/// Conditions that make a device ready for a pod, and those that say that it will not be.
+fn conditions(device: &Value, at: &str, errors: &mut Errors) {
+    const BOTH: [(&str, &str); 2] =
+        [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
+    for (field, _) in BOTH {
+        few(&device[field], 4, &format!("{at}.{field}"), errors, |name, at, errors| {
+            errors.qualified_name(at, text(name));
+        });
+    }
+    for (field, other) in BOTH {
+        if entries(&device[field]).next().is_some() && entries(&device[other]).next().is_none() {
+            let detail = format!("{other} are required to use {field}");
+            errors.invalid(&format!("{at}.{other}"), &Value::Null, &detail);
+        }
+    }
+}

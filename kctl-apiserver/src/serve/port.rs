@@ -1,0 +1,67 @@
+//! The port that a server listens on, which its folder remembers: clients know it.
+
+use std::{io, path::Path};
+
+use tokio::net::TcpListener;
+
+use super::ServeOptions;
+use crate::store::private::{read_kept, write_private};
+
+/// The file of a folder with the port of the last start.
+const FILE: &str = "port";
+
+/// Listens on the port that is asked for. Where it is any free one, that of the last start comes first.
+///
+/// # Errors
+/// When the address is taken, or the file of the folder has no port or cannot be written.
+pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Result<TcpListener> {
+    let file = folder.map(|folder| folder.join(FILE));
+    let known = file.as_deref().map(read).transpose()?.flatten();
+    let listener = match known {
+        Some(known) if options.port == 0 => again(options, known).await?,
+        _ => listen(options).await?,
+    };
+    let port = listener.local_addr()?.port();
+    if let Some(file) = file.filter(|_| known != Some(port)) {
+        write_private(&file, &format!("{port}\n"))
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+    }
+    Ok(listener)
+}
+
+/// The port of the last start, or any other one where somebody has it now.
+async fn again(options: ServeOptions, known: u16) -> io::Result<TcpListener> {
+    match listen(ServeOptions { port: known, ..options }).await {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            tracing::warn!("port {known}, which this server had last, is in use: kubeconfigs of before lead elsewhere");
+            listen(options).await
+        }
+        listened => listened,
+    }
+}
+
+async fn listen(options: ServeOptions) -> io::Result<TcpListener> {
+    TcpListener::bind((options.address, options.port)).await.map_err(|error| advise(options, &error))
+}
+
+fn read(file: &Path) -> io::Result<Option<u16>> {
+    let Some(text) = read_kept(file)? else { return Ok(None) };
+    let port = text.trim().parse().ok().filter(|port| *port != 0);
+    let broken = || {
+        let why = format!("{}: {:?} is no port; remove the file for any free one", file.display(), text.trim());
+        io::Error::new(io::ErrorKind::InvalidData, why)
+    };
+    port.map(Some).ok_or_else(broken)
+}
+
+/// The same error with what to do about it.
+fn advise(options: ServeOptions, error: &io::Error) -> io::Error {
+    let ServeOptions { address, port } = options;
+    let problem = match error.kind() {
+        io::ErrorKind::AddrInUse => "in use; stop what uses it, or choose another one: 0 is any free one".into(),
+        io::ErrorKind::PermissionDenied => "this process may not listen there; choose one above 1023".into(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have the address; choose one of its own".into(),
+        _ => error.to_string(),
+    };
+    io::Error::new(error.kind(), format!("port {port} of {address}: {problem}"))
+}

@@ -1,0 +1,210 @@
+//! `/metrics`: how many requests were answered, and how many objects there are, under the names of kube-apiserver.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use http::{Method, StatusCode};
+
+use crate::{
+    request::{Call, Verb},
+    store::State,
+    verbs,
+};
+
+/// So many sorts of requests are told apart; those of later sorts are counted together, as of the resource `other`.
+const SORTS_MAX: usize = 20_000;
+
+/// What the requests of one count have in common, in the order of the labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Sort {
+    code: u16,
+    dry_run: bool,
+    group: String,
+    resource: String,
+    scope: &'static str,
+    subresource: String,
+    verb: &'static str,
+    version: String,
+}
+
+impl Sort {
+    fn of(call: &Call, code: StatusCode) -> Self {
+        let is_apply = call.applies();
+        let verb = match call.verb {
+            Verb::Get => "GET",
+            Verb::List => "LIST",
+            Verb::Watch => "WATCH",
+            Verb::Create => "POST",
+            Verb::Update => "PUT",
+            Verb::Patch if is_apply => "APPLY",
+            Verb::Patch => "PATCH",
+            Verb::Delete => "DELETE",
+            Verb::DeleteCollection => "DELETECOLLECTION",
+        };
+        let scope = match (call.name.is_empty() && call.verb != Verb::Create, call.namespace.is_empty()) {
+            (false, _) => "resource",
+            (true, false) => "namespace",
+            (true, true) => "cluster",
+        };
+        Self {
+            code: code.as_u16(),
+            dry_run: verbs::is_dry_run(call),
+            group: call.resource.of.group.clone(),
+            resource: call.resource.of.resource.clone(),
+            scope,
+            subresource: call.subresource.clone(),
+            verb,
+            version: call.resource.version.clone(),
+        }
+    }
+}
+
+/// Counts since the start of the server.
+#[derive(Default)]
+pub(crate) struct Counts {
+    requests: BTreeMap<Sort, u64>,
+    handled: Arc<Handled>,
+}
+
+/// Requests that are being handled: a watch until it has begun.
+#[derive(Default)]
+struct Handled {
+    mutating: AtomicUsize,
+    read_only: AtomicUsize,
+}
+
+impl Handled {
+    fn of(&self, is_read: bool) -> &AtomicUsize {
+        if is_read { &self.read_only } else { &self.mutating }
+    }
+}
+
+/// A request that is being handled, until it is dropped.
+pub(super) struct Handling {
+    handled: Arc<Handled>,
+    is_read: bool,
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        self.handled.of(self.is_read).fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Counts {
+    pub(super) fn begin(&self, method: &Method) -> Handling {
+        let is_read = [Method::GET, Method::HEAD].contains(method);
+        self.handled.of(is_read).fetch_add(1, Ordering::Relaxed);
+        Handling { handled: self.handled.clone(), is_read }
+    }
+
+    pub(super) fn add(&mut self, call: &Call, code: StatusCode) {
+        let mut sort = Sort::of(call, code);
+        if self.requests.len() >= SORTS_MAX && !self.requests.contains_key(&sort) {
+            sort = Sort { resource: "other".into(), ..Sort::default() };
+        }
+        *self.requests.entry(sort).or_default() += 1;
+    }
+}
+
+/// All counts, as Prometheus reads them.
+pub(crate) fn exposed(state: &State) -> String {
+    let mut text = String::new();
+    let mut family = |name: &str, kind: &str, help: &str, samples: &mut dyn Iterator<Item = (String, String)>| {
+        let _infallible = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in samples {
+            let _infallible = writeln!(text, "{name}{{{labels}}} {value}");
+        }
+    };
+    let Counts { requests, handled } = &state.counts;
+    let kinds = [("mutating", &handled.mutating), ("readOnly", &handled.read_only)];
+    let help = "Requests that are being handled, by whether they change something.";
+    let mut samples = kinds
+        .iter()
+        .map(|(kind, count)| (format!("request_kind=\"{kind}\""), count.load(Ordering::Relaxed).to_string()));
+    family("apiserver_current_inflight_requests", "gauge", help, &mut samples);
+
+    let help = "Requests for objects that were answered, by verb, dry run, group, version, resource, scope and code.";
+    let mut samples = requests.iter().map(|(sort, count)| {
+        let Sort { code, dry_run, group, resource, scope, subresource, verb, version } = sort;
+        let dry_run = if *dry_run { "All" } else { "" };
+        let labels = format!(
+            "code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"{group}\",resource=\"{resource}\",\
+             scope=\"{scope}\",subresource=\"{subresource}\",verb=\"{verb}\",version=\"{version}\""
+        );
+        (labels, count.to_string())
+    });
+    family("apiserver_request_total", "counter", help, &mut samples);
+
+    let help = "Objects that are stored, by group and resource.";
+    let mut samples = state
+        .sizes()
+        .map(|(of, size)| (format!("group=\"{}\",resource=\"{}\"", of.group, of.resource), size.to_string()));
+    family("apiserver_resource_objects", "gauge", help, &mut samples);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http_body_util::{BodyExt, Full};
+    use tower::ServiceExt;
+
+    use crate::ApiServer;
+
+    async fn send(server: &ApiServer, method: &str, path: &str, body: &str) -> (u16, String) {
+        let body = Full::new(bytes::Bytes::from(body.to_owned()));
+        let request =
+            Request::builder().method(method).uri(path).header("content-type", "application/merge-patch+json");
+        let request = if method == "POST" { Request::builder().method(method).uri(path) } else { request };
+        let response = server.service().oneshot(request.body(body).unwrap()).await.unwrap();
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (code, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answered_requests_and_stored_objects_are_counted() {
+        let server = ApiServer::new();
+        let configs = "/api/v1/namespaces/default/configmaps";
+        for name in ["a", "b"] {
+            let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+            assert_eq!(send(&server, "POST", configs, &body).await.0, 201);
+        }
+        send(&server, "POST", &format!("{configs}?dryRun=All"), r#"{"metadata":{"name":"c"}}"#).await;
+        send(&server, "PATCH", &format!("{configs}/a"), r#"{"data":{"k":"v"}}"#).await;
+        send(&server, "GET", &format!("{configs}/none"), "").await;
+        send(&server, "GET", "/api/v1/configmaps", "").await;
+        send(&server, "GET", configs, "").await;
+        let (code, text) = send(&server, "GET", "/metrics", "").await;
+        assert_eq!(code, 200);
+        let counted = |code: u16, dry_run: &str, scope: &str, verb: &str| {
+            format!(
+                "apiserver_request_total{{code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"\",\
+                 resource=\"configmaps\",scope=\"{scope}\",subresource=\"\",verb=\"{verb}\",version=\"v1\"}}"
+            )
+        };
+        for (sample, value) in [
+            (counted(201, "", "resource", "POST"), 2),
+            (counted(201, "All", "resource", "POST"), 1),
+            (counted(200, "", "resource", "PATCH"), 1),
+            (counted(404, "", "resource", "GET"), 1),
+            (counted(200, "", "cluster", "LIST"), 1),
+            (counted(200, "", "namespace", "LIST"), 1),
+            ("apiserver_resource_objects{group=\"\",resource=\"configmaps\"}".into(), 2),
+            ("apiserver_resource_objects{group=\"\",resource=\"namespaces\"}".into(), 4),
+            ("apiserver_current_inflight_requests{request_kind=\"mutating\"}".into(), 0),
+            // That for the metrics.
+            ("apiserver_current_inflight_requests{request_kind=\"readOnly\"}".into(), 1),
+        ] {
+            let line = format!("{sample} {value}");
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Small files beside the journal that only their owner reads: keys, certificates, the port.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+/// Writes a file that only its owner can read, whole or not at all: what a killed process left beside it is replaced.
+pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let beside = path.with_file_name(name);
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&beside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&beside, path)
+}
+
+/// The text of a file; nothing where there is none.
+pub(crate) fn read_kept(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_for_its_owner_alone_also_where_others_could_read_what_was_left() {
+        let folder = std::env::temp_dir().join(format!("kctl-private-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("key");
+        for name in ["key", "key.new"] {
+            fs::write(folder.join(name), "old").unwrap();
+            fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        write_private(&path, "new").unwrap();
+        assert_eq!(read_kept(&path).unwrap().as_deref(), Some("new"));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(read_kept(&folder.join("key.new")).unwrap(), None);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
