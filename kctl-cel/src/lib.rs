@@ -27,6 +27,8 @@ mod pattern;
 #[cfg(feature = "check")]
 mod program;
 #[cfg(feature = "check")]
+mod times;
+#[cfg(feature = "check")]
 mod token;
 #[cfg(feature = "check")]
 mod tree;

@@ -6,7 +6,7 @@
 use crate::{
     Issue, Type, Why,
     check::Checker,
-    formatted,
+    formatted, times,
     tree::{Item, Node, Part},
 };
 
@@ -68,8 +68,8 @@ fn literal(name: &str, is_method: bool, arguments: &[Node], errors: &mut Vec<Iss
     let Some(last) = arguments.last() else { return };
     let is_right = match (name, &last.is) {
         ("matches", Part::Text(pattern)) => crate::pattern(pattern).is_ok(),
-        ("timestamp", Part::Text(text)) if !is_method => text.parse::<jiff::Timestamp>().is_ok(),
-        ("duration", Part::Text(text)) if !is_method => is_duration(text),
+        ("timestamp", Part::Text(text)) if !is_method => times::is_timestamp(text),
+        ("duration", Part::Text(text)) if !is_method => times::is_duration(text),
         ("duration", Part::Int) if !is_method => false,
         _ => true,
     };
@@ -77,20 +77,4 @@ fn literal(name: &str, is_method: bool, arguments: &[Node], errors: &mut Vec<Iss
         let text = if let Part::Text(text) = &last.is { text.clone() } else { String::new() };
         errors.push(Issue { at: last.at, why: Why::Literal { function: name.into(), text } });
     }
-}
-
-/// A duration as Go reads it: numbers, each with its unit.
-fn is_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    while !rest.is_empty() {
-        let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
-        let (number, after) = rest.split_at(end);
-        let unit = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"].into_iter().find(|unit| after.starts_with(unit));
-        let (Some(unit), true) = (unit, number.parse::<f64>().is_ok()) else { return false };
-        rest = &after[unit.len()..];
-    }
-    !text.trim_start_matches(['-', '+']).is_empty()
 }
