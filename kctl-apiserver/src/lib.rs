@@ -17,7 +17,6 @@ pub mod apply;
 mod autoscaling;
 mod bootstrap;
 mod cause;
-mod cel;
 mod clock;
 mod controllers;
 pub mod crd;

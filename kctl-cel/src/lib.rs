@@ -1,43 +1,49 @@
-//! What a CEL rule of a definition may cost at most, by the sizes that the schema allows: an upper bound that API servers put a
-//! limit on. Reads an expression and its schema, hands on a number.
-//!
-//! The cost model is that of cel-go (`checker/cost.go`) with what `pkg/cel/library/cost.go` of apiserver adds. The tests
-//! `definitions::costs` hold it to the recorded answers of the real server.
+//! CEL as API servers judge it before they evaluate it: which types expressions have, what is wrong with them, and what the rules
+//! of a definition cost at most. Reads texts and schemas, hands on types, issues with their places, and numbers. The embedded API
+//! server and the offline check of definitions ask here, so that they say the same; evaluation is that of `kube-cel`.
 
-mod calls;
-mod declared;
-mod macros;
-mod walk;
+mod names;
 
-use kube_cel::cel::common::ast::IdedExpr;
-use serde_json::Value;
+#[cfg(feature = "check")]
+mod check;
+#[cfg(feature = "check")]
+mod cost;
+#[cfg(feature = "check")]
+mod environment;
+#[cfg(feature = "check")]
+mod expression;
+#[cfg(feature = "check")]
+mod formatted;
+#[cfg(feature = "check")]
+mod issue;
+#[cfg(feature = "check")]
+mod library;
+#[cfg(feature = "check")]
+mod literals;
+#[cfg(feature = "check")]
+mod parser;
+#[cfg(feature = "check")]
+mod pattern;
+#[cfg(feature = "check")]
+mod program;
+#[cfg(feature = "check")]
+mod times;
+#[cfg(feature = "check")]
+mod token;
+#[cfg(feature = "check")]
+mod tree;
+#[cfg(feature = "check")]
+mod types;
 
-use self::declared::Declared;
-pub use self::declared::plain_name;
-
-/// What one rule may cost (`StaticEstimatedCostLimit` of apiextensions-apiserver).
-pub const RULE_MAX: u64 = 10_000_000;
-/// What all rules of a version may cost (`StaticEstimatedCRDCostLimit`).
-pub const TOTAL_MAX: u64 = 100_000_000;
-
-/// The most that one evaluation of an expression about a value of this schema costs; `is_whole` says whether the value has
-/// metadata of its own, as objects and embedded resources have.
-///
-/// ```
-/// use kube_cel::cel::parser::Parser;
-/// use serde_json::json;
-///
-/// let bounded = json!({ "type": "array", "maxItems": 10, "items": { "type": "integer" } });
-/// let rule = Parser::default().parse("self.all(item, item > 0)").unwrap();
-/// let cost = kctl_cel::estimate(&rule, &bounded, false);
-/// let unbounded = json!({ "type": "array", "items": { "type": "integer" } });
-/// assert!(cost < 100 && kctl_cel::estimate(&rule, &unbounded, false) > 10_000 * cost);
-/// ```
-pub fn estimate(expression: &IdedExpr, schema: &Value, is_whole: bool) -> u64 {
-    walk::cost(expression, Declared::Schema(schema, is_whole))
-}
-
-/// How many values of a schema fit into a request: how often a rule runs where nothing else bounds that.
-pub fn max_in_request(schema: &Value) -> u64 {
-    declared::of(schema).count_max()
-}
+pub use self::names::escape;
+#[cfg(feature = "check")]
+pub use self::{
+    cost::{RULE_MAX, TOTAL_MAX, estimate, max_in_request},
+    environment::Environment,
+    expression::{names, type_of},
+    issue::{Issue, Issues, Why},
+    names::plain_name,
+    pattern::pattern,
+    program::instantiate,
+    types::Type,
+};

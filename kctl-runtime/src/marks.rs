@@ -156,42 +156,13 @@ pub(crate) fn rules_of(marks: &Map<String, Value>) -> Vec<Value> {
     ] {
         for fields in list(name) {
             let names: Vec<&str> = fields.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let has: Vec<String> = names.iter().map(|name| format!("has(self.{})", escape(name))).collect();
+            let has: Vec<String> = names.iter().map(|name| format!("has(self.{})", kctl_cel::escape(name))).collect();
             let rule = format!("[{}].filter(present, present).size() {test}", has.join(", "));
             found.push(json!({ "rule": rule, "message": format!("{words} of {} must be set", names.join(", ")) }));
         }
     }
     found.extend(list("rule").cloned());
     found
-}
-
-/// Words of CEL that are fields.
-pub(crate) const RESERVED: [&str; 17] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-];
-
-/// The name of a field in a rule (`celopenapi` of apiserver: what CEL cannot read is written out).
-pub(crate) fn escape(name: &str) -> String {
-    if RESERVED.contains(&name) || ["return", "var", "void", "while"].contains(&name) {
-        return format!("__{name}__");
-    }
-    name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
 }
 
 fn never_null(schema: &mut Map<String, Value>) {
@@ -255,15 +226,6 @@ mod tests {
             let mut schema = schema.as_object().unwrap().clone();
             apply(&marks(text), &mut schema);
             assert_eq!(Value::Object(schema), wanted, "{text}");
-        }
-    }
-
-    #[test]
-    fn fields_that_cel_cannot_read_are_written_out() {
-        for (name, escaped) in
-            [("name", "name"), ("in", "__in__"), ("a-b", "a__dash__b"), ("a__b", "a__underscores__b")]
-        {
-            assert_eq!(escape(name), escaped);
         }
     }
 }

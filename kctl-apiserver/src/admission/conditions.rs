@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use kctl_cel::{Environment, Type};
 use kube_cel::{
     KubeCelExt,
     cel::{
@@ -18,12 +19,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{functions, messages};
-use crate::{
-    cel::{self, Environment, Type},
-    crd::{
-        cost::{Budget, Dear, Part, cost},
-        rewritten_without_types,
-    },
+use crate::crd::{
+    cost::{Budget, Dear, Part, cost},
+    rewritten_without_types,
 };
 
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
@@ -161,8 +159,11 @@ pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&st
             };
             Some(format!("must evaluate to {wanted} but got {}", found.whole_name()))
         }
-        Ok(_) => match rewritten_without_types(expression) {
-            Some(Err(why)) => Some(format!("this server evaluates everything but {why}: write it in another way")),
+        Ok(_) => match (kctl_cel::instantiate(expression), rewritten_without_types(expression)) {
+            (Err(why), _) => Some(format!("program instantiation failed: {why}")),
+            (Ok(()), Some(Err(why))) => {
+                Some(format!("this server evaluates everything but {why}: write it in another way"))
+            }
             _ => None,
         },
     }
@@ -174,10 +175,15 @@ pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&st
 /// It does not compile, or does not fit together.
 pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, String> {
     tree_with_optionals(expression)?;
+    checked(expression, environment)
+}
+
+/// The same of an expression that a parser has accepted.
+pub(crate) fn checked(expression: &str, environment: &Environment) -> Result<Option<Type>, String> {
     std::thread::scope(|threads| {
         let checker = std::thread::Builder::new().stack_size(STACK_LEN);
-        let running = checker.spawn_scoped(threads, || cel::type_of(expression, environment));
-        let joined = running.map_err(|error| error.to_string())?.join();
+        let check = || kctl_cel::type_of(expression, environment).map_err(|issues| issues.to_string());
+        let joined = checker.spawn_scoped(threads, check).map_err(|error| error.to_string())?.join();
         joined.unwrap_or_else(|_| Err("the checker gave up".into()))
     })
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::{
     bounds::beyond,
-    conditions::{check, problem, tree, tree_with_optionals, type_of},
+    conditions::{check, checked, problem, tree, tree_with_optionals, type_of},
     review::body,
     webhook::to_client_config,
 };

@@ -21,7 +21,6 @@ mod rules;
 mod selectable;
 mod statements;
 mod structural;
-mod types;
 mod validate;
 
 pub use accepted::{Taken, accept_names, begin_end, go_on_ending, has_its_names, is_established};
@@ -29,7 +28,6 @@ pub use default::{default, default_with_nulls};
 pub use definition::{Definition, default_definition};
 pub use definition_rules::{forbidden_changes, validate_definition};
 pub(crate) use embedded::{fit_embedded, settle_embedded};
-pub(crate) use pattern::is_valid as is_pattern;
 pub(crate) use plain::{MAP_OF, SORTED_BY, rewritten_without_types};
 pub use prune::prune;
 pub use rules::Rules;

@@ -3,12 +3,11 @@
 //!
 //! Variables get names of their own, so that what is written in several places means the same everywhere.
 
+use kctl_cel::{Environment, Type};
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, MapExpr, SelectExpr, StructExpr,
 };
 use serde_json::Value;
-
-use super::types::{Scope, Type};
 
 /// The function that makes a map of entries, where expressions without types are evaluated; no expression can name it.
 pub(crate) const MAP_OF: &str = "mapOfEntries";
@@ -33,11 +32,13 @@ pub(super) fn rewritten(
         return None;
     }
     let tree = crate::admission::tree_with_optionals(expression).ok()?;
-    let is_about_old = old_is_optional && super::statements::names(expression, "oldSelf");
+    let is_about_old = old_is_optional && kctl_cel::names(expression, "oldSelf");
     if !is_about_old && !is_unknown(&tree) {
         return None;
     }
-    Some(written(&tree, Scope::of_rule(schema, whole, old_is_optional), old_is_optional))
+    // What is written says itself where there is no old value.
+    let environment = Environment::of_rule(schema, whole, false).unwrap_or_default();
+    Some(written(&tree, Some(environment), old_is_optional))
 }
 
 /// The same of an expression about what has no schema: what is a list and what a map shows when it is evaluated.
@@ -49,15 +50,15 @@ pub(crate) fn rewritten_without_types(expression: &str) -> Option<Result<String,
         return None;
     }
     let tree = crate::admission::tree_with_optionals(expression).ok()?;
-    is_unknown(&tree).then(|| written(&tree, Scope::without_types(), false))
+    is_unknown(&tree).then(|| written(&tree, None, false))
 }
 
 fn may_be_unknown(expression: &str) -> bool {
     MARKS.iter().chain(&PAIRS).any(|part| expression.contains(part))
 }
 
-fn written(tree: &IdedExpr, scope: Scope<'_>, old_is_optional: bool) -> Result<String, String> {
-    Writer { scope, names: Vec::new(), n_names: 0, old_is_optional, left: TEXT_LEN_MAX }.plain(tree)
+fn written(tree: &IdedExpr, environment: Option<Environment>, old_is_optional: bool) -> Result<String, String> {
+    Writer { environment, names: Vec::new(), n_names: 0, old_is_optional, left: TEXT_LEN_MAX }.plain(tree)
 }
 
 const MARKS: [&str; 4] = ["?", "optMap", "optFlatMap", "sortBy"];
@@ -110,7 +111,7 @@ impl Written {
     fn text(self) -> String {
         match self {
             Self::Plain(text) | Self::Optional(text) => text,
-            Self::Old => optional("oldSelf != null", "oldSelf"),
+            Self::Old => optional(HAS_OLD, "oldSelf"),
         }
     }
 
@@ -119,7 +120,7 @@ impl Written {
         match self {
             Self::Plain(_) => None,
             Self::Optional(text) => Some((format!("{text}.hasValue()"), format!("{text}.value()"))),
-            Self::Old => Some(("(oldSelf != null)".into(), "oldSelf".into())),
+            Self::Old => Some((format!("({HAS_OLD})"), "oldSelf".into())),
         }
     }
 }
@@ -128,8 +129,12 @@ fn optional(condition: &str, value: &str) -> String {
     format!("({condition} ? optional.of({value}) : optional.none())")
 }
 
-struct Writer<'a> {
-    scope: Scope<'a>,
+/// How it is asked in what is written whether there is an old value.
+const HAS_OLD: &str = "oldSelf != null";
+
+struct Writer {
+    /// The types of what is written may be asked for; none where there are no types.
+    environment: Option<Environment>,
     /// What is written for variables, the innermost last.
     names: Vec<(String, String)>,
     n_names: usize,
@@ -138,7 +143,7 @@ struct Writer<'a> {
     left: usize,
 }
 
-impl<'a> Writer<'a> {
+impl Writer {
     fn plain(&mut self, tree: &IdedExpr) -> Result<String, String> {
         let text = self.of(tree)?.text();
         self.left = self.left.checked_sub(text.len()).ok_or("it is too long when it is written out")?;
@@ -161,7 +166,7 @@ impl<'a> Writer<'a> {
             Expr::List(list) if list.optional_indices.is_empty() => {
                 format!("[{}]", self.all(&list.elements)?.join(", "))
             }
-            Expr::Map(map) if self.scope.has_no_types() && is_unknown_map(map) => self.map(map)?,
+            Expr::Map(map) if self.environment.is_none() && is_unknown_map(map) => self.map(map)?,
             Expr::Map(map) => {
                 let mut entries = Vec::new();
                 for entry in &map.entries {
@@ -178,7 +183,7 @@ impl<'a> Writer<'a> {
             Expr::Comprehension(inner) => self.comprehension(inner)?,
             Expr::Call(call) => return self.call(call),
             // What has no types takes an object for the map of its fields.
-            Expr::Struct(made) if self.scope.has_no_types() => self.object(made)?,
+            Expr::Struct(made) if self.environment.is_none() => self.object(made)?,
             Expr::Struct(_) | Expr::Unspecified => return Err("objects with a type".into()),
         }))
     }
@@ -268,13 +273,13 @@ impl<'a> Writer<'a> {
             ("_[?_]", None, [of, key]) => self.optional_index(of, key),
             ("optMap" | "optFlatMap", Some(of), [variable, result]) => {
                 let Some((there, value)) = self.of(of)?.parts() else { return Err(format!("{name} of a value")) };
-                let result = self.named(variable, value, Type::Any, result)?;
+                let result = self.named(variable, value, result)?;
                 let made = if name == "optMap" { format!("optional.of({result})") } else { result };
                 Ok(Written::Optional(format!("({there} ? {made} : optional.none())")))
             }
-            ("sortBy", Some(of), [variable, key]) if self.scope.has_no_types() => {
-                let (range, item) = (self.plain(of)?, self.new_name("item"));
-                let key = self.named(variable, item.clone(), Type::Any, key)?;
+            ("sortBy", Some(of), [variable, key]) if self.environment.is_none() => {
+                let (range, item) = (self.plain(of)?, self.new_name("item", Type::Dyn));
+                let key = self.named(variable, item.clone(), key)?;
                 Ok(Written::Plain(format!("{SORTED_BY}({range}, {range}.map({item}, {key}))")))
             }
             ("sortBy", ..) => Err("sortBy, which sorts by a key".into()),
@@ -329,17 +334,17 @@ impl<'a> Writer<'a> {
 
     /// Of lists and maps it is asked in two ways whether something is there.
     fn optional_index(&mut self, of: &IdedExpr, key: &IdedExpr) -> Result<Written, String> {
-        let r#type = self.scope.of(of).unwrap_or(Type::Any);
         let (of, key) = (self.of(of)?, self.plain(key)?);
         let (there, value) = match of.parts() {
             Some((there, value)) => (format!("{there} && "), value),
             None => (String::new(), of.text()),
         };
+        let r#type = self.type_of(&value);
         let (of_list, of_map) = (format!("{key} >= 0 && {key} < size({value})"), format!("{key} in {value}"));
         let condition = match r#type {
             Type::List(_) => format!("{there}{of_list}"),
-            Type::Map(_) => format!("{there}{of_map}"),
-            _ if self.scope.has_no_types() => format!("{there}(type({value}) == list ? {of_list} : {of_map})"),
+            Type::Map(..) => format!("{there}{of_map}"),
+            _ if self.environment.is_none() => format!("{there}(type({value}) == list ? {of_list} : {of_map})"),
             _ => return Err("an optional index into what may be a list or a map".into()),
         };
         Ok(Written::Optional(optional(&condition, &format!("{value}[{key}]"))))
@@ -353,29 +358,27 @@ impl<'a> Writer<'a> {
         (first, second): (&IdedExpr, &IdedExpr),
         rest: &[IdedExpr],
     ) -> Result<String, String> {
-        let r#type = self.scope.of(range).unwrap_or(Type::Any);
         let range = self.plain(range)?;
+        let r#type = self.type_of(&range);
         let indexes = format!("lists.range(size({range}))");
-        let (over, of_key, of_value) = match r#type {
-            Type::List(item) => (indexes, Type::Int, *item),
-            Type::Map(value) => (range.clone(), Type::Text, *value),
-            _ if self.scope.has_no_types() => {
+        let (over, of_key) = match r#type {
+            Type::List(_) => (indexes, Type::Int),
+            Type::Map(key, _) => (range.clone(), *key),
+            _ if self.environment.is_none() => {
                 let keys = format!("{range}.map(key, key)");
-                (format!("(type({range}) == list ? {indexes} : {keys})"), Type::Any, Type::Any)
+                (format!("(type({range}) == list ? {indexes} : {keys})"), Type::Dyn)
             }
             _ => return Err(format!("{name} with two variables over what may be a list or a map")),
         };
         let (Expr::Ident(first), Expr::Ident(second)) = (&first.expr, &second.expr) else {
             return Err("a variable that is no name".into());
         };
-        let key = self.new_name(first);
-        let before = (self.scope.clone(), self.names.len());
-        self.scope = self.scope.with(first, of_key).with(second, of_value);
+        let key = self.new_name(first, of_key);
+        let n_before = self.names.len();
         self.names.push((first.clone(), key.clone()));
         self.names.push((second.clone(), format!("{range}[{key}]")));
         let rest = self.all(rest);
-        self.scope = before.0;
-        self.names.truncate(before.1);
+        self.names.truncate(n_before);
         let rest = match (name, rest?.as_slice()) {
             ("transformMap", [before @ .., value]) => {
                 let entry = format!("[{key}, {value}]");
@@ -386,7 +389,7 @@ impl<'a> Writer<'a> {
         let called = match name {
             "transformList" => "map",
             "existsOne" => "exists_one",
-            "transformMap" | "transformMapEntry" if self.scope.has_no_types() => {
+            "transformMap" | "transformMapEntry" if self.environment.is_none() => {
                 return Ok(format!("{MAP_OF}({over}.map({key}, {rest}))"));
             }
             "transformMap" | "transformMapEntry" => return Err(format!("{name}, which makes a map")),
@@ -396,31 +399,33 @@ impl<'a> Writer<'a> {
     }
 
     /// An expression with a variable that stands for a text.
-    fn named(&mut self, variable: &IdedExpr, text: String, is: Type<'a>, tree: &IdedExpr) -> Result<String, String> {
+    fn named(&mut self, variable: &IdedExpr, text: String, tree: &IdedExpr) -> Result<String, String> {
         let Expr::Ident(name) = &variable.expr else { return Err("a variable that is no name".into()) };
-        let before = self.scope.clone();
-        self.scope = before.with(name, is);
         self.names.push((name.clone(), text));
         let found = self.plain(tree);
         self.names.pop();
-        self.scope = before;
         found
     }
 
-    fn new_name(&mut self, name: &str) -> String {
+    /// A name that nothing else has in what is written.
+    fn new_name(&mut self, name: &str, is: Type) -> String {
         self.n_names += 1;
-        format!("{name}_{}", self.n_names)
+        let name = format!("{name}_{}", self.n_names);
+        self.environment = self.environment.take().map(|environment| environment.with(&name, is));
+        name
+    }
+
+    /// The type of something that is written.
+    fn type_of(&self, text: &str) -> Type {
+        let Some(environment) = &self.environment else { return Type::Dyn };
+        // A value that is there is of its own type, which may be none that can be compared with null.
+        let text = text.replace(HAS_OLD, "true");
+        crate::admission::checked(&text, environment).ok().flatten().unwrap_or(Type::Dyn)
     }
 
     /// A loop, as it was before the parser wrote it out.
     fn comprehension(&mut self, inner: &ComprehensionExpr) -> Result<String, String> {
         let unknown = || "a loop that is written in another way".to_owned();
-        let of_range = self.scope.of(&inner.iter_range).unwrap_or(Type::Any);
-        let item = match of_range {
-            Type::List(item) => *item,
-            Type::Map(_) => Type::Text,
-            _ => Type::Any,
-        };
         let Expr::Call(step) = &inner.loop_step.expr else { return Err(unknown()) };
         let (name, parts): (_, Vec<&IdedExpr>) = match (step.func_name.as_str(), step.args.as_slice()) {
             ("_&&_", [_, test]) => ("all", vec![test]),
@@ -431,13 +436,15 @@ impl<'a> Writer<'a> {
             _ => return Err(unknown()),
         };
         let range = self.plain(&inner.iter_range)?;
-        let variable = self.new_name(&inner.iter_var);
-        let before = self.scope.clone();
-        self.scope = before.with(&inner.iter_var, item);
+        let item = match self.type_of(&range) {
+            Type::List(item) => *item,
+            Type::Map(key, _) => *key,
+            _ => Type::Dyn,
+        };
+        let variable = self.new_name(&inner.iter_var, item);
         self.names.push((inner.iter_var.clone(), variable.clone()));
         let parts: Result<Vec<String>, String> = parts.into_iter().map(|part| self.plain(part)).collect();
         self.names.pop();
-        self.scope = before;
         Ok(format!("{range}.{name}({variable}, {})", parts?.join(", ")))
     }
 }

@@ -171,7 +171,7 @@ impl Rule {
                 .into_iter()
                 .filter_map(|key| crate::admission::tree(taken[key].as_str()?).ok())
                 .collect(),
-            names_old: super::statements::names(text("rule").unwrap_or_default(), "oldSelf"),
+            names_old: kctl_cel::names(text("rule").unwrap_or_default(), "oldSelf"),
             compiled: kube_cel::compile_schema(&alone),
             reason,
             field_path: below(schema, text("fieldPath").unwrap_or_default()),
@@ -265,7 +265,7 @@ fn compilable(schema: Schema, rule: &Value, whole: bool) -> Value {
     }
     // To its message the real server shows the old value in another form than to the rule, so that it cannot be made.
     let message = rule["messageExpression"].as_str().unwrap_or_default();
-    if is_optional && super::statements::names(message, "oldSelf") {
+    if is_optional && kctl_cel::names(message, "oldSelf") {
         taken["messageExpression"] = Value::Null;
     }
     if taken["rule"] != rule["rule"] && rule["message"].as_str().is_none_or(|text| text.trim().is_empty()) {

@@ -3,13 +3,12 @@
 //!
 //! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver.
 
-use kube_cel::cel::common::ast::IdedExpr;
+use kctl_cel::{Environment, Type};
 use serde_json::{Value, json};
 
 use super::{
     estimate::{Count, Expression, Total},
     plain,
-    types::{self, Type},
 };
 use crate::cause::Cause;
 
@@ -34,8 +33,7 @@ struct Place<'a> {
 fn node(schema: &Value, path: &str, place: Place<'_>, total: &mut Total, errors: &mut Vec<Cause>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     let at = format!("{path}.x-kubernetes-validations");
-    let is_typed = schema["type"].is_string() || schema["x-kubernetes-int-or-string"] == true;
-    if !rules.is_empty() && !is_typed {
+    if !rules.is_empty() && Environment::of_rule(schema, place.is_whole, false).is_none() {
         let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
                    convert structural schema to CEL declarations";
         errors.push(Cause::new("InternalError", &at, format!("Internal error: {why}")));
@@ -75,7 +73,12 @@ fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Tot
     if !text("fieldPath").is_empty() && !leads_to_field(schema, text("fieldPath")) {
         errors.push(invalid("fieldPath", &rule["fieldPath"], "must be a valid path"));
     }
-    let uses_old = names(expression, "oldSelf");
+    let compiles = [Expression::Rule, Expression::Message]
+        .into_iter()
+        // A message belongs to a rule.
+        .take_while(|which| compiled(which, rule, schema, at, place, total, errors))
+        .count();
+    let uses_old = compiles > 0 && kctl_cel::names(expression, "oldSelf");
     if uses_old && let Some(lost) = place.lost {
         let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}");
         errors.push(invalid("rule", &rule["rule"], &why));
@@ -84,50 +87,53 @@ fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Tot
         let why = "may not be set if oldSelf is not used in rule";
         errors.push(invalid("optionalOldSelf", &rule["optionalOldSelf"], why));
     }
-    let is_optional = rule["optionalOldSelf"] == true;
-    for (field, wanted, which) in
-        [("rule", Type::Bool, Expression::Rule), ("messageExpression", Type::Text, Expression::Message)]
-    {
-        let at = format!("{at}.{field}");
-        if let Err(why) = compiles(text(field), schema, place.is_whole, is_optional, &wanted) {
-            let message = format!("Invalid value: {}: {why}", shown(rule));
-            errors.push(Cause::new("FieldValueInvalid", &at, message));
-            // A message belongs to a rule.
-            break;
-        }
-        let Some(tree) = parsed(text(field)) else { continue };
-        let too_dear = total.add(&which, &tree, (schema, place.is_whole, place.count), at.clone());
-        let unknown = plain::rewritten(text(field), schema, place.is_whole, is_optional).and_then(Result::err);
-        if too_dear.is_none()
-            && let Some(why) = unknown
-        {
-            let why = format!("this server evaluates everything but {why}: write it in another way");
-            errors.push(invalid(field, &rule[field], &why));
-        }
-        errors.extend(too_dear);
-    }
 }
 
-/// Whether an expression can be read, and has the wanted type. Of optional syntax no types are known.
-fn compiles(expression: &str, schema: &Value, whole: bool, is_optional: bool, wanted: &Type<'_>) -> Result<(), String> {
-    let has_optionals =
-        ["?.", ".?", "[?", "{?", "optional.", "optMap", "optFlatMap"].iter().any(|part| expression.contains(part));
+/// Whether an expression can be read and has its type; adds what it costs, and what is wrong.
+fn compiled(
+    which: &Expression,
+    rule: &Value,
+    schema: &Value,
+    at: &str,
+    place: Place<'_>,
+    total: &mut Total,
+    errors: &mut Vec<Cause>,
+) -> bool {
+    let (field, wanted, is, other) = match which {
+        Expression::Rule => ("rule", Type::Bool, ["", "program "], "cel expression must evaluate to a bool"),
+        Expression::Message => {
+            let is = ["messageExpression "; 2];
+            ("messageExpression", Type::Text, is, "messageExpression must evaluate to a string")
+        }
+    };
+    let expression = rule[field].as_str().unwrap_or_default();
     if expression.trim().is_empty() {
-        return Ok(());
+        return true;
     }
-    let failed = |why: String| format!("compilation failed: ERROR: {why}");
-    if has_optionals {
-        return crate::admission::tree_with_optionals(expression).map(drop).map_err(failed);
+    let is_optional = rule["optionalOldSelf"] == true;
+    let environment = Environment::of_rule(schema, place.is_whole, is_optional).unwrap_or_default();
+    let at = format!("{at}.{field}");
+    let why = match crate::admission::type_of(expression, &environment) {
+        Err(why) => Err(format!("{}compilation failed: {why}", is[0])),
+        Ok(Some(found)) if found != wanted => Err(other.to_owned()),
+        Ok(_) => kctl_cel::instantiate(expression).map_err(|why| format!("{}instantiation failed: {why}", is[1])),
+    };
+    if let Err(why) = why {
+        let message = format!("Invalid value: {}: {why}", shown(rule));
+        errors.push(Cause::new("FieldValueInvalid", &at, message));
+        return false;
     }
-    let tree = crate::admission::tree(expression).map_err(failed)?;
-    let found = types::of_rule(&tree, schema, whole, is_optional).map_err(failed)?;
-    let fits = matches!(found, Type::Any) || found.name() == wanted.name();
-    if fits { Ok(()) } else { Err(format!("must evaluate to a {}", wanted.name())) }
-}
-
-/// An expression for its cost, which is estimated also where it has optional syntax.
-fn parsed(expression: &str) -> Option<IdedExpr> {
-    (!expression.trim().is_empty()).then(|| crate::admission::tree_with_optionals(expression).ok()).flatten()
+    let Ok(tree) = crate::admission::tree_with_optionals(expression) else { return true };
+    let too_dear = total.add(which, &tree, (schema, place.is_whole, place.count), at.clone());
+    let unknown = plain::rewritten(expression, schema, place.is_whole, is_optional).and_then(Result::err);
+    if too_dear.is_none()
+        && let Some(why) = unknown
+    {
+        let why = format!("this server evaluates everything but {why}: write it in another way");
+        errors.push(Cause::invalid(&at, &rule[field], &why));
+    }
+    errors.extend(too_dear);
+    true
 }
 
 fn message(rule: &Value, at: &str, errors: &mut Vec<Cause>) {
@@ -166,22 +172,6 @@ fn leads_to_field(schema: &Value, path: &str) -> bool {
         schema = below;
     }
     true
-}
-
-/// Whether an expression names a variable, and not only in a text or as a part of another word.
-pub(super) fn names(expression: &str, variable: &str) -> bool {
-    let mut quote = None;
-    let mut word = String::new();
-    for letter in expression.chars().chain([' ']) {
-        match (quote, letter) {
-            (Some(open), letter) if open == letter => quote = None,
-            (None, '\'' | '"') => quote = Some(letter),
-            (None, letter) if letter.is_ascii_alphanumeric() || letter == '_' => word.push(letter),
-            (None, _) if std::mem::take(&mut word) == variable => return true,
-            _ => {}
-        }
-    }
-    false
 }
 
 /// A rule as upstream prints it: its internal type.

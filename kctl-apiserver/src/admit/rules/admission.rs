@@ -1,12 +1,12 @@
 //! Rules of the configurations of admission webhooks (`pkg/apis/admissionregistration/validation`).
 
+use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
 use super::{Errors, entries, selector, text};
 use crate::{
     admission::problem,
     admit::names::{NameRule, check_qualified_name},
-    cel::{Environment, Type},
 };
 
 /// Versions of reviews that the server speaks.

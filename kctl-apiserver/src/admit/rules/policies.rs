@@ -1,5 +1,6 @@
 //! Rules of admission policies and their bindings (`pkg/apis/admissionregistration/validation`).
 
+use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
 use crate::{
     admission::{problem, type_of},
     admit::names::{NameRule, check_qualified_name},
-    cel::{Environment, Type},
 };
 
 /// The type of `variables`, whose fields are those of the policy.

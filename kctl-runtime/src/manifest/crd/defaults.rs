@@ -4,10 +4,6 @@ use serde_json::Value;
 
 use super::{Problem, formats};
 
-/// How often Go's regexp repeats.
-#[cfg(feature = "rules")]
-const REPEAT_MAX: u64 = 1000;
-
 /// What keeps API servers from taking the default of a schema.
 pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
     let default = &schema["default"];
@@ -172,35 +168,8 @@ fn size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
     }
     #[cfg(feature = "rules")]
     if let (Value::String(text), Some(pattern)) = (given, schema["pattern"].as_str())
-        && self::pattern(pattern).is_ok_and(|pattern| !pattern.is_match(text))
+        && kctl_cel::pattern(pattern).is_ok_and(|pattern| !pattern.is_match(text))
     {
         push(format!("it does not match `{pattern}`"));
-    }
-}
-
-/// A pattern as Go reads it: RE2, of which the crate `regex` takes a little more.
-#[cfg(feature = "rules")]
-pub(super) fn pattern(text: &str) -> Result<regex::Regex, String> {
-    // Go has no `\<`, `\b{start}`, set operations or the flags `x` and `R`.
-    for (only_here, name) in
-        [("(?x", "the flag `x`"), ("&&[", "`&&` in a class"), ("\\b{", "`\\b{…}`"), ("\\<", "`\\<`"), ("\\>", "`\\>`")]
-    {
-        if text.contains(only_here) {
-            return Err(format!("Go's regexp knows no {name}"));
-        }
-    }
-    let mut repeats = text.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
-    let times = |bound: &str| bound.parse::<u64>().is_ok_and(|times| times > REPEAT_MAX);
-    if let Some((bounds, _)) = repeats.find(|(bounds, _)| bounds.split(',').any(times)) {
-        return Err(format!("`{{{bounds}}}` repeats more than {REPEAT_MAX} times"));
-    }
-    let written = text.replace("\\Q", "").replace("\\E", "").replace("\\C", ".");
-    match regex::Regex::new(&written) {
-        Ok(pattern) => Ok(pattern),
-        Err(error) => {
-            let text = error.to_string();
-            let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-            Err(last.trim_start_matches("error: ").to_owned())
-        }
     }
 }

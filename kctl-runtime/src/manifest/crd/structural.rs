@@ -120,7 +120,7 @@ fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
     #[cfg(feature = "rules")]
     if let Some(text) = schema["pattern"].as_str()
-        && let Err(error) = defaults::pattern(text)
+        && let Err(error) = kctl_cel::pattern(text)
     {
         push(format!("`{text}` is no regular expression: {error}"), "write one that Go's regexp reads");
     }
@@ -365,7 +365,7 @@ fn nested(schema: &Value, base: Option<&Value>, path: &str, may_be_either: bool,
     }
     #[cfg(feature = "rules")]
     if let Some(text) = schema["pattern"].as_str()
-        && let Err(error) = defaults::pattern(text)
+        && let Err(error) = kctl_cel::pattern(text)
     {
         let what = format!("`{text}` is no regular expression: {error}");
         problems.push(Problem::new(name_of(path), what, "write one that Go's regexp reads"));

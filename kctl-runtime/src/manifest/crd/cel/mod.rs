@@ -1,14 +1,11 @@
 //! CEL rules of a schema, compiled as API servers do: parsed, given types, and their results checked. Evaluation is theirs.
 
-mod infer;
-mod library;
-mod types;
+mod words;
 
-use kctl_cel::{RULE_MAX, TOTAL_MAX, estimate, max_in_request};
+use kctl_cel::{Environment, RULE_MAX, TOTAL_MAX, Type, estimate, max_in_request};
 use kube_cel::cel::{common::ast::IdedExpr, parser::Parser};
 use serde_json::Value;
 
-use self::{infer::Inferred, types::Type};
 use super::Problem;
 
 /// What to write where rules cost too much.
@@ -37,13 +34,11 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
 
 fn node(schema: &Value, path: &str, place: Place, total: &mut u64, problems: &mut Vec<Problem>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let is_object = place.is_root || schema["x-kubernetes-embedded-resource"] == true;
     if !rules.is_empty() {
-        let own = types::of_schema(schema, is_object);
         for rule in rules {
             let mut found = Vec::new();
-            match &own {
-                Some(own) => one(rule, own, schema, place, total, &mut found),
+            match Environment::of_rule(schema, place.is_root, rule["optionalOldSelf"] == true) {
+                Some(environment) => one(rule, &environment, schema, place, total, &mut found),
                 None => found.push(("a rule about a value whose type is unknown".into(), "leave it out".into())),
             }
             let at = if path.is_empty() { "the object" } else { path };
@@ -73,28 +68,30 @@ fn node(schema: &Value, path: &str, place: Place, total: &mut u64, problems: &mu
 }
 
 /// Checks one rule: what is wrong, and what to write.
-fn one(rule: &Value, own: &Type, schema: &Value, place: Place, total: &mut u64, found: &mut Vec<(String, String)>) {
+fn one(
+    rule: &Value,
+    environment: &Environment,
+    schema: &Value,
+    place: Place,
+    total: &mut u64,
+    found: &mut Vec<(String, String)>,
+) {
     let source = rule["rule"].as_str().unwrap_or_default();
-    let is_optional = rule["optionalOldSelf"] == true;
-    let Some(expression) = parse(source, found) else { return };
-    let inferred = infer::infer(&expression, own, is_optional);
-    report(&inferred, "bool", "a rule", found);
-    if inferred.uses_old && place.forbids_old {
+    let Some(expression) = compiled(source, environment, &Type::Bool, "a rule", found) else { return };
+    let uses_old = kctl_cel::names(source, "oldSelf");
+    if uses_old && place.forbids_old {
         let what = "`oldSelf` is used where old and new items of a list cannot be told apart";
         found.push((what.into(), "write `#[kctl(list = map(\"…\"))]` on the list, or the rule above the list".into()));
     }
-    if !inferred.uses_old && !rule["optionalOldSelf"].is_null() {
+    if !uses_old && !rule["optionalOldSelf"].is_null() {
         found.push(("`optional_old_self`, but `oldSelf` is not used".into(), "leave it out".into()));
     }
     let is_whole = place.is_root || schema["x-kubernetes-embedded-resource"] == true;
     let mut costs = vec![estimate(&expression, schema, is_whole)];
     if let Some(source) = rule["messageExpression"].as_str().filter(|text| !text.trim().is_empty()) {
         let mut inner = Vec::new();
-        if let Some(expression) = parse(source, &mut inner) {
-            let inferred = infer::infer(&expression, own, is_optional);
-            report(&inferred, "string", "a message", &mut inner);
-            costs.push(estimate(&expression, schema, is_whole));
-        }
+        let message = compiled(source, environment, &Type::Text, "a message", &mut inner);
+        costs.extend(message.map(|expression| estimate(&expression, schema, is_whole)));
         found
             .extend(inner.into_iter().map(|(what, help)| (format!("its message expression `{source}`: {what}"), help)));
     }
@@ -132,12 +129,25 @@ fn parse(source: &str, found: &mut Vec<(String, String)>) -> Option<IdedExpr> {
     }
 }
 
-fn report(inferred: &Inferred, wanted: &str, what: &str, found: &mut Vec<(String, String)>) {
-    found.extend(inferred.errors.iter().cloned());
-    if inferred.errors.is_empty() && !inferred.result.is(wanted) {
-        found.push((
-            format!("{what} is of type {wanted}, and this is of type {}", inferred.result),
+/// An expression that can be read and has its type; adds what is wrong with one that does not.
+fn compiled(
+    source: &str,
+    environment: &Environment,
+    wanted: &Type,
+    what: &str,
+    found: &mut Vec<(String, String)>,
+) -> Option<IdedExpr> {
+    let expression = parse(source, found)?;
+    match kctl_cel::type_of(source, environment) {
+        Err(issues) => found.extend(issues.iter().map(|issue| words::of(&issue.why, environment))),
+        Ok(Some(other)) if other != *wanted => found.push((
+            format!("{what} is of type {wanted}, and this is of type {}", words::name(&other)),
             "compare something".into(),
-        ));
+        )),
+        Ok(_) => match kctl_cel::instantiate(source) {
+            Ok(()) => return Some(expression),
+            Err(why) => found.push((why, "write a value that can be converted".into())),
+        },
     }
+    None
 }

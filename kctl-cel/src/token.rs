@@ -1,7 +1,7 @@
 //! The words of an expression, each with its place in letters: reads a text that a parser has accepted already.
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     Name(String),
     /// A name in backticks.
     Quoted(String),
@@ -21,7 +21,7 @@ const SIGNS: [&str; 25] = [
 ];
 
 /// All words; none if something is no word.
-pub(super) fn words(text: &str) -> Option<Vec<(usize, Token)>> {
+pub(crate) fn words(text: &str) -> Option<Vec<(usize, Token)>> {
     let letters: Vec<char> = text.chars().collect();
     let mut reader = Reader { letters: &letters, at: 0 };
     let mut found = Vec::new();

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::plain_name;
+
 /// Bytes of a request: what has no bound of its own is as long as that allows.
 const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
 /// Without the quotes or brackets around it.
@@ -203,11 +205,4 @@ fn of_values(schema: &Value) -> Declared<'_> {
 fn longest(values: &Value) -> Option<u64> {
     let values = values.as_array().filter(|values| !values.is_empty())?;
     Some(values.iter().filter_map(Value::as_str).map(|text| text.len() as u64).max().unwrap_or(0))
-}
-
-/// The name of a field that CEL writes in another way, since it could not read it.
-pub fn plain_name(name: &str) -> String {
-    let plain = name.replace("__dash__", "-").replace("__dot__", ".").replace("__slash__", "/");
-    let plain = plain.strip_prefix("__").and_then(|rest| rest.strip_suffix("__")).unwrap_or(&plain);
-    plain.replace("__underscores__", "__")
 }

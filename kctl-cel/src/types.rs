@@ -2,49 +2,70 @@
 
 use std::{fmt, sync::Arc};
 
+/// A type of CEL; shown as cel-go shows it in messages about what does not fit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Type {
+pub enum Type {
+    /// Known when it is evaluated.
     Dyn,
     /// Of what is wrong already: it fits everywhere, so that one mistake is told once.
     Error,
+    /// Of `null`.
     Null,
+    /// `true` and `false`.
     Bool,
+    /// Whole numbers.
     Int,
+    /// Whole numbers that are not below zero.
     Uint,
+    /// Numbers with a point.
     Double,
+    /// `string`.
     Text,
+    /// Bytes.
     Bytes,
+    /// Lengths of time.
     Duration,
+    /// Points in time.
     Timestamp,
     /// The type of a type.
     Kind(Box<Type>),
+    /// Lists of one type.
     List(Box<Type>),
+    /// Maps, with the types of their keys and values.
     Map(Box<Type>, Box<Type>),
+    /// Values that may be there or not.
     Optional(Box<Type>),
+    /// A type with fields, or one whose values only functions look into, by its name.
     Object(Arc<str>),
     /// Any type, which is one and the same in all of a call.
     Param(usize),
 }
 
 impl Type {
-    pub(crate) fn list(of: Self) -> Self {
+    /// A list of a type.
+    #[must_use]
+    pub fn list(of: Self) -> Self {
         Self::List(Box::new(of))
     }
 
-    pub(crate) fn map(key: Self, value: Self) -> Self {
+    /// A map.
+    #[must_use]
+    pub fn map(key: Self, value: Self) -> Self {
         Self::Map(Box::new(key), Box::new(value))
     }
 
-    pub(crate) fn optional(of: Self) -> Self {
+    /// A value that may be there or not.
+    #[must_use]
+    pub fn optional(of: Self) -> Self {
         Self::Optional(Box::new(of))
     }
 
-    pub(super) fn kind(of: Self) -> Self {
+    pub(crate) fn kind(of: Self) -> Self {
         Self::Kind(Box::new(of))
     }
 
     /// Reads a name as the tables beside this file have it; a single capital letter is a parameter.
-    pub(super) fn read(text: &str) -> Self {
+    pub(crate) fn read(text: &str) -> Self {
         let text = text.trim();
         let (name, inner) = match text.split_once('(') {
             Some((name, inner)) => (name, inner.strip_suffix(')').unwrap_or(inner)),
@@ -74,7 +95,7 @@ impl Type {
         }
     }
 
-    pub(super) fn is_dyn(&self) -> bool {
+    pub(crate) fn is_dyn(&self) -> bool {
         matches!(self, Self::Dyn | Self::Error)
     }
 
@@ -83,7 +104,7 @@ impl Type {
     }
 
     /// The parameters moved on, so that two calls do not share them.
-    pub(super) fn instantiated(&self, by: usize) -> Self {
+    pub(crate) fn instantiated(&self, by: usize) -> Self {
         self.changed(&|index| Self::Param(index + by))
     }
 
@@ -123,12 +144,25 @@ impl Type {
         }
     }
 
-    pub(super) fn more_general(one: &Self, other: &Self) -> Self {
+    pub(crate) fn more_general(one: &Self, other: &Self) -> Self {
         if one.is_more_general(other) { one.clone() } else { other.clone() }
     }
 
+    /// The name of the type of its values; none where that is known only when they are evaluated.
+    pub(crate) fn runtime_name(&self) -> Option<String> {
+        Some(match self {
+            Self::Dyn | Self::Error | Self::Param(_) => return None,
+            Self::List(_) => "list".into(),
+            Self::Map(..) => "map".into(),
+            Self::Kind(_) => "type".into(),
+            Self::Optional(_) => "optional_type".into(),
+            other => other.whole_name(),
+        })
+    }
+
     /// As messages about what an expression has to be show it.
-    pub(crate) fn whole_name(&self) -> String {
+    #[must_use]
+    pub fn whole_name(&self) -> String {
         match self {
             Self::Null => "null_type".into(),
             Self::Duration => "google.protobuf.Duration".into(),
@@ -167,16 +201,16 @@ impl fmt::Display for Type {
 
 /// What parameters stand for so far, by their number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known(Vec<Option<Type>>);
+pub(crate) struct Known(Vec<Option<Type>>);
 
 impl Known {
-    pub(super) fn new_parameter(&mut self) -> Type {
+    pub(crate) fn new_parameter(&mut self) -> Type {
         self.0.push(None);
         Type::Param(self.0.len() - 1)
     }
 
     /// Makes room for the parameters of a function, and says where they begin.
-    pub(super) fn room(&mut self, n: usize) -> usize {
+    pub(crate) fn room(&mut self, n: usize) -> usize {
         let begin = self.0.len();
         self.0.resize(begin + n, None);
         begin
@@ -193,12 +227,17 @@ impl Known {
     }
 
     /// The type with what its parameters stand for.
-    pub(super) fn resolved(&self, of: &Type) -> Type {
+    pub(crate) fn resolved(&self, of: &Type) -> Type {
         of.changed(&|index| self.found(index).map_or(Type::Param(index), |found| self.resolved(&found)))
     }
 
+    /// The same when nothing more will be learnt: what is not known by then is known when it is evaluated.
+    pub(crate) fn settled(&self, of: &Type) -> Type {
+        self.resolved(of).changed(&|_| Type::Dyn)
+    }
+
     /// Whether all fit, one by one; where one does not, nothing is learnt.
-    pub(super) fn all_fit(&mut self, given: &[Type], wanted: &[Type]) -> bool {
+    pub(crate) fn all_fit(&mut self, given: &[Type], wanted: &[Type]) -> bool {
         let mut copy = self.clone();
         let fit = given.len() == wanted.len() && given.iter().zip(wanted).all(|(one, other)| copy.unify(one, other));
         if fit {
@@ -207,7 +246,7 @@ impl Known {
         fit
     }
 
-    pub(super) fn fits(&mut self, given: &Type, wanted: &Type) -> bool {
+    pub(crate) fn fits(&mut self, given: &Type, wanted: &Type) -> bool {
         self.all_fit(std::slice::from_ref(given), std::slice::from_ref(wanted))
     }
 

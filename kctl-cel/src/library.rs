@@ -2,29 +2,29 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::types::Type;
+use crate::types::Type;
 
 /// One form of a function.
 #[derive(Debug)]
-pub(super) struct Overload {
-    pub(super) takes: Vec<Type>,
-    pub(super) gives: Type,
+pub(crate) struct Overload {
+    pub(crate) takes: Vec<Type>,
+    pub(crate) gives: Type,
 }
 
 /// The parameters that one form may have.
-pub(super) const PARAMETERS_MAX: usize = 2;
+pub(crate) const PARAMETERS_MAX: usize = 2;
 /// Types with an order, for the functions that ask for one.
 const ORDERED: [&str; 8] = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"];
 
 /// Forms of functions and of methods of one name.
 #[derive(Debug, Default)]
-pub(super) struct Function {
+pub(crate) struct Function {
     plain: Vec<Overload>,
     methods: Vec<Overload>,
 }
 
 impl Function {
-    pub(super) fn forms(&self, is_method: bool) -> &[Overload] {
+    pub(crate) fn forms(&self, is_method: bool) -> &[Overload] {
         if is_method { &self.methods } else { &self.plain }
     }
 }
@@ -59,7 +59,7 @@ fn read(form: &str) -> Vec<Overload> {
     vec![Overload { takes, gives: Type::read(gives) }]
 }
 
-pub(super) fn function(name: &str) -> Option<&'static Function> {
+pub(crate) fn function(name: &str) -> Option<&'static Function> {
     FUNCTIONS.get(name)
 }
 
@@ -73,12 +73,12 @@ static FIELDS: LazyLock<HashMap<&str, HashMap<&str, Type>>> = LazyLock::new(|| {
 });
 
 /// The fields of a type, if it is one that has fields.
-pub(super) fn fields(of: &str) -> Option<&'static HashMap<&'static str, Type>> {
+pub(crate) fn fields(of: &str) -> Option<&'static HashMap<&'static str, Type>> {
     FIELDS.get(of)
 }
 
 /// Types of the evaluator by their names, which are values too.
-pub(super) fn type_named(name: &str) -> Option<Type> {
+pub(crate) fn type_named(name: &str) -> Option<Type> {
     Some(match name {
         "bool" | "bytes" | "double" | "int" | "string" | "uint" => Type::read(name),
         "list" => Type::list(Type::Dyn),
@@ -86,8 +86,9 @@ pub(super) fn type_named(name: &str) -> Option<Type> {
         "null_type" => Type::Null,
         "type" => Type::kind(Type::Dyn),
         "optional_type" => Type::optional(Type::Dyn),
-        "google.protobuf.Duration" => Type::Duration,
-        "google.protobuf.Timestamp" => Type::Timestamp,
+        // The short names are checked, and lead nowhere.
+        "google.protobuf.Duration" | "duration" => Type::Duration,
+        "google.protobuf.Timestamp" | "timestamp" => Type::Timestamp,
         "net.IP" | "net.CIDR" => Type::Object(name.into()),
         _ => return None,
     })

@@ -1,89 +1,14 @@
-//! An expression as a tree whose nodes know their places, with macros as they were written: reads words, hands on the tree.
+//! Reads an expression: words come in, the tree goes out, or what is wrong with names and macros.
 //!
 //! The parser of the evaluator hands out no places, which messages have. It has accepted the text before: what is wrong here is
-//! what only the real server refuses.
+//! what only the real server refuses. Upstream: `cel-go/parser/parser.go`, `macro.go` beside it, `cel-go/ext/comprehensions.go`.
 
-use super::token::{Token, words};
-
-#[derive(Debug)]
-pub(super) struct Node {
-    /// Where messages about it point, in letters from the beginning.
-    pub(super) at: usize,
-    pub(super) is: Part,
-}
-
-#[derive(Debug)]
-pub(super) enum Part {
-    Null,
-    Bool,
-    Int,
-    Uint,
-    Double,
-    Text(String),
-    Bytes,
-    Name(String),
-    Select {
-        of: Box<Node>,
-        field: String,
-        is_optional: bool,
-    },
-    Has {
-        of: Box<Node>,
-        field: String,
-    },
-    Call {
-        target: Option<Box<Node>>,
-        name: String,
-        arguments: Vec<Node>,
-    },
-    List(Vec<Item>),
-    Map(Vec<(Item, Item)>),
-    Message {
-        name: String,
-        fields: Vec<(String, Item)>,
-    },
-    /// A macro with the names that it declares.
-    Loop {
-        over: Box<Node>,
-        name: String,
-        declared: Vec<String>,
-        arguments: Vec<Node>,
-    },
-}
-
-/// What may be left out, and where messages about it point.
-#[derive(Debug)]
-pub(super) struct Item {
-    pub(super) at: usize,
-    pub(super) is_optional: bool,
-    pub(super) node: Node,
-}
-
-/// Something that the real server refuses before it looks at types.
-#[derive(Debug, PartialEq)]
-pub(super) struct Refused {
-    pub(super) at: usize,
-    pub(super) why: String,
-}
-
-/// Words that are no names (`cel-go/parser/parser.go`).
-const RESERVED: [&str; 15] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-];
+use crate::{
+    Issue, Why,
+    names::is_reserved,
+    token::{Token, words},
+    tree::{Item, Node, Part, qualified},
+};
 
 /// Macros of a target: the name, how many names it declares, and how many arguments it has, these included.
 const MACROS: [(&str, usize, usize); 20] = [
@@ -113,7 +38,7 @@ const MACROS: [(&str, usize, usize); 20] = [
 ///
 /// # Errors
 /// What only the real server refuses.
-pub(super) fn parse(text: &str) -> Option<Result<Node, Vec<Refused>>> {
+pub(crate) fn parse(text: &str) -> Option<Result<Node, Vec<Issue>>> {
     let mut parser = Parser { words: words(text)?, next: 0, refused: Vec::new() };
     let node = parser.ternary()?;
     if parser.peek() != &Token::End {
@@ -125,7 +50,7 @@ pub(super) fn parse(text: &str) -> Option<Result<Node, Vec<Refused>>> {
 struct Parser {
     words: Vec<(usize, Token)>,
     next: usize,
-    refused: Vec<Refused>,
+    refused: Vec<Issue>,
 }
 
 impl Parser {
@@ -158,7 +83,7 @@ impl Parser {
     }
 
     fn refuse(&mut self, at: usize, why: String) {
-        self.refused.push(Refused { at, why });
+        self.refused.push(Issue { at, why: Why::Other(why) });
     }
 
     fn ternary(&mut self) -> Option<Node> {
@@ -229,7 +154,7 @@ impl Parser {
                 let call_at = self.at();
                 node = if !is_optional && self.takes("(") {
                     let arguments = self.arguments(")")?;
-                    method(call_at, node, field, arguments)
+                    self.method(call_at, node, field, arguments)
                 } else {
                     Node { at, is: Part::Select { of: Box::new(node), field, is_optional } }
                 };
@@ -240,7 +165,7 @@ impl Parser {
                     return None;
                 }
                 node = call(at, name, vec![node, index]);
-            } else if matches!(self.peek(), Token::Sign("{")) && is_name_of_message(&node) {
+            } else if matches!(self.peek(), Token::Sign("{")) && qualified(&node).is_some() {
                 let name = qualified(&node)?;
                 self.next += 1;
                 node = Node { at, is: Part::Message { name, fields: self.fields()? } };
@@ -293,7 +218,7 @@ impl Parser {
         match name.as_str() {
             "true" | "false" => return Some(Node { at, is: Part::Bool }),
             "null" => return Some(Node { at, is: Part::Null }),
-            reserved if RESERVED.contains(&reserved) => {
+            reserved if is_reserved(reserved) => {
                 self.refuse(at, format!("reserved identifier: {reserved}"));
             }
             _ => {}
@@ -358,39 +283,58 @@ impl Parser {
         }
         Some(all)
     }
+
+    /// A call with a target, or the macro that it is.
+    fn method(&mut self, at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Node {
+        let found = MACROS.iter().find(|(known, _, n_arguments)| *known == name && *n_arguments == arguments.len());
+        let target = Box::new(target);
+        let Some((_, n_declared, _)) = found else {
+            return Node { at, is: Part::Call { target: Some(target), name, arguments } };
+        };
+        self.refused.extend(misnamed(&target, &name, &arguments[..*n_declared]));
+        let declared = arguments.drain(..*n_declared).map(|node| match node.is {
+            Part::Name(name) => name,
+            // It is refused, and never looked at.
+            _ => String::new(),
+        });
+        let declared = declared.collect();
+        Node { at, is: Part::Loop { over: target, name, declared, arguments } }
+    }
 }
 
 fn call(at: usize, name: &str, arguments: Vec<Node>) -> Node {
     Node { at, is: Part::Call { target: None, name: name.into(), arguments } }
 }
 
-/// A call with a target, or the macro that it is.
-fn method(at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Node {
-    let found = MACROS.iter().find(|(known, n_declared, n_arguments)| {
-        let are_names = |node: &Node| matches!(node.is, Part::Name(_));
-        *known == name && *n_arguments == arguments.len() && arguments[..*n_declared].iter().all(are_names)
-    });
-    let target = Box::new(target);
-    let Some((_, n_declared, _)) = found else {
-        return Node { at, is: Part::Call { target: Some(target), name, arguments } };
-    };
-    let declared = arguments.drain(..*n_declared).filter_map(|node| match node.is {
-        Part::Name(name) => Some(name),
-        _ => None,
-    });
-    let declared = declared.collect();
-    Node { at, is: Part::Loop { over: target, name, declared, arguments } }
-}
-
-fn is_name_of_message(node: &Node) -> bool {
-    qualified(node).is_some()
-}
-
-/// `a.b.c`, where a node is that.
-pub(super) fn qualified(node: &Node) -> Option<String> {
-    match &node.is {
-        Part::Name(name) => Some(name.clone()),
-        Part::Select { of, field, is_optional: false } => Some(format!("{}.{field}", qualified(of)?)),
-        _ => None,
+/// What is wrong with the names that a macro declares, and with what it goes through.
+fn misnamed(target: &Node, name: &str, declared: &[Node]) -> Option<Issue> {
+    let issue = |at, why: String| Some(Issue { at, why: Why::Other(why) });
+    let mut known: Vec<&str> = Vec::new();
+    for node in declared {
+        match &node.is {
+            Part::Name(name) if name == "__result__" => {
+                return issue(node.at, "iteration variable overwrites accumulator variable".into());
+            }
+            Part::Name(name) if known.contains(&name.as_str()) => {
+                return issue(node.at, format!("duplicate variable name: {name}"));
+            }
+            Part::Name(name) if !is_reserved(name) => known.push(name),
+            _ => {
+                return issue(
+                    node.at,
+                    match name {
+                        "optMap" | "optFlatMap" => format!("{name}() variable name must be a simple identifier"),
+                        "sortBy" | "map" | "filter" => "argument is not an identifier".into(),
+                        _ => "argument must be a simple name".into(),
+                    },
+                );
+            }
+        }
     }
+    let is_list = matches!(
+        target.is,
+        Part::List(_) | Part::Name(_) | Part::Loop { .. } | Part::Call { .. } | Part::Select { .. }
+    );
+    let kinds = "a list, identifier, comprehension, call or select expression";
+    if name == "sortBy" && !is_list { issue(target.at, format!("sortBy can only be applied to {kinds}")) } else { None }
 }

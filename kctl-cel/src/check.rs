@@ -4,90 +4,61 @@
 
 use std::collections::HashMap;
 
-use super::{
+use crate::{
+    Environment, Issue, Why,
     library::{PARAMETERS_MAX, fields, function, type_named},
-    tree::{Item, Node, Part, Refused, qualified},
+    tree::{Item, Node, Part, qualified},
     types::{Known, Type},
 };
 
-/// What an expression may name.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Environment {
-    variables: HashMap<String, Type>,
-    /// Fields of types that are made for one policy.
-    own: HashMap<String, HashMap<String, Type>>,
-    /// Whether expressions make objects (`Object{…}`).
-    makes_objects: bool,
-}
-
-impl Environment {
-    pub(crate) fn with(mut self, name: &str, is: Type) -> Self {
-        self.variables.insert(name.into(), is);
-        self
-    }
-
-    /// A variable whose fields are those that it is given.
-    pub(crate) fn with_object(mut self, name: &str, is: &str) -> Self {
-        self.own.entry(is.into()).or_default();
-        self.with(name, Type::Object(is.into()))
-    }
-
-    pub(crate) fn without(mut self, name: &str) -> Self {
-        self.variables.remove(name);
-        self
-    }
-
-    /// Gives a type one more field.
-    pub(crate) fn add_field(&mut self, of: &str, name: &str, is: Type) {
-        self.own.entry(of.into()).or_default().insert(name.into(), is);
-    }
-
-    pub(crate) fn making_objects(mut self) -> Self {
-        self.makes_objects = true;
-        self
-    }
-
-    fn is_made(&self, name: &str) -> bool {
-        let root = name.split('.').next().unwrap_or_default();
-        self.makes_objects && (root == "Object" || name == "JSONPatch")
-    }
-}
-
-pub(super) struct Checker<'a> {
+pub(crate) struct Checker<'a> {
     environment: &'a Environment,
     known: Known,
     /// What macros declare, the innermost last.
     declared: Vec<(String, Type)>,
-    pub(super) errors: Vec<Refused>,
+    /// What was found of each part, by its address.
+    types: HashMap<*const Node, Type>,
+    pub(crate) errors: Vec<Issue>,
 }
 
 impl<'a> Checker<'a> {
-    pub(super) fn new(environment: &'a Environment) -> Self {
-        Self { environment, known: Known::default(), declared: Vec::new(), errors: Vec::new() }
+    pub(crate) fn new(environment: &'a Environment) -> Self {
+        Self { environment, known: Known::default(), declared: Vec::new(), types: HashMap::new(), errors: Vec::new() }
     }
 
     /// The type of the whole.
-    pub(super) fn whole(&mut self, node: &Node) -> Type {
+    pub(crate) fn whole(&mut self, node: &Node) -> Type {
         let found = self.of(node);
         self.known.resolved(&found)
     }
 
-    fn wrong(&mut self, at: usize, why: String) -> Type {
-        self.errors.push(Refused { at, why });
+    fn wrong(&mut self, at: usize, why: Why) -> Type {
+        self.errors.push(Issue { at, why });
         Type::Error
     }
 
     fn mismatch(&mut self, at: usize, wanted: &Type, found: &Type) -> Type {
         let (wanted, found) = (self.known.resolved(wanted), self.known.resolved(found));
-        self.wrong(at, format!("expected type '{wanted}' but found '{found}'"))
+        self.wrong(at, Why::Mismatch { wanted, found })
     }
 
     fn variable(&self, name: &str) -> Option<Type> {
         let declared = self.declared.iter().rev().find(|(known, _)| known == name).map(|(_, is)| is.clone());
-        declared.or_else(|| self.environment.variables.get(name).cloned()).or_else(|| type_named(name).map(Type::kind))
+        declared.or_else(|| self.environment.variable(name)).or_else(|| type_named(name).map(Type::kind))
+    }
+
+    /// The type of a part of what was checked.
+    pub(crate) fn type_of(&self, node: &Node) -> Type {
+        self.types.get(&std::ptr::from_ref(node)).map_or(Type::Dyn, |is| self.known.settled(is))
     }
 
     fn of(&mut self, node: &Node) -> Type {
+        let is = self.found(node);
+        self.types.insert(std::ptr::from_ref(node), is.clone());
+        is
+    }
+
+    fn found(&mut self, node: &Node) -> Type {
         match &node.is {
             Part::Null => Type::Null,
             Part::Bool => Type::Bool,
@@ -110,8 +81,8 @@ impl<'a> Checker<'a> {
             }
             Part::Call { target, name, arguments } => self.call(node.at, target.as_deref(), name, arguments),
             Part::List(items) => {
-                let is = self.joined(items.iter());
-                Type::list(is)
+                let all = items.iter().map(|item| self.item(item)).collect();
+                Type::list(self.joined(all))
             }
             Part::Map(entries) => self.map(entries),
             Part::Message { name, fields } => self.message(node.at, name, fields),
@@ -120,7 +91,11 @@ impl<'a> Checker<'a> {
     }
 
     fn undeclared(&mut self, at: usize, name: &str) -> Type {
-        self.wrong(at, format!("undeclared reference to '{name}' (in container '')"))
+        self.wrong(at, Why::Undeclared { name: name.into(), is_function: false })
+    }
+
+    fn no_function(&mut self, at: usize, name: &str) -> Type {
+        self.wrong(at, Why::Undeclared { name: name.into(), is_function: true })
     }
 
     fn select(&mut self, at: usize, of: &Node, field: &str, is_optional: bool) -> Type {
@@ -138,8 +113,7 @@ impl<'a> Checker<'a> {
             }
             Type::Object(name) => self.field(at, name, field),
             other => {
-                let why = format!("type '{other}' does not support field selection");
-                self.wrong(at, why);
+                self.wrong(at, Why::NoFields { of: other.clone(), field: field.into() });
                 Type::Dyn
             }
         };
@@ -148,25 +122,23 @@ impl<'a> Checker<'a> {
     }
 
     fn field(&mut self, at: usize, of: &str, field: &str) -> Type {
-        let own = self.environment.own.get(of).map(|fields| fields.get(field).cloned());
-        let found = own.or_else(|| fields(of).map(|fields| fields.get(field).cloned()));
-        match found {
-            Some(Some(found)) => found,
-            Some(None) => self.wrong(at, format!("undefined field '{field}'")),
-            None if self.environment.is_made(of) => Type::Dyn,
-            None => self.wrong(at, format!("unexpected failed resolution of '{of}'")),
-        }
+        let found = match fields(of) {
+            _ if self.environment.declares(of) => self.environment.field(of, field),
+            Some(fields) => fields.get(field).cloned(),
+            None if self.environment.is_made(of) => return Type::Dyn,
+            None => return self.wrong(at, Why::Other(format!("unexpected failed resolution of '{of}'"))),
+        };
+        found.unwrap_or_else(|| self.wrong(at, Why::UndefinedField { of: of.into(), field: field.into() }))
     }
 
-    /// The one type of all items.
-    fn joined<'n>(&mut self, items: impl Iterator<Item = &'n Item>) -> Type {
+    /// The one type of several items, which is known only when they are evaluated where they have several.
+    fn joined(&mut self, all: Vec<Type>) -> Type {
         let mut joined: Option<Type> = None;
-        for item in items {
-            let is = self.item(item);
+        for is in all {
             joined = Some(match joined {
                 None => is,
                 Some(before) if self.known.fits(&before, &is) => Type::more_general(&before, &is),
-                Some(before) => self.mismatch(item.at, &before, &is),
+                Some(_) => Type::Dyn,
             });
         }
         joined.unwrap_or_else(|| self.known.new_parameter())
@@ -190,19 +162,8 @@ impl<'a> Checker<'a> {
     }
 
     fn map(&mut self, entries: &[(Item, Item)]) -> Type {
-        let (mut keys, mut values): (Option<Type>, Option<Type>) = (None, None);
-        for (key, value) in entries {
-            for (item, joined) in [(key, &mut keys), (value, &mut values)] {
-                let is = self.item(item);
-                *joined = Some(match joined.take() {
-                    None => is,
-                    Some(before) if self.known.fits(&before, &is) => Type::more_general(&before, &is),
-                    Some(before) => self.mismatch(item.at, &before, &is),
-                });
-            }
-        }
-        let keys = keys.unwrap_or_else(|| self.known.new_parameter());
-        let values = values.unwrap_or_else(|| self.known.new_parameter());
+        let (keys, values) = entries.iter().map(|(key, value)| (self.item(key), self.item(value))).unzip();
+        let (keys, values) = (self.joined(keys), self.joined(values));
         Type::map(keys, values)
     }
 
@@ -219,19 +180,23 @@ impl<'a> Checker<'a> {
             (false, None) => return self.undeclared(at, name),
             (false, Some(Type::Kind(is))) => {
                 let why = format!("'{is}' is not a message type");
-                self.wrong(at, why)
+                self.wrong(at, Why::Other(why))
             }
             (false, Some(other)) => {
                 let why = format!("'{other}' is not a type");
-                self.wrong(at, why)
+                self.wrong(at, Why::Other(why))
             }
         };
         for (field, item) in given {
             let found = self.item(item);
             match &is {
                 Type::Object(of) => self.message_field(of, field, item.at, &found),
-                _ if type_named(name).is_some() => drop(self.wrong(item.at, format!("undefined field '{field}'"))),
-                _ => drop(self.wrong(item.at, format!("unexpected failed resolution of '{name}'"))),
+                _ if type_named(name).is_some() => {
+                    self.wrong(item.at, Why::UndefinedField { of: name.into(), field: field.clone() });
+                }
+                _ => {
+                    self.wrong(item.at, Why::Other(format!("unexpected failed resolution of '{name}'")));
+                }
             }
         }
         is
@@ -245,7 +210,8 @@ impl<'a> Checker<'a> {
         }
         let shown = wanted.map(ToString::to_string).unwrap_or_default();
         let found = self.known.resolved(found);
-        self.wrong(at, format!("expected type of field '{field}' is '{shown}' but provided type is '{found}'"));
+        let why = format!("expected type of field '{field}' is '{shown}' but provided type is '{found}'");
+        self.wrong(at, Why::Other(why));
     }
 
     fn call(&mut self, at: usize, target: Option<&Node>, name: &str, arguments: &[Node]) -> Type {
@@ -262,19 +228,19 @@ impl<'a> Checker<'a> {
             return if function(name).is_some() {
                 self.resolve(at, name, &given, false)
             } else {
-                self.undeclared(at, name)
+                self.no_function(at, name)
             };
         };
         let mut all = vec![self.of(target)];
         all.extend(given);
         if function(name).is_none() {
-            return self.undeclared(at, name);
+            return self.no_function(at, name);
         }
         self.resolve(at, name, &all, true)
     }
 
     fn is_function(&self, name: &str) -> bool {
-        let is_there = self.environment.makes_objects || !name.starts_with("jsonpatch.");
+        let is_there = self.environment.makes_objects() || !name.starts_with("jsonpatch.");
         is_there && function(name).is_some_and(|known| !known.forms(false).is_empty())
     }
 
@@ -305,12 +271,8 @@ impl<'a> Checker<'a> {
             });
         }
         gives.unwrap_or_else(|| {
-            let shown: Vec<String> = given.iter().map(|one| self.known.resolved(one).to_string()).collect();
-            let shown = match shown.as_slice() {
-                [target, rest @ ..] if is_method => format!("{target}.({})", rest.join(", ")),
-                all => format!("({})", all.join(", ")),
-            };
-            self.wrong(at, format!("found no matching overload for '{name}' applied to '{shown}'"))
+            let given = given.iter().map(|one| self.known.resolved(one)).collect();
+            self.wrong(at, Why::NoOverload { function: name.into(), is_method, given })
         })
     }
 
@@ -323,19 +285,17 @@ impl<'a> Checker<'a> {
     }
 
     /// The types of the keys and the items of what a macro goes through.
-    fn range(&mut self, over: &Node) -> (Type, Type, bool) {
-        let of = self.of(over);
-        match self.known.resolved(&of) {
+    fn range(&mut self, of: &Type, at: usize) -> (Type, Type, bool) {
+        match self.known.resolved(of) {
             Type::List(item) => (Type::Int, *item, false),
             Type::Map(key, value) => (*key, *value, true),
             Type::Dyn | Type::Error => (Type::Dyn, Type::Dyn, false),
             Type::Param(_) => {
-                self.known.fits(&Type::Dyn, &of);
+                self.known.fits(&Type::Dyn, of);
                 (Type::Dyn, Type::Dyn, false)
             }
             other => {
-                let why = "cannot be range of a comprehension (must be list, map, or dynamic)";
-                self.wrong(over.at, format!("expression of type '{other}' {why}"));
+                self.wrong(at, Why::NoRange { of: other });
                 (Type::Error, Type::Error, false)
             }
         }
@@ -345,7 +305,10 @@ impl<'a> Checker<'a> {
         if matches!(name, "optMap" | "optFlatMap") {
             return self.optional_macro(at, over, name, &declared[0], &arguments[0]);
         }
-        let (key, value, is_map) = self.range(over);
+        // What is sorted gets a name before it is gone through.
+        let range_at = if name == "sortBy" { at } else { over.at };
+        let of = self.of(over);
+        let (key, value, is_map) = self.range(&of, range_at);
         let scope: Vec<(&String, Type)> = match declared {
             [one] => vec![(one, if is_map { key.clone() } else { value.clone() })],
             names => names.iter().zip([key.clone(), value.clone()]).collect(),
@@ -368,24 +331,32 @@ impl<'a> Checker<'a> {
                 let made = arguments.last().map_or(Type::Error, |node| self.within(&scope, node));
                 match last {
                     "sortBy" => {
-                        let method = "sort";
-                        self.resolve(at, method, &[Type::list(made)], true);
-                        return Type::list(item);
+                        let keys = Type::list(made);
+                        return self.resolve(at, "@sortByAssociatedKeys", &[of, keys], true);
                     }
                     "transformMap" => Type::map(key, made),
-                    "transformMapEntry" => made,
+                    "transformMapEntry" => {
+                        let before = Type::map(self.known.new_parameter(), self.known.new_parameter());
+                        match self.resolve(at, "cel.@mapInsert", &[before.clone(), made], false) {
+                            Type::Error => before,
+                            made => made,
+                        }
+                    }
                     _ => Type::list(made),
                 }
             }
         };
-        match test {
-            Some(test) => self.resolve(at, "_?_:_", &[test, made.clone(), made], false),
-            None => made,
+        // What a loop makes is of its type, also where its test is wrong.
+        if let Some(test) = test {
+            self.resolve(at, "_?_:_", &[test, made.clone(), made.clone()], false);
         }
+        made
     }
 
     fn optional_macro(&mut self, at: usize, over: &Node, name: &str, declared: &String, then: &Node) -> Type {
         let of = self.of(over);
+        // The macro writes it twice, and so it is wrong twice.
+        self.of(over);
         let test = self.resolve(at, "hasValue", std::slice::from_ref(&of), true);
         let value = self.resolve(at, "value", &[of], true);
         let made = self.within(&[(declared, value)], then);

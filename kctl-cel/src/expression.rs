@@ -1,0 +1,217 @@
+//! What an expression says before it is evaluated: reads a text and what it may name, hands on its type, or what is wrong in the
+//! words and at the places of cel-go.
+
+use crate::{Environment, Issues, Type, check::Checker, literals, parser, tree::Node};
+
+/// The type of an expression that the evaluator's parser has accepted, which tells what is no CEL at all; none where
+/// nothing is known of it.
+///
+/// ```
+/// use kctl_cel::{Environment, type_of};
+/// use serde_json::json;
+///
+/// let schema = json!({ "type": "object", "properties": { "min": { "type": "integer" } } });
+/// let environment = Environment::of_rule(&schema, true, false).unwrap();
+/// assert_eq!(type_of("self.min > 1", &environment).unwrap().unwrap().to_string(), "bool");
+/// let wrong = "ERROR: <input>:1:5: undefined field 'max'\n | self.max > 1\n | ....^";
+/// assert_eq!(type_of("self.max > 1", &environment).unwrap_err().to_string(), wrong);
+/// ```
+///
+/// # Errors
+/// All that is wrong.
+pub fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
+    let Some(tree) = parser::parse(expression) else { return Ok(None) };
+    let tree = tree.map_err(|refused| Issues::new(expression, refused))?;
+    let mut checker = Checker::new(environment);
+    let found = checker.whole(&tree);
+    let mut errors = std::mem::take(&mut checker.errors);
+    if errors.is_empty() {
+        literals::check(&tree, &checker, &mut errors);
+    }
+    if errors.is_empty() { Ok(Some(found)) } else { Err(Issues::new(expression, errors)) }
+}
+
+/// Whether an expression names a variable: as itself, not as a field, a text or a part of another word.
+pub fn names(expression: &str, variable: &str) -> bool {
+    parser::parse(expression).and_then(Result::ok).is_some_and(|tree: Node| tree.names(variable))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(expression: &str, expected: Result<&str, &str>) {
+        let environment = Environment::default()
+            .with("object", Type::Dyn)
+            .with("request", Type::Object("kubernetes.AdmissionRequest".into()));
+        let found = type_of(expression, &environment);
+        let found = found.map(|found| found.map(|found| found.whole_name())).map_err(|issues| issues.to_string());
+        let expected = expected.map(|name| Some(name.to_owned())).map_err(str::to_owned);
+        assert_eq!(found, expected, "{expression}");
+    }
+
+    #[test]
+    fn expressions_have_the_types_of_cel() {
+        check("object.a.b", Ok("dyn"));
+        check("request.userInfo.groups", Ok("list(string)"));
+        check("[1, 2].map(x, string(x))", Ok("list(string)"));
+        check("{'a': [1]}.a[0] + 1", Ok("int"));
+        check("object.?a.orValue('b')", Ok("dyn"));
+        check("optional.of(1).optMap(x, x + 1)", Ok("optional_type(int)"));
+        check("{1: 'a'}.transformMap(k, v, v.size())", Ok("map(int, int)"));
+        check("[]", Ok("list(dyn)"));
+        check("object.a ? 1 : 2", Ok("int"));
+        check("format.uuid().validate('a')", Ok("optional_type(list(string))"));
+    }
+
+    fn check_rule(rule: &str, expected: Result<&str, &[&str]>) {
+        let schema = json!({ "type": "object", "properties": {
+            "name": { "type": "string" },
+            "n": { "type": "integer" },
+            "nullable": { "type": "string", "nullable": true },
+            "either": { "x-kubernetes-int-or-string": true },
+            "since": { "type": "string", "format": "date-time" },
+            "hosts": { "type": "array", "items": { "type": "string" } },
+            "labels": { "type": "object", "additionalProperties": { "type": "string" } },
+            "ports": { "type": "array", "items": { "type": "object", "properties": { "n": { "type": "integer" } } } },
+            "pod": { "type": "object", "x-kubernetes-embedded-resource": true },
+            "my-name": { "type": "string" },
+            "as": { "type": "string" },
+            "anything": { "x-kubernetes-preserve-unknown-fields": true },
+        } });
+        let environment = Environment::of_rule(&schema, false, rule.contains("oldSelf")).unwrap();
+        let told = |issues: Issues| issues.iter().map(|issue| issue.why.to_string()).collect::<Vec<_>>();
+        let found = type_of(rule, &environment).map(|found| found.unwrap().to_string()).map_err(told);
+        let expected = expected.map(str::to_owned).map_err(|all| all.iter().map(ToString::to_string).collect());
+        assert_eq!(found, expected, "{rule}");
+    }
+
+    #[test]
+    fn rules_have_the_types_of_their_schema() {
+        check_rule("string(true) == self.name", Ok("bool"));
+        check_rule("self.either == 1 || self.either == 'a'", Ok("bool"));
+        check_rule("self.hosts.map(host, size(host))[0] + 1", Ok("int"));
+        check_rule("self.labels.exists(key, self.labels[key] == 'a')", Ok("bool"));
+        check_rule("self.my__dash__name + self.as + self.__as__", Ok("string"));
+        check_rule("self.since > timestamp('2020-01-01T00:00:00Z')", Ok("bool"));
+        check_rule("self.pod.metadata.name + self.pod.kind", Ok("string"));
+        check_rule("self.ports[?0].?n.orValue(1) < 2u", Ok("bool"));
+        check_rule("oldSelf.?name.orValue('a')", Ok("string"));
+        check_rule("self.ports.sortBy(port, port.n)[0].n", Ok("int"));
+        check_rule("self.hosts.transformMapEntry(i, host, {host: i})", Ok("map(string, int)"));
+    }
+
+    #[test]
+    fn what_does_not_fit_a_schema_is_told() {
+        check_rule(
+            "self.nothing == 1 && other",
+            Err(&["undefined field 'nothing'", "undeclared reference to 'other' (in container '')"]),
+        );
+        check_rule("self.anything == 1", Err(&["undefined field 'anything'"]));
+        check_rule("self.pod.spec", Err(&["undefined field 'spec'"]));
+        check_rule(
+            "self.nullable == null",
+            Err(&["found no matching overload for '_==_' applied to '(string, null)'"]),
+        );
+        check_rule("self.hosts.all(host, host)", Err(&["expected type 'bool' but found 'string'"]));
+        check_rule("self.name.reverse()", Err(&["found no matching overload for 'reverse' applied to 'string.()'"]));
+        check_rule(
+            "quantity('1').sign()",
+            Err(&["found no matching overload for 'sign' applied to 'kubernetes.Quantity.()'"]),
+        );
+        check_rule("self.name.matches('[')", Err(&["invalid matches argument"]));
+    }
+
+    #[test]
+    fn macros_declare_names() {
+        check_rule("self.hosts.all(i, 1, true)", Err(&["argument must be a simple name"]));
+        check_rule("self.hosts.map(void, true)", Err(&["reserved identifier: void", "argument is not an identifier"]));
+        check_rule("self.?name.optMap(1, 1)", Err(&["optMap() variable name must be a simple identifier"]));
+        check_rule("self.hosts.all(v, v, true)", Err(&["duplicate variable name: v"]));
+        check_rule("self.hosts.exists(__result__, true)", Err(&["iteration variable overwrites accumulator variable"]));
+        check_rule(
+            "'a'.sortBy(x, x)",
+            Err(&["sortBy can only be applied to a list, identifier, comprehension, call or select expression"]),
+        );
+    }
+
+    #[test]
+    fn literals_are_of_one_type() {
+        check_rule("[self.either, 1]", Err(&["expected type 'dyn' but found 'int'"]));
+        check_rule("[1, 'a', 2.0]", Err(&["expected type 'int' but found 'string'"]));
+        check_rule(
+            "{1: 1, 'a': 2, 2: 'b'}",
+            Err(&["expected type 'int' but found 'string'", "expected type 'int' but found 'string'"]),
+        );
+        check_rule("[[], [1]]", Ok("list(list(int))"));
+        check_rule("[?optional.of(1), 2]", Ok("list(int)"));
+        check_rule("'%s %d'.format(['a', [1, self.either].size()])", Ok("string"));
+    }
+
+    #[test]
+    fn clauses_take_what_can_be_written_so() {
+        check_rule(
+            "'%d'.format([self.name])",
+            Err(&["error during formatting: decimal clause can only be used on integers, was given string"]),
+        );
+        let given = "error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
+                     durations, and timestamps, was given optional_type";
+        check_rule("'%s'.format([[self.?name]])", Err(&[given]));
+        check_rule("'%f %e %x %X'.format([1.5, 'NaN', 'a', b'a'])", Ok("string"));
+        check_rule(
+            "'%.f'.format([1.5])",
+            Err(&["could not parse formatting clause: error while parsing precision: error while converting \
+            precision to integer: strconv.Atoi: parsing \"\": invalid syntax"]),
+        );
+        check_rule("'%%'.format([1])", Err(&["too many arguments supplied to string.format (expected 0, got 1)"]));
+        check_rule("'%s'.format([])", Err(&["index 0 out of range"]));
+    }
+
+    #[test]
+    fn variables_are_named_as_themselves() {
+        let all = [
+            ("oldSelf == self", true),
+            ("self.oldSelf == 'oldSelf'", false),
+            ("has(oldSelf.a)", true),
+            ("oldSelfs", false),
+        ];
+        for (expression, are_named) in all {
+            assert_eq!(names(expression, "oldSelf"), are_named, "{expression}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_shown_where_it_stands() {
+        let wrong =
+            "ERROR: <input>:1:3: found no matching overload for '_+_' applied to '(int, string)'\n | 1 + 'a'\n | ..^";
+        check("1 + 'a'", Err(wrong));
+        let two = "ERROR: <input>:1:1: undeclared reference to 'a' (in container '')\n | a && b\n | ^\n\
+                   ERROR: <input>:1:6: undeclared reference to 'b' (in container '')\n | a && b\n | .....^";
+        check("a && b", Err(two));
+        check(
+            "'é' - 1",
+            Err(
+                "ERROR: <input>:1:5: found no matching overload for '_-_' applied to '(string, int)'\n | 'é' - 1\n | .．..^",
+            ),
+        );
+        check(
+            "\n'a'\n - 1",
+            Err("ERROR: <input>:3:2: found no matching overload for '_-_' applied to '(string, int)'\n |  - 1\n | .^"),
+        );
+        // As the real server marks them: by a wide point for all that takes several bytes.
+        check(
+            "'日😀' - 1",
+            Err(
+                "ERROR: <input>:1:6: found no matching overload for '_-_' applied to '(string, int)'\n | '日😀' - 1\n | .．．..^",
+            ),
+        );
+        check(
+            "\tnothing",
+            Err("ERROR: <input>:1:2: undeclared reference to 'nothing' (in container '')\n |  nothing\n | .^"),
+        );
+        check("duration('x')", Err("ERROR: <input>:1:10: invalid duration argument\n | duration('x')\n | .........^"));
+        check("request.nothing", Err("ERROR: <input>:1:8: undefined field 'nothing'\n | request.nothing\n | .......^"));
+    }
+}

@@ -1,0 +1,93 @@
+//! Names in CEL: which words are none, and how fields are named that CEL could not read. One list for all who ask.
+//!
+//! Upstream: `reservedIds` of `cel-go/parser/parser.go`, `apiserver/pkg/cel/escaping.go`.
+
+/// Words that are no names.
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// What characters in names are written as; the first is found before the others.
+const WRITTEN: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
+
+/// Whether a word is one that no variable can have.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+}
+
+/// The name of a field in CEL, which writes out what it could not read.
+///
+/// ```
+/// assert_eq!(kctl_cel::escape("my-name"), "my__dash__name");
+/// assert_eq!(kctl_cel::escape("in"), "__in__");
+/// ```
+#[must_use]
+pub fn escape(name: &str) -> String {
+    if is_reserved(name) {
+        return format!("__{name}__");
+    }
+    WRITTEN.iter().fold(name.to_owned(), |name, (plain, written)| name.replace(plain, written))
+}
+
+/// Whether CEL has a name for a field: other characters, or a digit before them, leave it without one.
+#[cfg(feature = "check")]
+pub(crate) fn has_name(field: &str) -> bool {
+    let is_known = |letter: char| letter.is_ascii_alphanumeric() || ['_', '.', '-', '/'].contains(&letter);
+    !field.is_empty() && !field.starts_with(|first: char| first.is_ascii_digit()) && field.chars().all(is_known)
+}
+
+/// The name of a field that CEL writes in another way, since it could not read it.
+#[cfg(feature = "check")]
+#[must_use]
+pub fn plain_name(name: &str) -> String {
+    let plain = name.replace("__dash__", "-").replace("__dot__", ".").replace("__slash__", "/");
+    let plain = plain.strip_prefix("__").and_then(|rest| rest.strip_suffix("__")).unwrap_or(&plain);
+    plain.replace("__underscores__", "__")
+}
+
+#[cfg(all(test, feature = "check"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_cel_cannot_read_are_written_out() {
+        for (name, escaped) in [
+            ("name", "name"),
+            ("in", "__in__"),
+            ("while", "__while__"),
+            ("a-b", "a__dash__b"),
+            ("a__b", "a__underscores__b"),
+            ("a.b/c", "a__dot__b__slash__c"),
+        ] {
+            assert_eq!((escape(name).as_str(), plain_name(escaped).as_str()), (escaped, name));
+        }
+    }
+
+    #[test]
+    fn some_fields_have_no_name() {
+        for (field, has) in [("a", true), ("a-b.c/d_e", true), ("", false), ("1a", false), ("é", false), ("a b", false)]
+        {
+            assert_eq!(has_name(field), has, "{field}");
+        }
+    }
+}

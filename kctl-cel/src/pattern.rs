@@ -1,0 +1,278 @@
+//! Regular expressions in the syntax of Go: reads a pattern, hands on what the `regex` crate makes of it.
+
+use std::{iter::Peekable, str::Chars};
+
+use regex::Regex;
+
+/// How often Go's regexp repeats.
+const REPEAT_MAX: u64 = 1000;
+
+/// A regular expression that finds what Go finds with this pattern.
+///
+/// # Errors
+/// Why it is none, in one line.
+pub fn pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(&translate(text)?).map_err(|error| {
+        let text = error.to_string();
+        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        last.trim_start_matches("error: ").to_owned()
+    })
+}
+
+/// Rewrites what the two syntaxes do not share: Perl classes are ASCII in Go, braces that are no repetition and
+/// brackets in a class are literals, and classes know no set operations.
+///
+/// # Errors
+/// What Go does not know.
+fn translate(pattern: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(pattern.len());
+    let mut rest = pattern.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => escape(&mut rest, in_class, &mut out)?,
+            '[' if in_class && rest.peek() != Some(&':') => out.push_str("\\["),
+            '[' if in_class => posix(&mut rest, &mut out),
+            '[' => {
+                in_class = true;
+                out.push('[');
+                out.extend(rest.next_if_eq(&'^'));
+                if rest.next_if_eq(&']').is_some() {
+                    out.push_str("\\]");
+                }
+            }
+            ']' => {
+                in_class = false;
+                out.push(']');
+            }
+            '&' | '~' if in_class => out.extend(['\\', c]),
+            '-' if in_class && rest.peek() == Some(&'-') => return Err("`--` is no range".into()),
+            '{' if !in_class && !is_repetition(rest.clone()) => out.push_str("\\{"),
+            '*' | '+' | '?' | '{' if !in_class => repetition(c, &mut rest, &mut out)?,
+            '(' if !in_class => {
+                flags(rest.clone())?;
+                out.push('(');
+                // Of a group, which repeats nothing.
+                out.extend(rest.next_if_eq(&'?'));
+            }
+            _ => out.push(c),
+        }
+    }
+    Ok(out)
+}
+
+/// A sign that repeats what is before it, which may ask for as little as there is, and is not repeated itself.
+fn repetition(sign: char, rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
+    out.push(sign);
+    if sign == '{' {
+        let mut inside = String::new();
+        while let Some(c) = rest.next_if(|c| *c != '}') {
+            inside.push(c);
+        }
+        if inside.split(',').any(|bound| !bound.is_empty() && bound.parse::<u64>().is_ok_and(|n| n > REPEAT_MAX)) {
+            return Err(format!("`{{{inside}}}` repeats more than {REPEAT_MAX} times"));
+        }
+        out.push_str(&inside);
+        out.extend(rest.next_if_eq(&'}'));
+    }
+    out.extend(rest.next_if_eq(&'?'));
+    match rest.peek().copied() {
+        Some('{') if !is_repetition(rest.clone().skip(1)) => Ok(()),
+        Some(next @ ('*' | '+' | '?' | '{')) => Err(format!("`{next}` after another repetition")),
+        _ => Ok(()),
+    }
+}
+
+/// Go has fewer flags than this crate.
+fn flags(mut group: Peekable<Chars>) -> Result<(), String> {
+    if group.next_if_eq(&'?').is_none() {
+        return Ok(());
+    }
+    let known: String = group.take_while(|c| c.is_ascii_alphabetic() && *c != 'P' || *c == '-').collect();
+    match known.chars().find(|c| !"imsU-".contains(*c)) {
+        Some(flag) => Err(format!("Go's regexp knows no flag `{flag}`")),
+        None => Ok(()),
+    }
+}
+
+/// Copies `:name:]` of a class such as `[[:alpha:]]`.
+fn posix(rest: &mut Peekable<Chars>, out: &mut String) {
+    out.push('[');
+    for c in rest.by_ref() {
+        out.push(c);
+        if c == ']' {
+            break;
+        }
+    }
+}
+
+fn escape(rest: &mut Peekable<Chars>, in_class: bool, out: &mut String) -> Result<(), String> {
+    match rest.next() {
+        Some('d') => out.push_str("[0-9]"),
+        Some('D') => out.push_str("[^0-9]"),
+        Some('w') => out.push_str("[0-9A-Za-z_]"),
+        Some('W') => out.push_str("[^0-9A-Za-z_]"),
+        Some('s') => out.push_str("[\\t\\n\\x0C\\r ]"),
+        Some('S') => out.push_str("[^\\t\\n\\x0C\\r ]"),
+        Some('b') if !in_class => out.push_str("(?-u:\\b)"),
+        Some('B') if !in_class => out.push_str("(?-u:\\B)"),
+        Some('Q') if !in_class => literally(rest, out),
+        // The end of what was never begun.
+        Some('E') if !in_class => {}
+        Some('0') => octal(rest, out),
+        Some(c @ ('a' | 'f' | 'n' | 'r' | 't' | 'v')) => out.extend(['\\', c]),
+        Some(c @ ('x' | 'p' | 'P')) => {
+            out.extend(['\\', c]);
+            braced(rest, out);
+        }
+        Some(c @ ('A' | 'z')) if !in_class => out.extend(['\\', c]),
+        Some(c @ ('<' | '>')) => out.push(c),
+        Some(c) if c.is_ascii() && !c.is_ascii_alphanumeric() => out.push_str(&regex::escape(&c.to_string())),
+        Some(c) => return Err(format!("Go's regexp knows no `\\{c}`")),
+        None => return Err("a backslash at the end".into()),
+    }
+    Ok(())
+}
+
+/// Copies `{…}`, the name of a class or the number of a character.
+fn braced(rest: &mut Peekable<Chars>, out: &mut String) {
+    if rest.next_if_eq(&'{').is_none() {
+        return;
+    }
+    out.push('{');
+    for c in rest.by_ref() {
+        out.push(c);
+        if c == '}' {
+            break;
+        }
+    }
+}
+
+/// What stands between `\Q` and `\E`, or the end.
+fn literally(rest: &mut Peekable<Chars>, out: &mut String) {
+    let text: String = rest.clone().collect();
+    let text = text.split("\\E").next().unwrap_or_default();
+    out.push_str(&regex::escape(text));
+    // What ends it is read as the end of what was never begun.
+    for _ in text.chars() {
+        rest.next();
+    }
+}
+
+/// A character by up to two more digits.
+fn octal(rest: &mut Peekable<Chars>, out: &mut String) {
+    let mut value = 0;
+    for _ in 0..2 {
+        let digit = rest.next_if(|c| ('0'..='7').contains(c)).and_then(|c| c.to_digit(8));
+        value = digit.map_or(value, |digit| value * 8 + digit);
+    }
+    out.push_str(&format!("\\x{{{value:x}}}"));
+}
+
+/// Whether what follows a brace is `n}`, `n,}` or `n,m}`.
+fn is_repetition(rest: impl Iterator<Item = char>) -> bool {
+    let mut is_closed = false;
+    let read = rest.take_while(|&c| {
+        is_closed = c == '}';
+        !is_closed
+    });
+    let inside: String = read.collect();
+    let (from, to) = inside.split_once(',').unwrap_or((&inside, ""));
+    is_closed && !from.is_empty() && from.chars().chain(to.chars()).all(|c| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(patterns: &[&str], is_taken: bool) {
+        for one in patterns {
+            assert_eq!(pattern(one).is_ok(), is_taken, "{one}: {:?}", pattern(one));
+        }
+    }
+
+    #[test]
+    fn patterns_that_go_reads_are_taken() {
+        check(
+            &[
+                "a*?",
+                "a{2}?",
+                "(a*)*",
+                "^*",
+                "^^*",
+                r"\01",
+                r"\x41",
+                r"\x{41}",
+                r"\Q**\E",
+                r"\Qa",
+                r"\Qa\E*",
+                r"a\z",
+                r"\_",
+                "[^]a]",
+                "(?i)a",
+                "(?i:a)",
+                "(?s-m:a)",
+                r"\p{L}",
+                r"\p{greek}",
+                r"\PL",
+                "(?P<n>a)",
+                "(?<n>a)",
+                "a{,5}",
+                "a{1000}",
+                "x{2}{",
+                "[a~~b]",
+                "[[a]",
+                r"\<",
+                r"\b{start}",
+                "[&&]",
+                "[a-z&&[^b]]",
+                "[[:^alpha:]]",
+                r"[\]]",
+                r"[a\-z]",
+                r"\b+",
+                "$*",
+            ],
+            true,
+        );
+    }
+
+    #[test]
+    fn patterns_that_only_this_crate_reads_are_refused() {
+        check(
+            &[
+                "a**",
+                "a*??",
+                "a{2}{3}",
+                "a{2}*",
+                "*",
+                "(*)",
+                r"\1",
+                r"a\Z",
+                r"\h",
+                r"\R",
+                r"\X",
+                r"\K",
+                r"\e",
+                r"\cA",
+                r"\é",
+                "[z-a]",
+                "[]",
+                "[a",
+                "(?u)a",
+                "(?R)a",
+                "(?x)a b",
+                "(?=a)",
+                "(?#c)",
+                r"\pX",
+                "a{5,2}",
+                "{2}",
+                "[a--b]",
+                r"[\b]",
+                "a{1,1001}",
+                r"\u1234",
+                "(a",
+            ],
+            false,
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! What is wrong with a rule, in words for people: reads an issue, hands on what it is and what to write.
+
+use kctl_cel::{Environment, Type, Why};
+
+/// What is wrong, and what to write.
+pub(super) fn of(why: &Why, environment: &Environment) -> (String, String) {
+    match why {
+        Why::Undeclared { name, is_function: true } => {
+            (format!("there is no function `{name}`"), "see the CEL functions of Kubernetes".into())
+        }
+        Why::Undeclared { name, .. } => {
+            (format!("there is no variable `{name}`"), format!("write `self.{name}`, if it is a field"))
+        }
+        Why::UndefinedField { of, field } => {
+            let known: Vec<&str> = environment.fields(of).collect();
+            let help = if known.is_empty() {
+                "the type has no fields".into()
+            } else {
+                format!("the fields are {}", known.join(", "))
+            };
+            (format!("there is no field `{field}`"), help)
+        }
+        Why::NoFields { of, field } => (
+            format!("`{field}` of a value of type {}, which has no fields", name(of)),
+            "use a field of an object or a map".into(),
+        ),
+        Why::NoOverload { function, given, .. } => {
+            let types: Vec<String> = given.iter().map(name).collect();
+            let what = match types.as_slice() {
+                [] => format!("`{}` needs an argument", spoken(function)),
+                types => format!("`{}` does not go with {}", spoken(function), types.join(" and ")),
+            };
+            (what, "compare values of one type: `int(…)`, `string(…)` and `double(…)` convert".into())
+        }
+        Why::Mismatch { wanted: Type::Bool, found } => {
+            (format!("a value of type {} where something is true or not", name(found)), "compare something".into())
+        }
+        Why::Mismatch { wanted: Type::Optional(wanted), found } if **wanted == *found => {
+            (format!("`?` before a value of type {}", name(found)), "leave out `?`, or write an optional value".into())
+        }
+        Why::Mismatch { wanted, found } => {
+            (format!("{} beside {}", name(found), name(wanted)), "write values of one type, or `dyn(…)`".into())
+        }
+        Why::NoRange { of } => {
+            (format!("a value of type {} has no items", name(of)), "go through a list or a map".into())
+        }
+        Why::Literal { function, text } => {
+            let what = match function.as_str() {
+                "matches" => {
+                    let why = kctl_cel::pattern(text).err().unwrap_or_default();
+                    format!("`{text}` is no regular expression: {why}")
+                }
+                "timestamp" => format!("`{text}` is no time"),
+                _ if text.is_empty() => "a number is no duration".to_owned(),
+                _ => format!("`{text}` is no duration"),
+            };
+            (what, "write for example `^[a-z]+$`, `2030-01-01T00:00:00Z` or `1h30m`".into())
+        }
+        other => (other.to_string(), "see the CEL of Kubernetes".into()),
+    }
+}
+
+/// A type as people say it.
+pub(super) fn name(of: &Type) -> String {
+    match of {
+        Type::Dyn | Type::Error | Type::Param(_) => "any".into(),
+        Type::List(of) => format!("list of {}", name(of)),
+        Type::Map(key, value) => format!("map of {} to {}", name(key), name(value)),
+        Type::Optional(of) => format!("optional {}", name(of)),
+        Type::Kind(_) => "type".into(),
+        // Types of schemas have made names, those of the library are in a group.
+        Type::Object(name) => match name.rsplit_once('.') {
+            Some(("kubernetes" | "net", last)) => last.into(),
+            _ => "object".into(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// An operator as it is written.
+fn spoken(function: &str) -> &str {
+    match function {
+        "_?_:_" => "? :",
+        "_[_]" => "[ ]",
+        "_[?_]" => "[? ]",
+        "@in" => "in",
+        name => name.trim_matches('_'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(rule: &str, expected: &str) {
+        let schema = json!({ "type": "object", "properties": {
+            "name": { "type": "string" },
+            "port": { "type": "object", "properties": { "number": { "type": "integer" } } },
+            "labels": { "type": "object", "additionalProperties": { "type": "string" } },
+        } });
+        let environment = Environment::of_rule(&schema, false, false).unwrap();
+        let issues = kctl_cel::type_of(rule, &environment).unwrap_err();
+        let told: Vec<String> = issues
+            .iter()
+            .map(|issue| {
+                let (what, help) = of(&issue.why, &environment);
+                format!("{what}; {help}")
+            })
+            .collect();
+        assert_eq!(told.join("\n"), expected, "{rule}");
+    }
+
+    #[test]
+    fn mistakes_are_told_with_what_to_write() {
+        check("self.port.nam == 1", "there is no field `nam`; the fields are number");
+        check(
+            "self.name.first == 1",
+            "`first` of a value of type string, which has no fields; use a field of an object or a map",
+        );
+        check("name == 'a'", "there is no variable `name`; write `self.name`, if it is a field");
+        check("self.name.isLong()", "there is no function `isLong`; see the CEL functions of Kubernetes");
+        let convert = "compare values of one type: `int(…)`, `string(…)` and `double(…)` convert";
+        check(
+            "self.port == self.labels",
+            &format!("`==` does not go with object and map of string to string; {convert}"),
+        );
+        check("quantity('1') == ip('a')", &format!("`==` does not go with Quantity and IP; {convert}"));
+        check("quantity(1) == ip('a')", &format!("`quantity` does not go with int; {convert}"));
+        check("self.name && true", "a value of type string where something is true or not; compare something");
+        check("[1, self.name] == []", "string beside int; write values of one type, or `dyn(…)`");
+        check("[?1] == []", "`?` before a value of type int; leave out `?`, or write an optional value");
+        check("self.name.all(c, true)", "a value of type string has no items; go through a list or a map");
+        let write = "write for example `^[a-z]+$`, `2030-01-01T00:00:00Z` or `1h30m`";
+        check(
+            "self.name.matches('a**')",
+            &format!("`a**` is no regular expression: `*` after another repetition; {write}"),
+        );
+        check("timestamp('now') == null", &format!("`now` is no time; {write}"));
+        check("self.loop == 1 || loop", "reserved identifier: loop; see the CEL of Kubernetes");
+    }
+}
