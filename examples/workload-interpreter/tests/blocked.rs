@@ -73,5 +73,7 @@ async fn asked(example: &Example, name: &str, seconds: u64) -> String {
     );
     let mut stream = example.connect().await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
+    // What the socket did not take at once would stay here.
+    stream.flush().await.unwrap();
     timeout(WITHIN, read(&mut stream)).await.expect("an answer, whatever blocks")
 }

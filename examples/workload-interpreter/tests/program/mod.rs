@@ -81,6 +81,7 @@ impl Example {
     pub(crate) async fn ready(&self) -> std::io::Result<String> {
         let mut stream = self.connect().await?;
         stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
+        stream.flush().await?;
         Ok(read(&mut stream).await)
     }
 
