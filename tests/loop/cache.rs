@@ -1,6 +1,10 @@
 //! Invariants 6 and 11: the cache never goes back, has this process's own writes at once, and never holds managedFields.
 
-use kctl::{manager::View, prelude::*};
+use kctl::{
+    kube::api::{DeleteParams, Patch, PatchParams, PostParams},
+    manager::View,
+    prelude::*,
+};
 use kctl_tests::Fault;
 
 use crate::{
@@ -52,6 +56,28 @@ async fn reconcile_reads_its_own_writes_and_so_does_the_next_one() {
     seconds(5).await;
     assert_eq!(log.take().last().unwrap(), "1 1 1");
     assert_eq!(world.n_requests("delete", "pods"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cache_is_current_only_once_it_has_what_its_watch_brings_late() {
+    let (world, view) = start(&Log::default()).await;
+    let pods = source_of(&view, "pods");
+    let is_current = async || pods.is_current().await.unwrap();
+    let made = world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
+    seconds(1).await;
+    assert!(is_current().await, "its watch has brought it");
+    world.faults.add(Fault::Break, |asked| asked.is_watch && asked.reads("pods"));
+    world.faults.cut_watches();
+    seconds(1).await;
+    let label = kctl::json!({ "metadata": { "labels": { "color": "red" } } });
+    world.pods().patch("a", &PatchParams::default(), &Patch::Merge(label)).await.unwrap();
+    assert!(!is_current().await, "a change is on its way");
+    world.pods().delete(&made.name_any(), &DeleteParams::default()).await.unwrap();
+    assert!(!is_current().await, "its end is on its way");
+    world.faults.clear();
+    world.faults.cut_watches();
+    seconds(60).await;
+    assert!(is_current().await && pods.store().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -68,8 +68,34 @@ impl Source {
         }
     }
 
+    /// Whether the store has everything that is there now, or something newer: a cache that is at rest knows nothing of what
+    /// its watch has not brought yet. One request for each scope.
+    ///
+    /// # Errors
+    /// What the server answers, and what breaks on the way.
+    pub async fn is_current(&self) -> Result<bool, ApiError> {
+        for scope in self.scopes() {
+            if !self.store().has_all(&scope, &self.present(&scope).await?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether the store has what is there; `waits` leaves it to the watch where versions do not compare.
     async fn catch_up(&self, scope: &Scope, waits: bool) -> Result<bool, ApiError> {
+        let present = self.present(scope).await?;
+        if self.store().has_all(scope, &present) {
+            return Ok(true);
+        }
+        if present.version.is_none() && waits {
+            return Ok(false);
+        }
+        self.list_anew(scope).await.map(|()| true)
+    }
+
+    /// Reads what is there now.
+    async fn present(&self, scope: &Scope) -> Result<Present, ApiError> {
         let operation = format!("list {}", self.identity().kind.plural);
         // Names and versions are enough to compare.
         let path = self.path(scope, "");
@@ -90,13 +116,7 @@ impl Source {
         };
         let listed = each_item(&operation, body, || {}, take).await?;
         present.version = listed.resource_version.parse().ok();
-        if self.store().has_all(scope, &present) {
-            return Ok(true);
-        }
-        if present.version.is_none() && waits {
-            return Ok(false);
-        }
-        self.list_anew(scope).await.map(|()| true)
+        Ok(present)
     }
 
     /// Lists a scope beside its watch; what the watch brings of before changes nothing then.

@@ -26,8 +26,8 @@ use crate::{
 
 /// Longest wait until nothing is left to do.
 const IDLE_WITHIN: Duration = Duration::from_secs(60);
-/// So many quiet looks in a row are idle: on a real server, events are on their way for a moment.
-const IDLE_POLLS: u32 = 20;
+/// So many quiet looks in a row are idle on a real server: a simulated kubelet hears of pods a moment later.
+const IDLE_POLLS: u32 = 10;
 
 /// A server on which an app runs under a role: what a scenario of [`check_role`](super::check_role) is given.
 pub struct Trial {
@@ -168,8 +168,10 @@ impl RealServers {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
                 tokio::time::sleep(POLL).await;
-                let simulated = self.servers.iter().all(|server| server.kubelet.pending() == 0);
-                quiet = if self.view.is_idle() && simulated { quiet + 1 } else { 0 };
+                quiet = if self.is_quiet() { quiet + 1 } else { 0 };
+                if quiet == IDLE_POLLS && !(self.is_current().await && self.is_quiet()) {
+                    quiet = 0;
+                }
             }
         };
         let timed = tokio::time::timeout(IDLE_WITHIN, quiet).await;
@@ -177,5 +179,19 @@ impl RealServers {
             let lines = self.view.unfinished();
             Error::from(format!("not idle after {IDLE_WITHIN:?}\n  {}", lines.join("\n  ")))
         })
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.view.is_idle() && self.servers.iter().all(|server| server.kubelet.pending() == 0)
+    }
+
+    /// Whether nothing is on its way to the caches, however slow a server is.
+    async fn is_current(&self) -> bool {
+        for source in self.view.sources() {
+            if !source.is_current().await.unwrap_or(false) {
+                return false;
+            }
+        }
+        true
     }
 }
