@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicU32},
 };
 
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
@@ -321,10 +322,17 @@ impl<C> Context<C> {
         Events::new(self.inner.env.clone(), self.inner.primary.clone())
     }
 
+    /// What time it is: as the clock of this machine says, or the simulated one, which also jumps. What depends on the time
+    /// (a `ttlSecondsAfterFinished`, a certificate that ends) asks this one, and not `Timestamp::now()`, so that it can be
+    /// simulated; when it is to happen is said by [`Action::requeue`](crate::reconcile::Action::requeue).
+    pub fn now(&self) -> Timestamp {
+        (self.inner.env.clock)()
+    }
+
     /// The conditions of the primary's status, to be changed and put into the new status.
     pub fn conditions(&self) -> Conditions {
         let known = self.inner.status.lock().value.get("conditions").cloned().unwrap_or_default();
-        Conditions::new(known, self.inner.primary.meta().generation(), (self.inner.env.clock)())
+        Conditions::new(known, self.inner.primary.meta().generation(), self.now())
     }
 
     /// Returns when the manager stops: for reconciles that wait for something.

@@ -18,9 +18,11 @@ mod external_twice;
 mod finalizer_kept;
 mod finalizers_cleared;
 mod generated_name;
+mod half_made;
 mod missed_delete;
 mod missing_finalizer;
 mod no_permit;
+mod not_watched;
 mod outdated_list;
 mod outdated_member;
 mod owner_by_name;
@@ -30,6 +32,7 @@ mod site;
 mod stale_read;
 mod status_each_time;
 mod swallowed_error;
+mod too_late;
 
 use kctl::testing::{Scenario, Sim};
 
@@ -136,11 +139,13 @@ mod bug {
         error_as_absence: WithFaults, "no database is dropped while there are credentials";
         external_twice: WithFaults, "one invoice for each site";
         finalizer_kept: WithFaults, "one disk for each site";
-    finalizers_cleared: WithoutFaults, "a site stays as long as a user holds it";
+        finalizers_cleared: WithoutFaults, "a site stays as long as a user holds it";
         generated_name: WithFaults, "one key for the site";
+        half_made: WithFaults, "a site has all of its parts";
         missed_delete: WithFaults, "each record leads to a site";
         missing_finalizer: WithFaults, "one record for each site";
         no_permit: WithFaults, "only the leader writes";
+        not_watched: WithFaults, "each site has a key";
         outdated_list: WithFaults, "no database of a site is dropped";
         outdated_member: WithFaults, "the secret opens the site";
         owner_by_name: WithFaults, "each site has a key of its own";
@@ -149,5 +154,6 @@ mod bug {
         stale_read: WithFaults, "the sites share one secret";
         status_each_time: WithoutFaults, "no hot loop";
         swallowed_error: WithFaults, "the secret has the version of its site";
+        too_late: WithFaults, "each site has a key";
     }
 }

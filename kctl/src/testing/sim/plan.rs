@@ -12,6 +12,10 @@ pub(super) const SKIPPED_FOR: Duration = Duration::from_secs(10);
 pub(super) const BEHIND_FOR: Duration = Duration::from_secs(3);
 /// A program that has crashed is started again after this.
 pub(super) const DOWN_FOR: Duration = Duration::from_secs(1);
+/// Of a machine that fails: whatever has a deadline has passed it by then.
+pub(super) const OUTAGE: Duration = Duration::from_secs(300);
+/// Seconds by which a clock is wrong from the start, either way.
+const SKEW: i64 = 3_600;
 /// Single faults of one scenario: of more, so many are tried that lie evenly among them.
 pub(super) const SINGLES_MAX: usize = 4_000;
 /// Restarts on servers that are behind among them.
@@ -45,6 +49,8 @@ pub(super) enum OnWrite {
     Crash { moment: Moment, behind: Option<Behind> },
     /// The program ends, and is started again; the write, which is on its way, arrives so much later.
     CrashLate(Duration),
+    /// The program ends, and is started again only after [`OUTAGE`].
+    Outage(Moment),
 }
 
 /// How far behind a server is.
@@ -81,6 +87,10 @@ impl fmt::Display for Fault {
             }
             Self::Write { nth, what: OnWrite::CrashLate(time) } => {
                 write!(formatter, "crash at write {nth}, which arrives {time:?} later")
+            }
+            Self::Write { nth, what: OnWrite::Outage(moment) } => {
+                let moment = moment_text(*moment);
+                write!(formatter, "crash {moment} write {nth} took effect, restart {OUTAGE:?} later")
             }
             Self::Read { nth, what } => write!(formatter, "read {nth}: {}", request(*what)),
             Self::Event { nth, what } => write!(formatter, "watch event {nth}: {}", event(*what)),
@@ -263,6 +273,10 @@ impl Points {
         for what in [EventFault::Close, EventFault::Expire, EventFault::Repeat, EventFault::Hold(BEHIND_FOR)] {
             singles.extend(events().map(|nth| Fault::Event { nth, what }));
         }
+        for moment in [Moment::Before, Moment::After] {
+            singles.extend(writes().map(|nth| on_write(nth, OnWrite::Outage(moment))));
+        }
+        singles.extend((0..self.instances).flat_map(wrong_clocks));
         evenly(singles, SINGLES_MAX)
     }
 
@@ -397,6 +411,12 @@ impl Points {
         };
         Fault::At { time, what }
     }
+}
+
+/// Clocks that go wrong while a program runs are for the seeds.
+fn wrong_clocks(instance: usize) -> impl Iterator<Item = Fault> {
+    let jump = move |seconds| Fault::At { time: Duration::ZERO, what: Timed::ClockJump { instance, seconds } };
+    [SKEW, -SKEW].into_iter().map(jump)
 }
 
 /// So many at most, from all over the list.

@@ -46,7 +46,7 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
         match ended {
             None => {
                 shared.log(&name, "has crashed");
-                wait = DOWN_FOR;
+                wait = shared.next_start.lock().take().unwrap_or(DOWN_FOR);
             }
             Some(Ok(())) => shared.log(&name, "has ended"),
             Some(Err(error)) => shared.log(&name, format!("has ended: {error}")),

@@ -25,7 +25,7 @@ use super::{
     checks::{Checks, Found, SharedChecks, is_app, is_aside},
     lapse::{Lapse, longest_write},
     ownership::Ownership,
-    plan::{self, Behind, Fault, History, OnWrite, Points, Timed},
+    plan::{self, Behind, Fault, History, OUTAGE, OnWrite, Points, Timed},
     process::{self, supervise},
     scenario::Scenario,
     snapshot::Id,
@@ -93,6 +93,8 @@ pub(super) struct Shared {
     pub(super) faults: Faults,
     /// How far behind the server is that a program meets at its next start.
     pub(super) next_behind: Arc<Mutex<Option<Behind>>>,
+    /// After which time the process that crashes next is started again, where that is not soon.
+    pub(super) next_start: Arc<Mutex<Option<Duration>>>,
     /// Until when a partition holds back what the app would see.
     held_until: Arc<Mutex<Option<Instant>>>,
     /// Seconds by which the clock of each instance is wrong: its machine's, so a restart does not mend it.
@@ -167,6 +169,7 @@ impl World {
             others,
             faults: Faults::seeded(seed),
             next_behind: Arc::default(),
+            next_start: Arc::default(),
             held_until: Arc::default(),
             clock_offsets: (0..scenario.instances).map(|_| AtomicI64::new(0)).collect(),
             checks: Arc::new(Mutex::new(checks)),
@@ -463,7 +466,7 @@ impl Shared {
     fn on_write(&self, what: OnWrite) -> Rule {
         let fault = match &what {
             OnWrite::Fails(fault) => *fault,
-            OnWrite::Crash { moment, .. } => RequestFault::Crash(*moment),
+            OnWrite::Crash { moment, .. } | OnWrite::Outage(moment) => RequestFault::Crash(*moment),
             OnWrite::CrashLate(time) => RequestFault::CrashLate(*time),
         };
         let rule =
@@ -472,6 +475,10 @@ impl Shared {
             OnWrite::Crash { behind: Some(behind), .. } => {
                 let next = self.next_behind.clone();
                 rule.then(move || *next.lock() = Some(behind.clone()))
+            }
+            OnWrite::Outage(_) => {
+                let next = self.next_start.clone();
+                rule.then(move || *next.lock() = Some(OUTAGE))
             }
             _ => rule,
         }

@@ -1,0 +1,62 @@
+//! Work that is done for new objects alone: what is asked for while the program is away is too old when it is back.
+
+use kctl::{prelude::*, testing::Scenario};
+
+use crate::{
+    case::{State, rule, simple},
+    site::{A, Site, ask, secret},
+};
+
+/// A site that is older than this counts as done, in seconds.
+const NEW: i64 = 60;
+
+/// Makes a key for a site that is new.
+#[controller(of = Site, owns = Secret(create))]
+struct Bug;
+
+impl Reconcile for Bug {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        let made = site.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let is_new = made.is_some_and(|made| cx.now().duration_since(made).as_secs() < NEW);
+        if is_new && cx.owned::<Secret>().is_empty() {
+            cx.owned::<Secret>().create(secret(&site.name_any(), "1")).or_get().await?;
+        }
+        Ok(Action::await_change())
+    }
+}
+
+/// Makes a key for a site that has none.
+#[controller(of = Site, owns = Secret(create))]
+struct Twin;
+
+impl Reconcile for Twin {
+    async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
+        if cx.owned::<Secret>().is_empty() {
+            cx.owned::<Secret>().create(secret(&site.name_any(), "1")).or_get().await?;
+        }
+        Ok(Action::await_change())
+    }
+}
+
+fn case(app: fn() -> App) -> Scenario {
+    Scenario::new(app)
+        .objects(A)
+        .step("ask for another one", |client| async move { ask(&client, "b", 1).await })
+        .settled("each site has a key", rule(keyed))
+}
+
+fn keyed(state: &State) -> Result<(), String> {
+    let has_none = |site: &&Site| state.secrets.iter().all(|key| key.name_any() != site.name_any());
+    match state.sites.iter().find(has_none) {
+        Some(site) => Err(format!("{} has none", site.name_any())),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn bug() -> Scenario {
+    case(|| simple(|| Bug))
+}
+
+pub(crate) fn twin() -> Scenario {
+    case(|| simple(|| Twin))
+}
