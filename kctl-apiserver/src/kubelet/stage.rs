@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 
 /// The domain of all keys.
@@ -64,6 +65,7 @@ impl Asked {
         if stage.is_none() && !named.is_empty() {
             tracing::warn!(stage = named, name = metadata.name, "a pod asks for a stage that there is not");
         }
+        let stage = stage.or_else(|| is_of_job(metadata).then_some(Stage::Succeeding));
         let exit_code = value("exit-code").and_then(|code| code.parse().ok());
         let exit_code = exit_code.unwrap_or_else(|| i32::from(stage != Some(Stage::Succeeding)));
         let reason = if exit_code == 0 { "Completed" } else { "Error" };
@@ -96,6 +98,12 @@ impl Asked {
     pub(super) fn is_about(&self, container: &str) -> bool {
         self.container.as_ref().is_none_or(|name| name == container)
     }
+}
+
+/// The pods of Jobs are made to end.
+fn is_of_job(metadata: &ObjectMeta) -> bool {
+    let is_job = |owner: &OwnerReference| owner.controller == Some(true) && owner.kind == "Job";
+    metadata.owner_references.iter().flatten().any(|owner| is_job(owner) && owner.api_version.starts_with("batch/"))
 }
 
 /// Whether a node is to be lost.

@@ -1,10 +1,13 @@
-//! Simulated Deployments and `ReplicaSets`: as far as pods come and go by them, and their status says so.
+//! Simulated Deployments, `ReplicaSets` and Jobs: as far as pods come and go by them, and their status says so.
 //!
 //! A client like the simulated kubelet, so it works on a real API server as well. Whatever changes, everything is listed
 //! and compared: each list is the newest state, so no pod is created twice.
 
 mod deployment;
+mod job;
 mod replica_set;
+#[cfg(test)]
+mod tests;
 
 use std::{
     sync::{
@@ -18,6 +21,7 @@ use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::{
     api::{
         apps::v1::{Deployment, ReplicaSet},
+        batch::v1::Job,
         core::v1::Pod,
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
@@ -33,7 +37,10 @@ use crate::clock::Clock;
 /// A failed pass is made again after this.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The controllers of Deployments and `ReplicaSets` of one cluster.
+/// The controllers of Deployments, `ReplicaSets` and Jobs of one cluster.
+///
+/// The pods of a Job succeed a second after they run, unless a stage in its template says otherwise: see
+/// [`Kubelet`](crate::Kubelet).
 #[derive(Clone)]
 pub struct Workloads {
     client: Client,
@@ -46,9 +53,10 @@ pub struct Workloads {
 struct Lists {
     deployments: Vec<Deployment>,
     sets: Vec<ReplicaSet>,
+    jobs: Vec<Job>,
     pods: Vec<Pod>,
     /// Where watches go on from.
-    versions: [String; 3],
+    versions: [String; 4],
 }
 
 impl Workloads {
@@ -70,7 +78,7 @@ impl Workloads {
     pub async fn run(self) {
         loop {
             if let Err(error) = self.work().await {
-                tracing::warn!(%error, "Deployments and ReplicaSets rest for a moment");
+                tracing::warn!(%error, "Deployments, ReplicaSets and Jobs rest for a moment");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
         }
@@ -78,23 +86,39 @@ impl Workloads {
 
     /// Compares, then waits for changes, until a watch ends.
     async fn work(&self) -> kube::Result<()> {
-        let versions = self.pass().await?.versions;
-        let [deployments, sets, pods] = &versions;
+        let mut lists = self.pass().await?;
+        let [deployments, sets, jobs, pods] = &lists.versions;
         let mut changes = stream::select_all([
             self.changes::<Deployment>(deployments).await?,
             self.changes::<ReplicaSet>(sets).await?,
+            self.changes::<Job>(jobs).await?,
             self.changes::<Pod>(pods).await?,
         ]);
-        while let Some(change) = changes.next().await {
-            change?;
+        loop {
+            tokio::select! {
+                change = changes.next() => match change {
+                    Some(change) => change?,
+                    None => return Ok(()),
+                },
+                () = self.due(&lists) => {}
+            }
             // What is there already is part of the same pass.
             while let Some(change) = changes.next().now_or_never() {
                 let Some(change) = change else { return Ok(()) };
                 change?;
             }
-            self.pass().await?;
+            lists = self.pass().await?;
         }
-        Ok(())
+    }
+
+    /// Returns when something is to be done although nothing changes.
+    async fn due(&self, lists: &Lists) {
+        let now = self.clock.now();
+        match lists.jobs.iter().filter_map(|job| job::due(job, now)).min() {
+            // Times of objects are whole seconds.
+            Some(wait) => tokio::time::sleep(wait.max(Duration::from_secs(1))).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Compares everything once. What it writes are changes, and those are followed by the next pass.
@@ -107,6 +131,10 @@ impl Workloads {
         for set in lists.sets.iter().filter(|object| is_alive(*object)) {
             n_writes += replica_set::sync(self, set, &lists).await?;
         }
+        for job in &lists.jobs {
+            n_writes += job::sync(self, job, &lists).await?;
+        }
+        n_writes += job::release_orphans(self, &lists).await?;
         if n_writes == 0 {
             let oldest = lists.versions.iter().filter_map(|version| version.parse().ok()).min();
             self.seen.store(oldest.unwrap_or(0), Ordering::Release);
@@ -117,8 +145,9 @@ impl Workloads {
     async fn lists(&self) -> kube::Result<Lists> {
         let (deployments, first) = self.list().await?;
         let (sets, second) = self.list().await?;
-        let (pods, third) = self.list().await?;
-        Ok(Lists { deployments, sets, pods, versions: [first, second, third] })
+        let (jobs, third) = self.list().await?;
+        let (pods, fourth) = self.list().await?;
+        Ok(Lists { deployments, sets, jobs, pods, versions: [first, second, third, fourth] })
     }
 
     async fn list<K>(&self) -> kube::Result<(Vec<K>, String)>
@@ -153,9 +182,13 @@ fn is_alive<K: Resource>(object: &K) -> bool {
 
 /// What is under the control of an object, without what is being deleted.
 fn controlled<'a, K: Resource>(by: &impl Resource, all: &'a [K]) -> Vec<&'a K> {
+    all.iter().filter(|object| is_alive(*object) && is_controlled(*object, by)).collect()
+}
+
+fn is_controlled(object: &impl Resource, by: &impl Resource) -> bool {
     let uid = by.meta().uid.as_deref();
     let is_by = |owner: &OwnerReference| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid;
-    all.iter().filter(|object| is_alive(*object) && object.owner_references().iter().any(is_by)).collect()
+    object.owner_references().iter().any(is_by)
 }
 
 fn reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
@@ -167,135 +200,5 @@ fn unless_outdated<T>(written: kube::Result<T>) -> kube::Result<()> {
     match written {
         Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
         written => written.map(drop),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::ApiServer;
-
-    struct World {
-        deployments: Api<Deployment>,
-        sets: Api<ReplicaSet>,
-        pods: Api<Pod>,
-        server: ApiServer,
-        workloads: Workloads,
-        tasks: Vec<tokio::task::JoinHandle<()>>,
-    }
-
-    impl World {
-        /// Everything that makes the pods of a Deployment ready.
-        fn new() -> Self {
-            let server = ApiServer::new();
-            let client = Client::new(server.service(), "default");
-            let workloads = server.workloads();
-            Self {
-                deployments: Api::default_namespaced(client.clone()),
-                sets: Api::default_namespaced(client.clone()),
-                pods: Api::default_namespaced(client),
-                tasks: vec![
-                    tokio::spawn(server.controllers()),
-                    tokio::spawn(server.kubelet().run()),
-                    tokio::spawn(workloads.clone().run()),
-                ],
-                server,
-                workloads,
-            }
-        }
-
-        async fn create(&self, replicas: i32) {
-            let deployment = json!({
-                "metadata": { "name": "web" },
-                "spec": {
-                    "replicas": replicas,
-                    "selector": { "matchLabels": { "app": "web" } },
-                    "template": {
-                        "metadata": { "labels": { "app": "web" } },
-                        "spec": { "containers": [{ "name": "web", "image": "nginx:1" }], "terminationGracePeriodSeconds": 1 },
-                    },
-                },
-            });
-            let deployment = serde_json::from_value(deployment).unwrap();
-            self.deployments.create(&PostParams::default(), &deployment).await.unwrap();
-        }
-
-        async fn patch(&self, spec: Value) {
-            let patch = Patch::Merge(json!({ "spec": spec }));
-            self.deployments.patch("web", &PatchParams::default(), &patch).await.unwrap();
-        }
-
-        /// Replicas, those that are ready and those of the newest template, once nothing changes any more.
-        async fn settled(&self) -> (i32, i32, i32) {
-            tokio::time::sleep(Duration::from_secs(10)).await;
-            assert!(self.workloads.seen() >= self.server.revision_of("", "pods"));
-            let deployment = self.deployments.get("web").await.unwrap();
-            let status = deployment.status.unwrap();
-            assert_eq!(status.observed_generation, deployment.metadata.generation);
-            let of = |n: Option<i32>| n.unwrap_or(0);
-            (of(status.replicas), of(status.ready_replicas), of(status.updated_replicas))
-        }
-
-        async fn pods(&self) -> Vec<Pod> {
-            self.pods.list(&ListParams::default()).await.unwrap().items
-        }
-    }
-
-    impl Drop for World {
-        fn drop(&mut self) {
-            self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn deployment_has_as_many_ready_pods_as_it_asks_for() {
-        let world = World::new();
-        world.create(3).await;
-        assert_eq!(world.settled().await, (3, 3, 3));
-        let conditions = world.deployments.get("web").await.unwrap().status.unwrap().conditions.unwrap();
-        let told: Vec<_> =
-            conditions.iter().map(|c| (c.type_.as_deref().unwrap(), c.status.as_deref().unwrap())).collect();
-        assert_eq!(told, [("Available", "True"), ("Progressing", "True")]);
-        for replicas in [5, 0, 2] {
-            world.patch(json!({ "replicas": replicas })).await;
-            assert_eq!(world.settled().await, (replicas, replicas, replicas));
-            assert_eq!(i32::try_from(world.pods().await.len()), Ok(replicas));
-        }
-        let one = world.pods().await[0].name_any();
-        world.pods.delete(&one, &DeleteParams::default()).await.unwrap();
-        assert_eq!(world.settled().await, (2, 2, 2));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn new_template_replaces_the_pods_once_its_own_are_ready() {
-        let world = World::new();
-        world.create(2).await;
-        world.settled().await;
-        let image = json!({ "template": { "spec": { "containers": [{ "name": "web", "image": "nginx:2" }] } } });
-        world.patch(image).await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(world.pods().await.len(), 4, "the old ones stay until the new ones are ready");
-        assert_eq!(world.settled().await, (2, 2, 2));
-        let images: Vec<_> =
-            world.pods().await.iter().map(|pod| pod.spec.clone().unwrap().containers[0].image.clone()).collect();
-        assert_eq!(images, [Some("nginx:2".to_owned()), Some("nginx:2".to_owned())]);
-        assert_eq!(world.sets.list(&ListParams::default()).await.unwrap().items.len(), 2);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nothing_is_written_once_everything_is_as_it_should_be_and_all_goes_with_the_deployment() {
-        let world = World::new();
-        world.create(2).await;
-        world.settled().await;
-        let revision = world.server.revision();
-        world.settled().await;
-        assert_eq!(world.server.revision(), revision);
-        world.deployments.delete("web", &DeleteParams::default()).await.unwrap();
-        tokio::time::sleep(Duration::from_secs(10)).await;
-        assert!(world.pods().await.is_empty());
-        assert!(world.sets.list(&ListParams::default()).await.unwrap().items.is_empty());
     }
 }

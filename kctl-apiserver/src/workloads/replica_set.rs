@@ -40,11 +40,11 @@ pub(super) fn wanted(set: &ReplicaSet) -> usize {
     usize::try_from(replicas).unwrap_or(0)
 }
 
-fn phase(pod: &Pod) -> &str {
+pub(super) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-fn is_ready(pod: &Pod) -> bool {
+pub(super) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
@@ -88,7 +88,7 @@ async fn tell(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod]) -> kube::R
 }
 
 /// The number as the API has it.
-fn count(n: usize) -> i32 {
+pub(super) fn count(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
 

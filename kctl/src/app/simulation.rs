@@ -37,7 +37,8 @@ impl Simulation {
     pub(crate) fn is_idle(&self) -> bool {
         let changed = |group, resource| self.server.revision_of(group, resource);
         let pods = self.kubelet.seen() >= changed("", "pods") && self.kubelet.pending() == 0;
-        let newest = changed("", "pods").max(changed("apps", "deployments")).max(changed("apps", "replicasets"));
+        let kinds = [("", "pods"), ("apps", "deployments"), ("apps", "replicasets"), ("batch", "jobs")];
+        let newest = kinds.into_iter().map(|(group, resource)| changed(group, resource)).max().unwrap_or(0);
         let workloads = self.workloads.as_ref().is_none_or(|workloads| workloads.seen() >= newest);
         pods && workloads && self.server.pending() == 0
     }

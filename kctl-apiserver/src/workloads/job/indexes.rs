@@ -1,0 +1,79 @@
+//! The indexes of a Job whose pods have one each, and the text that says which are done: `1,3-5,7`.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
+use kube::ResourceExt;
+
+/// The annotation and the label with the index of a pod.
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+const VARIABLE: &str = "JOB_COMPLETION_INDEX";
+
+/// The index of a pod.
+pub(super) fn of(pod: &Pod) -> Option<i32> {
+    pod.annotations().get(INDEX)?.parse().ok()
+}
+
+/// Gives a new pod its index, in all the places where the real controller does.
+pub(super) fn give(pod: &mut Pod, job: &str, index: i32) {
+    pod.metadata.generate_name = Some(format!("{job}-{index}-"));
+    pod.annotations_mut().insert(INDEX.into(), index.to_string());
+    pod.labels_mut().insert(INDEX.into(), index.to_string());
+    let Some(spec) = &mut pod.spec else { return };
+    spec.hostname = Some(format!("{job}-{index}"));
+    let field =
+        ObjectFieldSelector { field_path: format!("metadata.labels['{INDEX}']"), ..ObjectFieldSelector::default() };
+    let from = EnvVarSource { field_ref: Some(field), ..EnvVarSource::default() };
+    let variable = EnvVar { name: VARIABLE.into(), value_from: Some(from), ..EnvVar::default() };
+    for container in spec.init_containers.iter_mut().flatten().chain(&mut spec.containers) {
+        let env = container.env.get_or_insert_default();
+        if env.iter().all(|known| known.name != VARIABLE) {
+            env.push(variable.clone());
+        }
+    }
+}
+
+/// The indexes that a text names. What is no index is none.
+pub(super) fn read(text: Option<&str>) -> BTreeSet<i32> {
+    let parts = text.unwrap_or_default().split(',').filter_map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<i32>().ok()?..=last.parse::<i32>().ok()?)
+    });
+    parts.flatten().collect()
+}
+
+/// The text with one more.
+pub(super) fn with(text: Option<&str>, index: i32) -> String {
+    let mut all = read(text);
+    all.insert(index);
+    let mut runs: Vec<(i32, i32)> = Vec::new();
+    for index in all {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == index => *last = index,
+            _ => runs.push((index, index)),
+        }
+    }
+    let run = |(first, last): (i32, i32)| match last - first {
+        0 => first.to_string(),
+        // Two are not a range.
+        1 => format!("{first},{last}"),
+        _ => format!("{first}-{last}"),
+    };
+    runs.into_iter().map(run).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indexes_are_written_as_ranges_and_read_again() {
+        let mut text = String::new();
+        for (index, expected) in [(3, "3"), (1, "1,3"), (4, "1,3,4"), (5, "1,3-5"), (0, "0,1,3-5"), (2, "0-5")] {
+            text = with(Some(&text), index);
+            assert_eq!(text, expected);
+        }
+        assert_eq!(read(Some("0,2-4,9")), BTreeSet::from([0, 2, 3, 4, 9]));
+        assert_eq!(read(None), BTreeSet::new());
+    }
+}

@@ -1,0 +1,202 @@
+use kube::api::ListParams;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ApiServer;
+
+struct World {
+    jobs: Api<Job>,
+    pods: Api<Pod>,
+    server: ApiServer,
+    workloads: Workloads,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let server = ApiServer::new();
+        let client = kube::Client::new(server.service(), "default");
+        let workloads = server.workloads();
+        Self {
+            jobs: Api::default_namespaced(client.clone()),
+            pods: Api::default_namespaced(client),
+            tasks: vec![
+                tokio::spawn(server.controllers()),
+                tokio::spawn(server.kubelet().run()),
+                tokio::spawn(workloads.clone().run()),
+            ],
+            server,
+            workloads,
+        }
+    }
+
+    /// A Job `work` with this in its spec, whose pods go this way.
+    async fn create(&self, spec: Value, stage: &str) {
+        let mut job = json!({
+            "metadata": { "name": "work" },
+            "spec": { "template": {
+                "metadata": { "labels": { "kubelet.kctl.dev/stage": stage } },
+                "spec": { "restartPolicy": "Never", "containers": [{ "name": "work", "image": "busybox" }] },
+            } },
+        });
+        if stage.is_empty() {
+            job["spec"]["template"]["metadata"] = Value::Null;
+        }
+        for (name, value) in spec.as_object().unwrap() {
+            job["spec"][name] = value.clone();
+        }
+        self.jobs.create(&PostParams::default(), &serde_json::from_value(job).unwrap()).await.unwrap();
+    }
+
+    async fn patch(&self, spec: Value) {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        self.jobs.patch("work", &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// The status of the Job once nothing changes any more, without its times.
+    async fn settled(&self) -> Value {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(self.workloads.seen() >= self.server.revision_of("", "pods"));
+        let revision = self.server.revision();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(self.server.revision(), revision, "nothing is written any more");
+        let job = self.jobs.get("work").await.unwrap();
+        let mut status = serde_json::to_value(job.status.unwrap()).unwrap();
+        status["conditions"] = said(&status["conditions"]);
+        status
+    }
+
+    async fn pods(&self) -> Vec<Pod> {
+        self.pods.list(&ListParams::default()).await.unwrap().items
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+/// Conditions as `Complete CompletionsReached`; those that are false with a `!`.
+fn said(conditions: &Value) -> Value {
+    let one = |condition: &Value| {
+        let mark = if condition["status"] == "True" { "" } else { "!" };
+        format!("{mark}{} {}", condition["type"].as_str().unwrap(), condition["reason"].as_str().unwrap())
+    };
+    conditions.as_array().into_iter().flatten().map(one).collect()
+}
+
+const COMPLETE: [&str; 2] = ["SuccessCriteriaMet CompletionsReached", "Complete CompletionsReached"];
+
+#[tokio::test(start_paused = true)]
+async fn job_is_complete_when_enough_of_its_pods_have_succeeded() {
+    let world = World::new();
+    world.create(json!({ "completions": 5, "parallelism": 2 }), "").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(world.pods().await.len(), 2, "at a time");
+    let status = world.settled().await;
+    assert_eq!((&status["succeeded"], &status["active"], &status["failed"]), (&json!(5), &Value::Null, &Value::Null));
+    assert_eq!(status["conditions"], json!(COMPLETE));
+    assert!(status["startTime"].as_str().unwrap() < status["completionTime"].as_str().unwrap(), "{status}");
+    assert_eq!(status["uncountedTerminatedPods"], json!({}));
+    let pods = world.pods().await;
+    assert_eq!(pods.len(), 5);
+    assert!(pods.iter().all(|pod| pod.finalizers().is_empty()), "all are let go");
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_without_completions_ends_with_the_pods_that_it_has_when_one_succeeds() {
+    let world = World::new();
+    world.create(json!({ "parallelism": 3 }), "").await;
+    world.patch(json!({ "completions": null })).await;
+    let status = world.settled().await;
+    assert_eq!((&status["succeeded"], &status["conditions"]), (&json!(3), &json!(COMPLETE)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_has_failed_when_more_pods_have_than_may() {
+    let world = World::new();
+    world.create(json!({ "backoffLimit": 2 }), "failing").await;
+    let status = world.settled().await;
+    assert_eq!((&status["failed"], &status["succeeded"]), (&json!(3), &Value::Null));
+    assert_eq!(status["conditions"], json!(["FailureTarget BackoffLimitExceeded", "Failed BackoffLimitExceeded"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_that_somebody_deletes_has_failed_and_is_replaced_and_one_that_has_succeeded_counts_for_ever() {
+    let world = World::new();
+    world.create(json!({ "completions": 2 }), "slow").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let first = world.pods().await.remove(0).name_any();
+    world.pods.delete(&first, &DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let job = world.jobs.get("work").await.unwrap().status.unwrap();
+    assert_eq!((job.failed, job.active), (Some(1), Some(1)));
+    for pod in world.pods().await {
+        let succeeded = Patch::Merge(json!({ "status": { "phase": "Succeeded" } }));
+        world.pods.patch_status(&pod.name_any(), &PatchParams::default(), &succeeded).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.pods.delete(&pod.name_any(), &DeleteParams::default()).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let job = world.jobs.get("work").await.unwrap().status.unwrap();
+    assert_eq!((job.succeeded, job.active, job.failed), (Some(1), Some(1), Some(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspended_job_has_no_pods_until_it_goes_on() {
+    let world = World::new();
+    world.create(json!({ "completions": 3, "parallelism": 3 }), "slow").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(world.pods().await.len(), 3);
+    world.patch(json!({ "suspend": true })).await;
+    let status = world.settled().await;
+    assert_eq!(status["conditions"], json!(["Suspended JobSuspended"]));
+    assert_eq!((&status["startTime"], &status["failed"]), (&Value::Null, &Value::Null));
+    assert!(world.pods().await.is_empty());
+    world.patch(json!({ "suspend": false })).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let status = world.jobs.get("work").await.unwrap().status.unwrap();
+    assert_eq!(said(&json!(status.conditions)), json!(["!Suspended JobResumed"]));
+    assert!(status.start_time.is_some() && status.active == Some(3), "{status:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_index_has_one_pod_that_succeeds() {
+    let world = World::new();
+    world.create(json!({ "completions": 4, "parallelism": 2, "completionMode": "Indexed" }), "").await;
+    let status = world.settled().await;
+    assert_eq!((&status["completedIndexes"], &status["succeeded"]), (&json!("0-3"), &json!(4)));
+    assert_eq!(status["conditions"], json!(COMPLETE));
+    let pods = world.pods().await;
+    let mut hosts: Vec<_> = pods.iter().map(|pod| pod.spec.clone().unwrap().hostname.unwrap()).collect();
+    hosts.sort();
+    assert_eq!(hosts, ["work-0", "work-1", "work-2", "work-3"]);
+    let env = &pods[0].spec.as_ref().unwrap().containers[0].env.as_ref().unwrap()[0];
+    assert_eq!(env.name, "JOB_COMPLETION_INDEX");
+}
+
+#[tokio::test(start_paused = true)]
+async fn job_that_runs_for_too_long_has_failed_and_goes_when_its_time_is_over() {
+    let world = World::new();
+    world.create(json!({ "activeDeadlineSeconds": 20, "ttlSecondsAfterFinished": 300 }), "unpullable").await;
+    let status = world.settled().await;
+    assert_eq!(status["conditions"], json!(["FailureTarget DeadlineExceeded", "Failed DeadlineExceeded"]));
+    assert!(world.pods().await.is_empty(), "its pod was deleted");
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(world.jobs.get_opt("work").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_job_that_is_deleted_go_with_it() {
+    for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
+        let world = World::new();
+        world.create(json!({ "parallelism": 2, "completions": 2 }), "slow").await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(world.pods().await.len(), 2);
+        let whole = DeleteParams { propagation_policy: Some(how), ..DeleteParams::default() };
+        world.jobs.delete("work", &whole).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(world.pods().await.is_empty() && world.jobs.get_opt("work").await.unwrap().is_none(), "{whole:?}");
+    }
+}

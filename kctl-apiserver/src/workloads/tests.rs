@@ -1,0 +1,127 @@
+//! Workloads of one embedded server with a simulated kubelet.
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ApiServer;
+
+struct World {
+    deployments: Api<Deployment>,
+    sets: Api<ReplicaSet>,
+    pods: Api<Pod>,
+    server: ApiServer,
+    workloads: Workloads,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl World {
+    /// Everything that makes the pods of a Deployment ready.
+    fn new() -> Self {
+        let server = ApiServer::new();
+        let client = Client::new(server.service(), "default");
+        let workloads = server.workloads();
+        Self {
+            deployments: Api::default_namespaced(client.clone()),
+            sets: Api::default_namespaced(client.clone()),
+            pods: Api::default_namespaced(client),
+            tasks: vec![
+                tokio::spawn(server.controllers()),
+                tokio::spawn(server.kubelet().run()),
+                tokio::spawn(workloads.clone().run()),
+            ],
+            server,
+            workloads,
+        }
+    }
+
+    async fn create(&self, replicas: i32) {
+        let deployment = json!({
+            "metadata": { "name": "web" },
+            "spec": {
+                "replicas": replicas,
+                "selector": { "matchLabels": { "app": "web" } },
+                "template": {
+                    "metadata": { "labels": { "app": "web" } },
+                    "spec": { "containers": [{ "name": "web", "image": "nginx:1" }], "terminationGracePeriodSeconds": 1 },
+                },
+            },
+        });
+        let deployment = serde_json::from_value(deployment).unwrap();
+        self.deployments.create(&PostParams::default(), &deployment).await.unwrap();
+    }
+
+    async fn patch(&self, spec: Value) {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        self.deployments.patch("web", &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Replicas, those that are ready and those of the newest template, once nothing changes any more.
+    async fn settled(&self) -> (i32, i32, i32) {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(self.workloads.seen() >= self.server.revision_of("", "pods"));
+        let deployment = self.deployments.get("web").await.unwrap();
+        let status = deployment.status.unwrap();
+        assert_eq!(status.observed_generation, deployment.metadata.generation);
+        let of = |n: Option<i32>| n.unwrap_or(0);
+        (of(status.replicas), of(status.ready_replicas), of(status.updated_replicas))
+    }
+
+    async fn pods(&self) -> Vec<Pod> {
+        self.pods.list(&ListParams::default()).await.unwrap().items
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deployment_has_as_many_ready_pods_as_it_asks_for() {
+    let world = World::new();
+    world.create(3).await;
+    assert_eq!(world.settled().await, (3, 3, 3));
+    let conditions = world.deployments.get("web").await.unwrap().status.unwrap().conditions.unwrap();
+    let told: Vec<_> = conditions.iter().map(|c| (c.type_.as_deref().unwrap(), c.status.as_deref().unwrap())).collect();
+    assert_eq!(told, [("Available", "True"), ("Progressing", "True")]);
+    for replicas in [5, 0, 2] {
+        world.patch(json!({ "replicas": replicas })).await;
+        assert_eq!(world.settled().await, (replicas, replicas, replicas));
+        assert_eq!(i32::try_from(world.pods().await.len()), Ok(replicas));
+    }
+    let one = world.pods().await[0].name_any();
+    world.pods.delete(&one, &DeleteParams::default()).await.unwrap();
+    assert_eq!(world.settled().await, (2, 2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_template_replaces_the_pods_once_its_own_are_ready() {
+    let world = World::new();
+    world.create(2).await;
+    world.settled().await;
+    let image = json!({ "template": { "spec": { "containers": [{ "name": "web", "image": "nginx:2" }] } } });
+    world.patch(image).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(world.pods().await.len(), 4, "the old ones stay until the new ones are ready");
+    assert_eq!(world.settled().await, (2, 2, 2));
+    let images: Vec<_> =
+        world.pods().await.iter().map(|pod| pod.spec.clone().unwrap().containers[0].image.clone()).collect();
+    assert_eq!(images, [Some("nginx:2".to_owned()), Some("nginx:2".to_owned())]);
+    assert_eq!(world.sets.list(&ListParams::default()).await.unwrap().items.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_once_everything_is_as_it_should_be_and_all_goes_with_the_deployment() {
+    let world = World::new();
+    world.create(2).await;
+    world.settled().await;
+    let revision = world.server.revision();
+    world.settled().await;
+    assert_eq!(world.server.revision(), revision);
+    world.deployments.delete("web", &DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(world.pods().await.is_empty());
+    assert!(world.sets.list(&ListParams::default()).await.unwrap().items.is_empty());
+}
