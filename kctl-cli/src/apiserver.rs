@@ -28,6 +28,9 @@ pub(crate) struct Options {
     /// Schedule pods and let them "run"
     #[arg(long)]
     simulate_kubelet: bool,
+    /// The same, and let Deployments, ReplicaSets and Jobs have pods
+    #[arg(long)]
+    simulate_workloads: bool,
     /// Write a line of JSON for each request
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
@@ -56,8 +59,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         listening.write_kubeconfig(file).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     tokio::spawn(server.controllers());
-    if options.simulate_kubelet {
+    if options.simulate_kubelet || options.simulate_workloads {
         tokio::spawn(server.kubelet().run());
+    }
+    if options.simulate_workloads {
+        tokio::spawn(server.workloads().run());
     }
     let mut out = std::io::stdout();
     writeln!(out, "serving {}", listening.url())?;

@@ -3,3 +3,4 @@
 mod checkers;
 mod examples;
 mod finds;
+mod workloads;

@@ -50,6 +50,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// | `failing` | the same, but they fail, and the pod is `Failed`, whatever its `restartPolicy` is |
 /// | `crash-looping` | its containers fail and are started again after pauses of 10 seconds to 5 minutes |
 ///
+/// The pods of Jobs are `succeeding` unless they say otherwise.
+///
 /// More keys of the same domain say how: `delay` (`90s`, `1m30s`), `exit-code`, `reason`, `message`, and
 /// `container-name` for the only container that it happens to.
 ///

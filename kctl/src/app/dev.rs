@@ -74,6 +74,9 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         for other in &world.others {
             print_writes(&app, &other.server, &other.name);
         }
+        if options.simulate_workloads {
+            world.add_workloads();
+        }
         files::apply(&world.client, &objects).await?;
         Ok::<_, Error>(world)
     };
@@ -295,6 +298,11 @@ impl World {
             }
         });
         Ok(Self { server, simulation, client, others, view, refusals, _tasks: tasks })
+    }
+
+    /// Makes the pods of Deployments, `ReplicaSets` and Jobs from here on.
+    pub(crate) fn add_workloads(&self) {
+        self.simulation.add_workloads();
     }
 
     /// Returns once nothing is left to do.

@@ -78,6 +78,12 @@ impl TestServer {
         &self.0.server
     }
 
+    /// From here on Deployments, `ReplicaSets` and Jobs have pods and say so, as in a cluster with the controllers of Kubernetes. Those of
+    /// other clusters have that always.
+    pub fn simulate_workloads(&self) {
+        self.0.add_workloads();
+    }
+
     /// Returns once nothing is left to do.
     ///
     /// # Errors

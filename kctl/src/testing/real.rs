@@ -1,6 +1,6 @@
 //! Real API servers for the time of one trial: definitions, the role, what no control plane without nodes does, and the end.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use http::{HeaderName, HeaderValue, Request};
 use k8s_openapi::api::{
@@ -39,6 +39,8 @@ pub(super) struct RealServer {
     pub(super) own: Client,
     pub(super) refusals: Refusals,
     pub(super) kubelet: Kubelet,
+    /// The pods of Deployments and Jobs, where the trial makes them.
+    workloads: OnceLock<JoinSet<()>>,
     /// As the administrator came.
     bare: Client,
     made: Made,
@@ -67,11 +69,23 @@ impl RealServer {
         let client = made.by(in_namespace_of(bare.clone(), name));
         let kubelet = Kubelet::new(bare.clone(), "kctl-trial");
         tasks.spawn(kubelet.clone().run());
-        if !cluster.is_empty() {
+        let workloads = OnceLock::new();
+        let (cluster, name) = (cluster.to_owned(), name.to_owned());
+        let server = Self { cluster, client, own, refusals, kubelet, workloads, bare, made, name };
+        if !server.cluster.is_empty() {
             // Of Deployments nothing is made where the app is started: that may be a control plane, as in `dev`.
-            tasks.spawn(Workloads::new(bare.clone()).run());
+            server.add_workloads();
         }
-        Ok(Self { cluster: cluster.into(), client, own, refusals, kubelet, bare, made, name: name.into() })
+        Ok(server)
+    }
+
+    /// Makes the pods of Deployments, `ReplicaSets` and Jobs from here on.
+    pub(super) fn add_workloads(&self) {
+        self.workloads.get_or_init(|| {
+            let mut tasks = JoinSet::new();
+            tasks.spawn(Workloads::new(self.bare.clone()).run());
+            tasks
+        });
     }
 
     /// Removes what the trial has made.

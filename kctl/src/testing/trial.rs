@@ -128,6 +128,14 @@ impl Trial {
         }
     }
 
+    /// From here on Deployments, `ReplicaSets` and Jobs have pods and say so, as in a cluster with the controllers of Kubernetes.
+    pub fn simulate_workloads(&self) {
+        match &self.server {
+            Server::Embedded(world) => world.add_workloads(),
+            Server::Real(real) => real.servers[0].add_workloads(),
+        }
+    }
+
     /// Returns once nothing is left to do.
     ///
     /// # Errors

@@ -45,6 +45,7 @@ pub struct Scenario {
     pub(super) instances: usize,
     pub(super) unfenced: bool,
     pub(super) kubelet: bool,
+    pub(super) workloads: bool,
     pub(super) ignored: Vec<String>,
     pub(super) kept: Vec<String>,
     pub(super) requests_per_change: u64,
@@ -86,6 +87,7 @@ impl Scenario {
             instances: 1,
             unfenced: false,
             kubelet: true,
+            workloads: false,
             ignored: Vec::new(),
             kept: Vec::new(),
             requests_per_change: REQUESTS_PER_CHANGE,
@@ -183,6 +185,14 @@ impl Scenario {
     #[must_use]
     pub fn without_kubelet(mut self) -> Self {
         self.kubelet = false;
+        self
+    }
+
+    /// Deployments, `ReplicaSets` and Jobs have pods and say so, as in a cluster with the controllers of Kubernetes: for an app that
+    /// makes them, and waits for what becomes of them. Other clusters of an app have that always.
+    #[must_use]
+    pub fn with_workloads(mut self) -> Self {
+        self.workloads = true;
         self
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use kctl_apiserver::{
-    ApiServer, Change, Kubelet,
+    ApiServer, Change,
     faults::{Asked, Connection, EventFault, Faults, RequestFault, Rule, Seen},
 };
 use kctl_runtime::{
@@ -118,9 +118,8 @@ pub(super) struct World {
     pub(super) shared: Arc<Shared>,
     pub(super) client: Client,
     pub(super) objects: Vec<FromFile>,
-    kubelet: Option<Kubelet>,
     /// The other clusters run pods and Deployments.
-    members: Vec<Simulation>,
+    simulated: Vec<Simulation>,
     /// When the last of the faults that come at a time is over.
     pub(super) quiet_from: Instant,
     _tasks: JoinSet<()>,
@@ -143,14 +142,19 @@ impl World {
             tasks.spawn(other.controllers_after(COLLECTED_AFTER));
             others.push((cluster.clone(), other));
         }
-        let members =
-            scenario.kubelet.then(|| others.iter().map(|(_, other)| Simulation::of_workloads_alone(other, &mut tasks)));
-        let members: Vec<_> = members.into_iter().flatten().collect();
-        let kubelet = scenario.kubelet.then(|| server.kubelet());
-        tasks.spawn(kubelet.clone().map_or_else(
-            || futures::future::Either::Left(std::future::ready(())),
-            |kubelet| futures::future::Either::Right(kubelet.run()),
-        ));
+        let mut simulated = Vec::new();
+        if scenario.kubelet {
+            for (_, other) in &others {
+                let member = Simulation::of_pods_alone(other, &mut tasks);
+                member.add_workloads();
+                simulated.push(member);
+            }
+            let own = Simulation::of_pods_alone(&server, &mut tasks);
+            if scenario.workloads {
+                own.add_workloads();
+            }
+            simulated.push(own);
+        }
         // The node is there before the app is: no part of what happens.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
@@ -183,22 +187,20 @@ impl World {
         for index in 0..scenario.instances {
             tasks.spawn(supervise(shared.clone(), index));
         }
-        Ok(Self { shared, client, objects, kubelet, members, quiet_from, _tasks: tasks })
+        Ok(Self { shared, client, objects, simulated, quiet_from, _tasks: tasks })
     }
 
     /// Whether nothing is left to do for anybody.
     pub(super) fn is_idle(&self) -> bool {
         let server = &self.shared.server;
-        let kubelet = self.kubelet.as_ref();
-        let pods = kubelet.is_none_or(|k| k.pending() == 0 && k.seen() >= server.revision_of("", "pods"));
         let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
         let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
         // Caches that are at rest know nothing of what has not come yet.
         let held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
-        pods && !held
+        !held
             && server.pending() == 0
             && self.shared.others.iter().all(|(_, other)| other.pending() == 0)
-            && self.members.iter().all(Simulation::is_idle)
+            && self.simulated.iter().all(Simulation::is_idle)
             && views.iter().all(|view| view.as_ref().is_some_and(process::is_idle))
             && views.iter().flatten().any(leads)
     }

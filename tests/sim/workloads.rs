@@ -1,0 +1,127 @@
+//! An operator that has its work done by Jobs and Deployments, whose pods are made beside it.
+
+use kctl::{
+    k8s::api::{apps::v1::Deployment, batch::v1::Job},
+    kube::{Api, api::PostParams},
+    prelude::*,
+    testing::{Scenario, Sim, Snapshot, TestServer, Trial},
+};
+
+/// A database that is filled once, and served.
+#[resource(group = "sim.example.com", version = "v1", kind = "Database", namespaced, status = "DatabaseStatus")]
+pub(crate) struct DatabaseSpec {
+    pub replicas: i32,
+}
+
+#[schema]
+#[derive(PartialEq, Eq)]
+pub(crate) struct DatabaseStatus {
+    pub is_filled: bool,
+    pub n_serving: i32,
+}
+
+#[controller(owns = Job(create), owns = Deployment(create))]
+async fn databases(database: Arc<Database>, cx: Context<databases>) -> Result<Action> {
+    let (jobs, deployments) = (cx.owned::<Job>(), cx.owned::<Deployment>());
+    if jobs.is_empty() {
+        jobs.create(kctl::from_json::<Job>(filling(&database))?).or_get().await?;
+    }
+    let is_filled = jobs.iter().any(|job| job.status.as_ref().is_some_and(|status| status.succeeded == Some(1)));
+    if is_filled && deployments.is_empty() {
+        deployments.create(kctl::from_json::<Deployment>(serving(&database))?).or_get().await?;
+    }
+    let ready = deployments.iter().filter_map(|deployment| deployment.status.as_ref()?.ready_replicas);
+    cx.patch_status(DatabaseStatus { is_filled, n_serving: ready.sum() }).await?;
+    Ok(Action::await_change())
+}
+
+fn filling(database: &Database) -> serde_json::Value {
+    kctl::json!({
+        "metadata": { "name": format!("{}-fill", database.name_any()) },
+        "spec": { "template": { "spec": {
+            "restartPolicy": "Never", "containers": [{ "name": "fill", "image": "example.com/fill" }],
+        } } },
+    })
+}
+
+fn serving(database: &Database) -> serde_json::Value {
+    let labels = kctl::json!({ "database": database.name_any() });
+    kctl::json!({
+        "metadata": { "name": database.name_any() },
+        "spec": {
+            "replicas": database.spec.replicas,
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [{ "name": "serve", "image": "example.com/serve" }],
+                },
+            },
+        },
+    })
+}
+
+fn app() -> App {
+    App::new("databases").controller::<databases>()
+}
+
+const DATABASE: &str = "
+apiVersion: sim.example.com/v1
+kind: Database
+metadata: { name: orders }
+spec: { replicas: 2 }
+";
+
+fn scenario() -> Scenario {
+    Scenario::new(app).objects(DATABASE)
+}
+
+fn serves(snapshot: &Snapshot) -> Result<(), String> {
+    let status = snapshot.get::<Database>("default", "orders").and_then(|database| database.status);
+    if status == Some(DatabaseStatus { is_filled: true, n_serving: 2 }) {
+        return Ok(());
+    }
+    Err(format!("{status:?}"))
+}
+
+#[test]
+fn operator_of_jobs_and_deployments_survives_simulated_faults() {
+    let scenario = scenario().with_workloads().settled("the database is served", serves);
+    let report = Sim::from_env(64).unwrap().run(&scenario).unwrap();
+    assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    assert!(report.injected() > 0);
+}
+
+#[test]
+fn nothing_is_made_of_jobs_unless_it_is_asked_for() {
+    let report = Sim::seeds(0..1).run(&scenario().settled("the database is served", serves)).unwrap();
+    let failure = report.failure().expect("nobody runs the Job");
+    assert_eq!((failure.checker(), failure.seed()), ("the database is served", "none"), "{failure}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn test_server_makes_the_pods_of_jobs_when_it_is_asked() -> Result<()> {
+    let server = TestServer::start(app()).await?;
+    let databases = Api::<Database>::default_namespaced(server.client());
+    databases.create(&PostParams::default(), &kctl::from_yaml(DATABASE)?).await?;
+    server.idle().await?;
+    let status = async || Ok::<_, kctl::Error>(databases.get("orders").await?.status.map(|status| status.n_serving));
+    assert_eq!(status().await?, Some(0));
+    server.simulate_workloads();
+    server.idle().await?;
+    assert_eq!(status().await?, Some(2));
+    Ok(())
+}
+
+async fn database_is_filled_and_served(trial: &Trial) -> Result<()> {
+    trial.simulate_workloads();
+    let databases = Api::<Database>::default_namespaced(trial.client());
+    databases.create(&PostParams::default(), &kctl::from_yaml(DATABASE)?).await?;
+    trial.idle().await?;
+    let status = databases.get("orders").await?.status;
+    assert_eq!(status, Some(DatabaseStatus { is_filled: true, n_serving: 2 }));
+    Ok(())
+}
+
+kctl::role_tests!(app, database_is_filled_and_served);
