@@ -130,7 +130,7 @@ impl ApiServer {
         Kubelet::on(kube::Client::new(self.service(), "default"), "kctl-node", clock)
     }
 
-    /// Simulated controllers of Deployments and `ReplicaSets` on this server: `run` them.
+    /// Simulated controllers of Deployments, `ReplicaSets` and Jobs on this server: `run` them.
     pub fn workloads(&self) -> Workloads {
         let clock = self.state.lock().clock;
         Workloads::on(kube::Client::new(self.service(), "default"), clock)
