@@ -33,6 +33,9 @@ use crate::{
     worker::panic_text,
 };
 
+/// What kube's derive says of an object, unless it is told something better.
+const DERIVED: &str = "Auto-generated derived type for";
+
 /// What client-side apply can keep in its annotation, in bytes (`TotalAnnotationSizeLimitB` of apimachinery).
 pub const APPLY_BYTES_MAX: usize = 262_144;
 
@@ -148,19 +151,23 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
         made.map_err(|panic| DefinitionError::Derive { location: kind.location.clone(), cause: panic_text(&*panic) })?;
     if descriptions == Descriptions::Own {
         descriptions::strip_built_in(&mut crd, &schema);
-        strip_generated(&mut crd);
     }
+    describe_whole(&mut crd);
     merging::complete(&mut crd, &schema);
     let mut version = Version { location: kind.location.clone(), crd, schema };
     root_marks(&mut version);
     Ok(version)
 }
 
-/// Removes what the derive says of the object as a whole: that it was derived, and the name of its kind.
-fn strip_generated(crd: &mut CustomResourceDefinition) {
+/// Replaces what the derive says of the object as a whole, that it was derived, and the name of its kind. The comment on the
+/// struct of its spec is the one on the kind: `kubectl explain` begins with it.
+fn describe_whole(crd: &mut CustomResourceDefinition) {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
-        schema.description.take_if(|text| text.trim_start().starts_with("Auto-generated derived type for"));
+        if schema.description.as_deref().is_some_and(|text| text.trim_start().starts_with(DERIVED)) {
+            let spec = schema.properties.as_ref().and_then(|properties| properties.get("spec"));
+            schema.description = spec.and_then(|spec| spec.description.clone());
+        }
         schema.title.take_if(|title| *title == crd.spec.names.kind);
     }
 }
