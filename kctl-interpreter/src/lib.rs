@@ -8,7 +8,6 @@ pub mod division;
 #[cfg(feature = "function")]
 pub mod function;
 #[cfg(any(feature = "registry", feature = "webhook"))]
-mod giving_way;
 #[cfg(feature = "hook")]
 pub mod hook;
 pub mod kind;

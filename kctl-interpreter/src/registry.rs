@@ -22,6 +22,7 @@
 
 use std::sync::Arc;
 
+use kctl_webhook::giving_way::giving_way;
 use parking_lot::RwLock;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, histogram::Histogram},
@@ -32,7 +33,6 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     chain::{Chain, ChainError, Layer, Place},
-    giving_way::giving_way,
     kind::Gvk,
     operation::{Inputs, Op, Operation},
 };

@@ -2,12 +2,20 @@
 
 mod deployments;
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kctl_interpreter::{
-    chain::{Chain, ChainError, Place},
+    chain::{Chain, ChainError, Layer, Place},
     hook::Hooks,
+    kind::Gvk,
     operation::{
         AggregateStatus, AggregatedStatusItem, Aggregation, InterpretComponent, InterpretDependency, InterpretHealth,
         InterpretReplica, InterpretStatus, Object, Operation, Retain, Retention, ReviseReplica, Revision,
@@ -16,8 +24,8 @@ use kctl_interpreter::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    net::{TcpListener, TcpStream},
     sync::mpsc::{UnboundedSender, unbounded_channel},
 };
 use tokio_rustls::{
@@ -424,4 +432,61 @@ async fn of_the_webhooks_that_match_the_first_by_name_is_called_and_none_for_pru
     assert!(chain.interpret::<InterpretHealth>(Object(object("web"))).await.unwrap());
     let pruned = chain.answer(Operation::Prune, &Object(object("web")).into()).await.unwrap();
     assert_eq!(pruned, json!({ "pruned": object("web") }));
+}
+
+/// Leads to a webhook, and counts the connections to it.
+async fn counting(to: &str) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (port, n_connections, to) = (listener.local_addr().unwrap().port(), Arc::default(), to.to_owned());
+    let count: Arc<AtomicUsize> = Arc::clone(&n_connections);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::Relaxed);
+            let mut webhook = TcpStream::connect(&to).await.unwrap();
+            tokio::spawn(async move { copy_bidirectional(&mut socket, &mut webhook).await });
+        }
+    });
+    (port, n_connections)
+}
+
+#[tokio::test]
+async fn a_change_elsewhere_costs_no_connection_and_one_of_the_address_costs_one() {
+    let mut ours = webhook(url, &["127.0.0.1"]).await;
+    let address = ours["webhooks"][0]["clientConfig"]["url"].as_str().unwrap().trim_start_matches("https://");
+    let (host, path) = address.split_once('/').unwrap();
+    let (port, n_connections) = counting(host).await;
+    ours["webhooks"][0]["clientConfig"]["url"] = json!(format!("https://127.0.0.1:{port}/{path}"));
+    let changed = |field: &str, to: Value| {
+        let mut ours = ours.clone();
+        ours["webhooks"][0][field] = to;
+        ours
+    };
+    let mut other = changed("rules", json!([]));
+    other["metadata"]["name"] = json!("other");
+    let rules = json!([{ "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["*"] }]);
+    let broken = json!({ "metadata": { "name": "broken" } });
+    let cases = [
+        ("the first call", vec![ours.clone()], 0, 1),
+        ("another configuration", vec![ours.clone(), other.clone()], 0, 1),
+        ("one that is broken", vec![ours.clone(), broken], 1, 1),
+        ("other rules", vec![changed("rules", rules)], 0, 1),
+        ("another timeout, which is in the address", vec![changed("timeoutSeconds", json!(9))], 0, 2),
+        ("as it was", vec![ours.clone()], 0, 3),
+    ];
+    let mut hooks = Arc::new(Hooks::new([], no_services).unwrap());
+    for (case, configurations, n_malformed, expected) in cases {
+        let (followed, malformed) = hooks.followed_by(&configurations);
+        assert_eq!(malformed.len(), n_malformed, "{case}");
+        hooks = Arc::new(followed);
+        for _ in 0..3 {
+            let inputs = Object(object("web")).into();
+            assert!(hooks.handles(Operation::InterpretHealth, &kind()), "{case}");
+            hooks.interpret(Operation::InterpretHealth, &inputs).await.unwrap();
+        }
+        assert_eq!(n_connections.load(Ordering::Relaxed), expected, "{case}");
+    }
+}
+
+fn kind() -> Gvk {
+    Gvk { group: "apps".into(), version: "v1".into(), kind: "Deployment".into() }
 }

@@ -7,6 +7,8 @@ mod call;
 pub mod change;
 #[cfg(feature = "function")]
 pub mod conversion;
+#[cfg(feature = "giving-way")]
+pub mod giving_way;
 #[cfg(feature = "function")]
 mod kind;
 #[cfg(feature = "function")]

@@ -1,5 +1,10 @@
 //! What webhooks did, under the names of controller-runtime: requests by path and code, how long they took, and how many run.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
@@ -23,13 +28,21 @@ pub struct Metrics {
     in_flight: Family<Of, Gauge>,
     panics: Counter,
     conversion_panics: Counter,
+    /// At all paths.
+    n_running: Arc<AtomicUsize>,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        let (requests, in_flight) = (Family::default(), Family::default());
-        Self { requests, durations, in_flight, panics: Counter::default(), conversion_panics: Counter::default() }
+        Self {
+            requests: Family::default(),
+            durations,
+            in_flight: Family::default(),
+            panics: Counter::default(),
+            conversion_panics: Counter::default(),
+            n_running: Arc::default(),
+        }
     }
 }
 
@@ -53,31 +66,56 @@ impl Metrics {
         registry.register("controller_runtime_conversion_webhook_panics", panics, self.conversion_panics.clone());
     }
 
+    /// How many functions run, also those whose requests were given up: they end at their next wait.
+    pub fn n_running(&self) -> usize {
+        self.n_running.load(Ordering::Relaxed)
+    }
+
     /// Begins a request; it ends when what is returned is dropped.
-    pub(crate) fn begin(&self, path: &str) -> Running {
+    pub(crate) fn begin(&self, path: &str) -> Asked {
         let of = [("webhook", path.to_owned())];
-        self.in_flight.get_or_create(&of).inc();
+        let in_flight = Arc::new(InFlight::new(self.in_flight.get_or_create(&of).clone()));
         let panics = if path == crate::conversion::PATH { &self.conversion_panics } else { &self.panics };
-        Running { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP, panics: panics.clone() }
+        Asked { metrics: self.clone(), of, start: Instant::now(), code: GIVEN_UP, panics: panics.clone(), in_flight }
     }
 }
 
-/// A request whose function runs.
-pub(crate) struct Running {
+/// A request.
+pub(crate) struct Asked {
     metrics: Metrics,
     of: Of,
     start: Instant,
     code: u16,
     panics: Counter,
+    in_flight: Arc<InFlight>,
 }
 
-impl Running {
+impl Asked {
     /// It is answered, with this code.
     pub(crate) fn code(&mut self, code: u16) {
         self.code = code;
     }
 
-    /// Its function panicked.
+    /// Begins its function, which may go on when nobody waits for it any more.
+    pub(crate) fn running(&self) -> Running {
+        self.metrics.n_running.fetch_add(1, Ordering::Relaxed);
+        Running {
+            functions: self.metrics.n_running.clone(),
+            panics: self.panics.clone(),
+            _in_flight: self.in_flight.clone(),
+        }
+    }
+}
+
+/// A function that runs.
+pub(crate) struct Running {
+    functions: Arc<AtomicUsize>,
+    panics: Counter,
+    _in_flight: Arc<InFlight>,
+}
+
+impl Running {
+    /// It panicked.
     pub(crate) fn panicked(&self) {
         self.panics.inc();
     }
@@ -85,8 +123,29 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        self.functions.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// In flight as long as anybody has it: the request, or its function that blocks a thread after the request was given up.
+struct InFlight(Gauge);
+
+impl InFlight {
+    fn new(gauge: Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
         let [(_, path)] = &self.of;
-        self.metrics.in_flight.get_or_create(&self.of).dec();
         self.metrics.durations.get_or_create(&self.of).observe(self.start.elapsed().as_secs_f64());
         let with_code = [("webhook", path.clone()), ("code", self.code.to_string())];
         self.metrics.requests.get_or_create(&with_code).inc();

@@ -14,8 +14,9 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
     admission::{self, Rule},
+    call::Turn,
     conversion::{self, Conversions},
-    metrics::{Metrics, Running},
+    metrics::Metrics,
     server::{
         Routes,
         body::{self, BodyError},
@@ -28,7 +29,7 @@ const CONCURRENCY_MAX: usize = 64;
 /// What all requests share.
 struct Shared {
     metrics: Metrics,
-    requests: Semaphore,
+    requests: Arc<Semaphore>,
 }
 
 /// One path.
@@ -52,7 +53,7 @@ enum Answering {
 /// Two functions are for the same, or a selector is none.
 pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Result<Routes, admission::FunctionTwice> {
     admission::check(rules)?;
-    let shared = Arc::new(Shared { metrics: metrics.clone(), requests: Semaphore::new(CONCURRENCY_MAX) });
+    let shared = Arc::new(Shared { metrics: metrics.clone(), requests: Arc::new(Semaphore::new(CONCURRENCY_MAX)) });
     let mut routes = Routes::default();
     let mut add = |path: String, answering: Answering| {
         let at = At { path: path.as_str().into(), answering, shared: shared.clone() };
@@ -77,10 +78,10 @@ impl Answering {
         }
     }
 
-    async fn respond(&self, body: &[u8], running: &mut Running) -> Value {
+    async fn respond(&self, body: &[u8], turn: &mut Turn) -> Value {
         match self {
-            Self::Admission(rule) => admission::respond(rule, body, running).await,
-            Self::Conversion(conversions) => conversion::respond(conversions, body, running).await,
+            Self::Admission(rule) => admission::respond(rule, body, turn).await,
+            Self::Conversion(conversions) => conversion::respond(conversions, body, turn).await,
         }
     }
 
@@ -90,45 +91,58 @@ impl Answering {
             Self::Conversion(_) => conversion::unread(&text),
         }
     }
+
+    /// Nobody waits any longer than this, for whatever it is.
+    fn late(&self, within: Duration, turn: &Turn) -> Value {
+        let called = turn.running.lock().clone();
+        let why = match (called, &turn.permit) {
+            (Some(called), _) => format!("{called} takes longer"),
+            (None, Some(_)) => "the rest of the request did not come".to_owned(),
+            (None, None) => format!("{CONCURRENCY_MAX} others run, which is the limit"),
+        };
+        let text = format!("no answer within {within:?}: {why}");
+        match self {
+            Self::Admission(_) => {
+                tracing::warn!(uid = turn.uid, "{text}");
+                admission::given_up(&turn.uid, StatusCode::GATEWAY_TIMEOUT, text)
+            }
+            Self::Conversion(_) => conversion::failed(&turn.uid, &text),
+        }
+    }
 }
 
 /// Answers a request. Every failure is an answer of status 200: of any other an API server does not show the text.
 async fn answer(State(at): State<At>, request: Request<Body>) -> Response<Body> {
     let At { path, answering, shared } = at;
     let within = body::time_of(request.uri());
-    let mut running = shared.metrics.begin(&path);
-    let answered = timeout(within, read_and_answer(&answering, &shared, request, &mut running)).await;
-    let value = answered.unwrap_or_else(|_elapsed| late(&answering, within));
+    let asked = shared.metrics.begin(&path);
+    let mut turn = Turn { asked, uid: String::new(), running: Arc::default(), permit: None };
+    let answered = timeout(within, read_and_answer(&answering, &shared, request, &mut turn)).await;
+    let value = answered.unwrap_or_else(|_elapsed| answering.late(within, &turn));
     tracing::debug!(%path, response = %value["response"]["status"], "answered");
     let mut response = Response::new(Body::from(value.to_string()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-fn late(answering: &Answering, within: Duration) -> Value {
-    answering.unread(StatusCode::GATEWAY_TIMEOUT, format!("no answer within {within:?}"))
-}
-
-async fn read_and_answer(
-    answering: &Answering,
-    shared: &Shared,
-    request: Request<Body>,
-    running: &mut Running,
-) -> Value {
+async fn read_and_answer(answering: &Answering, shared: &Shared, request: Request<Body>, turn: &mut Turn) -> Value {
     if let Some(text) = body::not_json(request.headers()) {
-        running.code(StatusCode::BAD_REQUEST.as_u16());
+        turn.asked.code(StatusCode::BAD_REQUEST.as_u16());
         return answering.unread(StatusCode::BAD_REQUEST, text);
     }
     // Before the body is read: waiting requests hold no memory.
-    let _permit = shared.requests.acquire().await;
+    let Ok(permit) = shared.requests.clone().acquire_owned().await else {
+        return answering.unread(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops".into());
+    };
+    turn.permit = Some(Arc::new(permit));
     match body::read(request.into_body(), answering.len_max()).await {
-        Ok(body) => answering.respond(&body, running).await,
+        Ok(body) => answering.respond(&body, turn).await,
         Err(error) => {
             let code = match error {
                 BodyError::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
                 BodyError::Broken(_) => StatusCode::BAD_REQUEST,
             };
-            running.code(code.as_u16());
+            turn.asked.code(code.as_u16());
             answering.unread(code, error.to_string())
         }
     }

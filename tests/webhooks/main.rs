@@ -1,5 +1,6 @@
 //! Admission functions and conversions, as API servers and their clients see them.
 
+mod blocked;
 mod boot;
 mod both;
 mod kinds;

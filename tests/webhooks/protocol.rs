@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use crate::kinds;
 
 const DEFAULTS: &str = "/mutate-hooks-example-com-v1-site";
-const RULES: &str = "/validate-hooks-example-com-v1-site";
+pub(crate) const RULES: &str = "/validate-hooks-example-com-v1-site";
 
 #[admission(validate)]
 fn panics(pod: &Pod) -> Result<()> {
@@ -32,7 +32,7 @@ fn router(metrics: &Metrics) -> Router {
 }
 
 /// Asks, and returns what is in the answer, which always has the status 200.
-async fn ask(router: &Router, path: &str, media: &str, body: impl Into<Body>) -> Json {
+pub(crate) async fn ask(router: &Router, path: &str, media: &str, body: impl Into<Body>) -> Json {
     let request = Request::post(path).header(header::CONTENT_TYPE, media).body(body.into()).unwrap();
     let (head, body) = router.clone().oneshot(request).await.unwrap().into_parts();
     assert_eq!(head.status, 200);
@@ -40,7 +40,7 @@ async fn ask(router: &Router, path: &str, media: &str, body: impl Into<Body>) ->
     serde_json::from_slice::<Json>(&bytes).unwrap()["response"].clone()
 }
 
-fn review(operation: &str, object: &Json, old: &Json) -> String {
+pub(crate) fn review(operation: &str, object: &Json, old: &Json) -> String {
     let one = if object.is_null() { old } else { object };
     let (group, version) = one["apiVersion"].as_str().unwrap().split_once('/').unwrap_or(("", "v1"));
     json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
@@ -52,7 +52,7 @@ fn review(operation: &str, object: &Json, old: &Json) -> String {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "callers make it in place")]
-fn site(spec: Json) -> Json {
+pub(crate) fn site(spec: Json) -> Json {
     json!({ "apiVersion": "hooks.example.com/v1", "kind": "Site", "metadata": { "name": "web" }, "spec": spec })
 }
 
@@ -108,7 +108,13 @@ async fn every_failure_is_an_answer_that_says_what_is_wrong() {
         (RULES, json_type, good.replace("[\"a\"]", "7"), 400, "Site default/web: the object can't be read as `Site`: "),
         (RULES, json_type, " ".repeat((7 << 20) + 1), 413, "the request has more than 7340032 bytes"),
         ("/validate--v1-pod", json_type, pod.clone(), 500, "panic in `panics` (tests/webhooks/protocol.rs:"),
-        ("/mutate--v1-pod?timeout=2s", json_type, pod, 504, "no answer within 2s"),
+        (
+            "/mutate--v1-pod?timeout=2s",
+            json_type,
+            pod,
+            504,
+            "no answer within 2s: `hangs` (tests/webhooks/protocol.rs:",
+        ),
     ];
     for (path, media, body, code, text) in cases {
         let response = ask(&router, path, media, body).await;
@@ -145,7 +151,7 @@ async fn metrics_have_the_names_of_controller_runtime_and_count_panics() {
     }
 }
 
-fn conversion(desired: &str, objects: &Json) -> String {
+pub(crate) fn conversion(desired: &str, objects: &Json) -> String {
     json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
         "request": { "uid": "u1", "desiredAPIVersion": desired, "objects": objects } })
     .to_string()

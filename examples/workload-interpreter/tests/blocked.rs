@@ -16,8 +16,11 @@ use workload_interpreter::Workload;
 
 /// What a function waits for that never comes.
 static NEVER: OnceLock<()> = OnceLock::new();
-/// More than there are threads on any small machine, and fewer than may run at a time.
+/// Of each webhook: more than there are threads on any small machine, and fewer than may run at a time.
 const N_BLOCKED: usize = 48;
+/// The paths of both.
+const INTERPRETER: &str = "/interpreter-workload";
+const ADMISSION: &str = "/validate-workload-example-io-v1alpha1-workload";
 /// From the signal to the end of the process.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
@@ -29,10 +32,15 @@ fn health(workload: &Workload) -> Result<bool> {
     Ok(true)
 }
 
+#[admission(validate)]
+fn validate(workload: &Workload) -> Result<()> {
+    health(workload).map(drop)
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
     if std::env::var_os(AS_PROGRAM).is_some() {
-        return App::new("blocked").interpreter::<health>().main().await;
+        return App::new("blocked").interpreter::<health>().admission::<validate>().main().await;
     }
     for command in ["run", "dev"] {
         others_are_answered_and_the_process_ends_with_1(command).await;
@@ -43,31 +51,39 @@ async fn main() -> Result<()> {
 async fn others_are_answered_and_the_process_ends_with_1(command: &str) {
     let program = std::env::current_exe().unwrap();
     let mut example = Example::start(&program, &format!("blocked-{command}"), &[command]).await;
-    let blocked = futures::future::join_all((0..N_BLOCKED).map(|_| asked(&example, "blocks", 2))).await;
-    for answer in blocked {
-        assert!(answer.contains("no answer within 2s: `health` ("), "{command}: {answer}");
+    let blocked = (0..N_BLOCKED).flat_map(|_| [(INTERPRETER, "`health` ("), (ADMISSION, "`validate` (")]);
+    let blocked = blocked.map(async |(path, called)| (asked(&example, path, "blocks", 2).await, called));
+    for (answer, called) in futures::future::join_all(blocked).await {
+        assert!(answer.contains(&format!("no answer within 2s: {called}")), "{command}: {answer}");
     }
-    let answer = asked(&example, "web", 10).await;
-    assert!(answer.contains(r#""healthy":true"#), "{command}: {answer}");
+    for (path, good) in [(INTERPRETER, r#""healthy":true"#), (ADMISSION, r#""allowed":true"#)] {
+        let answer = asked(&example, path, "web", 10).await;
+        assert!(answer.contains(good), "{command}: {answer}");
+    }
     assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "), "{command}");
 
     example.terminate().await;
     assert_eq!(example.ends(ENDS_WITHIN).await, Some(1), "{command}");
     let mut said = String::new();
     example.child.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
-    let expected = format!("Error: {N_BLOCKED} interpreter functions are cut off: they block their threads");
+    let expected = format!("Error: {} functions of webhooks are cut off: they block their threads", 2 * N_BLOCKED);
     assert!(said.contains(&expected), "{command}: {said}");
 }
 
-async fn asked(example: &Example, name: &str, seconds: u64) -> String {
+async fn asked(example: &Example, path: &str, name: &str, seconds: u64) -> String {
+    let (kind, operation) = if path == ADMISSION {
+        (r#""AdmissionReview","apiVersion":"admission.k8s.io/v1""#, "CREATE")
+    } else {
+        (r#""ResourceInterpreterContext","apiVersion":"config.karmada.io/v1alpha1""#, "InterpretHealth")
+    };
     let body = format!(
-        r#"{{"kind":"ResourceInterpreterContext","apiVersion":"config.karmada.io/v1alpha1","request":{{"uid":"u-1",
-        "kind":{{"group":"workload.example.io","version":"v1alpha1","kind":"Workload"}},"name":"{name}","operation":"InterpretHealth",
+        r#"{{"kind":{kind},"request":{{"uid":"u-1",
+        "kind":{{"group":"workload.example.io","version":"v1alpha1","kind":"Workload"}},"name":"{name}","operation":"{operation}",
         "object":{{"apiVersion":"workload.example.io/v1alpha1","kind":"Workload","metadata":{{"name":"{name}"}},
         "spec":{{"replicas":7,"template":{{}}}}}}}}}}"#
     );
     let request = format!(
-        "POST /interpreter-workload?timeout={seconds}s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+        "POST {path}?timeout={seconds}s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );

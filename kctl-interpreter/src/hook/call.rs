@@ -22,7 +22,7 @@ use tokio_rustls::rustls::{
 
 use super::{
     accept,
-    configuration::Webhook,
+    configuration::{ClientConfig as At, Webhook},
     dial::{Dial, ServiceUnusable, Services},
     error::{CallFailed, HookError},
     patch, redirect, request, verify,
@@ -45,6 +45,8 @@ pub(super) struct Caller {
     name: String,
     versions: Vec<String>,
     timeout: Duration,
+    /// What the target was made of.
+    at: At,
     /// Or why it can't be called, which is told by each call.
     target: Result<Target, String>,
 }
@@ -61,8 +63,18 @@ impl Caller {
             name: name.to_owned(),
             versions: webhook.interpreter_context_versions.clone(),
             timeout: seconds.unwrap_or(TIMEOUT_DEFAULT),
+            at: webhook.client_config.clone(),
             target: Target::new(webhook, seconds.unwrap_or(TIMEOUT_DEFAULT), services),
         }
+    }
+
+    /// Whether it calls what a webhook has become, as that wants it: its connections are still good then.
+    pub(super) fn is_of(&self, name: &str, webhook: &Webhook) -> bool {
+        let seconds = webhook.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+        self.name == name
+            && self.versions == webhook.interpreter_context_versions
+            && self.timeout == seconds.unwrap_or(TIMEOUT_DEFAULT)
+            && self.at == webhook.client_config
     }
 
     /// Asks, and returns the answer in the form of [`Op::answer`](crate::operation::Op::answer).

@@ -51,7 +51,7 @@ pub(super) struct Webhook {
     pub(super) interpreter_context_versions: Vec<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientConfig {
     #[serde(default)]
@@ -63,7 +63,7 @@ pub(super) struct ClientConfig {
     pub(super) ca_bundle: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Service {
     pub(super) namespace: String,
     pub(super) name: String,

@@ -57,8 +57,8 @@ use crate::{
 };
 
 /// The webhooks of all configurations; none by default.
-#[derive(Default)]
 pub struct Hooks {
+    services: Arc<dyn Services>,
     /// In the order of their full names: of those that match, the first is called.
     hooks: Vec<Hook>,
 }
@@ -68,7 +68,13 @@ struct Hook {
     /// `configuration/webhook`, by which errors name it.
     name: String,
     rules: Vec<configuration::Rule>,
-    caller: Caller,
+    caller: Arc<Caller>,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self { services: Arc::new(|_namespace: &str, _name: &str| None), hooks: Vec::new() }
+    }
 }
 
 impl Hooks {
@@ -81,18 +87,39 @@ impl Hooks {
         configurations: impl IntoIterator<Item = &'a Value>,
         services: impl Services + 'static,
     ) -> Result<Self, ConfigurationMalformed> {
-        let services: Arc<dyn Services> = Arc::new(services);
-        let mut hooks = Vec::new();
+        let none = Self { services: Arc::new(services), hooks: Vec::new() };
+        let (hooks, malformed) = none.followed_by(configurations);
+        malformed.into_iter().next().map_or(Ok(hooks), Err)
+    }
+
+    /// Makes the layer of what configurations have become, and says which are none. Webhooks that are called as before, by whatever
+    /// rules, keep their connections.
+    #[must_use]
+    pub fn followed_by<'a>(
+        &self,
+        configurations: impl IntoIterator<Item = &'a Value>,
+    ) -> (Self, Vec<ConfigurationMalformed>) {
+        let (mut hooks, mut malformed) = (Vec::new(), Vec::new());
         for object in configurations {
-            let configuration = configuration::Configuration::read(object)?;
+            let configuration = match configuration::Configuration::read(object) {
+                Ok(configuration) => configuration,
+                Err(error) => {
+                    malformed.push(error);
+                    continue;
+                }
+            };
             for webhook in configuration.webhooks {
                 let name = format!("{}/{}", configuration.metadata.name, webhook.name);
-                let caller = Caller::new(&name, &webhook, services.clone());
+                let kept = self.hooks.iter().find(|hook| hook.caller.is_of(&name, &webhook));
+                let caller = kept.map_or_else(
+                    || Arc::new(Caller::new(&name, &webhook, self.services.clone())),
+                    |hook| hook.caller.clone(),
+                );
                 hooks.push(Hook { name, rules: webhook.rules, caller });
             }
         }
         hooks.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Self { hooks })
+        (Self { services: self.services.clone(), hooks }, malformed)
     }
 
     fn first(&self, operation: Operation, kind: &Gvk) -> Option<&Hook> {

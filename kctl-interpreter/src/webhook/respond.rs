@@ -3,9 +3,9 @@
 use std::{error::Error, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use kctl_webhook::giving_way::in_own_task;
 use serde_json::Value;
-use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
-use tracing::Instrument;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     metrics::{Metrics, Running},
@@ -14,7 +14,6 @@ use super::{
 use crate::{
     chain::LayerError,
     function::{FunctionError, Functions, Rule},
-    giving_way::giving_way,
     kind::Gvk,
     operation::{
         Inputs, InterpretComponent, InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, Op,
@@ -140,16 +139,13 @@ async fn call(rule: &Rule, inputs: Arc<Inputs>, held: (OwnedSemaphorePermit, Run
         drop(held);
         answer
     };
-    let mut task = JoinSet::new();
-    task.spawn(giving_way(called).in_current_span());
-    match task.join_next().await {
-        Some(Ok(answer)) => answer.map_err(|error| match error.downcast_ref::<FunctionError>() {
+    match in_own_task(called).await {
+        Ok(answer) => answer.map_err(|error| match error.downcast_ref::<FunctionError>() {
             Some(error) => failure(error),
             None => Response::failed(INTERNAL_ERROR, chained(error.as_ref())),
         }),
         // A panic of the function is its answer: this is one of ours, or the end of the process.
-        Some(Err(error)) => Err(Response::failed(INTERNAL_ERROR, error.to_string())),
-        None => Err(Response::failed(INTERNAL_ERROR, "the function was not called".into())),
+        Err(error) => Err(Response::failed(INTERNAL_ERROR, error.to_string())),
     }
 }
 

@@ -15,7 +15,7 @@ pub use self::{
     request::{AUDIT_LEN_MAX, Admission, User, WARNINGS_LEN_MAX},
     rule::{Answer, FunctionTwice, Rule},
 };
-pub(crate) use respond::{BODY_LEN_MAX, respond, unread};
+pub(crate) use respond::{BODY_LEN_MAX, given_up, respond, unread};
 pub(crate) use rule::check;
 
 /// One function with `#[admission(…)]`, by the type of its name, or a tuple of such.

@@ -1,5 +1,7 @@
 //! The body of a request → the body of its answer: the protocol without the network.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::core::GroupVersionKind;
@@ -11,7 +13,10 @@ use super::{
     review::{KIND, Request, Review, VERSIONS},
     rule::{Answer, Rule},
 };
-use crate::{call::unwound, kind::shown, metrics::Running};
+use crate::{
+    call::{Turn, unwound},
+    kind::shown,
+};
 
 /// The longest body that is read, in bytes: two objects of the size that etcd takes, as in controller-runtime
 /// (`pkg/webhook/admission/http.go`, `maxRequestSize`).
@@ -19,24 +24,35 @@ pub(crate) const BODY_LEN_MAX: usize = 7 << 20;
 
 /// The answer to what was not read as a review.
 pub(crate) fn unread(code: StatusCode, text: String) -> Value {
-    wrapped(VERSIONS[0], "", &Denial::failed(code.as_u16(), text), &Request::default())
+    given_up("", code, text)
+}
+
+/// The answer to a review that nobody answers any more.
+pub(crate) fn given_up(uid: &str, code: StatusCode, text: String) -> Value {
+    wrapped(VERSIONS[0], uid, &Denial::failed(code.as_u16(), text), &Request::default())
 }
 
 /// Answers a review.
-pub(crate) async fn respond(rule: &Rule, body: &[u8], running: &mut Running) -> Value {
+pub(crate) async fn respond(rule: &Rule, body: &[u8], turn: &mut Turn) -> Value {
     let (version, request, operation) = match decoded(rule, body) {
         Ok(decoded) => decoded,
         Err((code, text)) => {
-            running.code(code.as_u16());
+            turn.asked.code(code.as_u16());
             return unread(code, text);
         }
     };
-    let called = unwound(rule.about(), || rule.call(&request, operation)).await;
-    let answer = called.unwrap_or_else(|panic| {
-        running.panicked();
-        Answer { denied: Some(Denial::failed(500, panic)), ..Answer::default() }
+    let request = Arc::new(request);
+    turn.uid.clone_from(&request.uid);
+    *turn.running.lock() = Some(format!("{} for {}", rule.about().place(), request.shown()));
+    let (called, asked) = (rule.clone(), request.clone());
+    let called = turn.call(|running| async move {
+        let answer = unwound(called.about(), || called.call(&asked, operation)).await;
+        answer.inspect_err(|_panic| running.panicked())
     });
-    running.code(answer.denied.as_ref().map_or(200, Denial::http_code));
+    let answer = called.await.flatten();
+    let answer =
+        answer.unwrap_or_else(|failed| Answer { denied: Some(Denial::failed(500, failed)), ..Answer::default() });
+    turn.asked.code(answer.denied.as_ref().map_or(200, Denial::http_code));
     review(rule, &version, &request, operation, answer)
 }
 

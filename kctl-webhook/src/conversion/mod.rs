@@ -10,7 +10,7 @@ use kube::core::GroupVersionKind;
 use serde_json::Value;
 
 pub use self::table::{ConversionError, Conversions};
-pub(crate) use respond::{BODY_LEN_MAX, respond, unread};
+pub(crate) use respond::{BODY_LEN_MAX, failed, respond, unread};
 
 use crate::{
     call::{About, Called},

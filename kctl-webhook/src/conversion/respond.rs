@@ -1,10 +1,16 @@
 //! `ConversionReview`: the body of a request → the body of its answer, without the network.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Conversions, Rule};
-use crate::{call::unwound, metrics::Running};
+use crate::{
+    call::{Turn, unwound},
+    metrics::Running,
+};
 
 /// The longest body that is read, in bytes. An API server sends whole lists: 500 objects, a page of client-go's, of 256 KiB each.
 pub(crate) const BODY_LEN_MAX: usize = 128 << 20;
@@ -44,7 +50,8 @@ pub(crate) fn unread(text: &str) -> Value {
     failed("", text)
 }
 
-fn failed(uid: &str, text: &str) -> Value {
+/// The answer to a review with this uid, when there is none.
+pub(crate) fn failed(uid: &str, text: &str) -> Value {
     tracing::error!("conversion failed: {text}");
     envelope(&json!({ "uid": uid, "convertedObjects": [], "result": { "status": "Failure", "message": text } }))
 }
@@ -54,26 +61,35 @@ fn envelope(response: &Value) -> Value {
 }
 
 /// Answers a review: all objects, or none of them and why.
-pub(crate) async fn respond(conversions: &Conversions, body: &[u8], running: &mut Running) -> Value {
+pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], turn: &mut Turn) -> Value {
     let request = match decoded(body) {
         Ok(request) => request,
         Err(text) => {
-            running.code(400);
+            turn.asked.code(400);
             return unread(&text);
         }
     };
-    let mut converted = Vec::with_capacity(request.objects.len());
-    for object in request.objects {
-        match convert(conversions, object, &request.desired_api_version, running).await {
-            Ok(object) => converted.push(object),
-            Err(Failed { text, code }) => {
-                running.code(code);
-                return failed(&request.uid, &text);
-            }
+    let Request { uid, desired_api_version, objects } = request;
+    turn.uid.clone_from(&uid);
+    let (conversions, called) = (conversions.clone(), turn.running.clone());
+    // All in one task: a list has hundreds of objects, and most functions are done at once.
+    let converted = turn.call(|running| async move {
+        let mut converted = Vec::with_capacity(objects.len());
+        for object in objects {
+            converted.push(convert(&conversions, object, &desired_api_version, (&running, &called)).await?);
+        }
+        Ok(converted)
+    });
+    match converted.await.unwrap_or_else(|text| Err(Failed { text, code: 500 })) {
+        Ok(converted) => {
+            turn.asked.code(200);
+            envelope(&json!({ "uid": uid, "convertedObjects": converted, "result": { "status": "Success" } }))
+        }
+        Err(Failed { text, code }) => {
+            turn.asked.code(code);
+            failed(&uid, &text)
         }
     }
-    running.code(200);
-    envelope(&json!({ "uid": request.uid, "convertedObjects": converted, "result": { "status": "Success" } }))
 }
 
 fn decoded(body: &[u8]) -> Result<Request, String> {
@@ -88,7 +104,7 @@ async fn convert(
     conversions: &Conversions,
     object: Value,
     desired: &str,
-    running: &mut Running,
+    (running, called): (&Running, &Mutex<Option<String>>),
 ) -> Result<Value, Failed> {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let [api, kind, namespace, name] = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(text);
@@ -100,6 +116,7 @@ async fn convert(
     let way = way.ok_or_else(|| fail("there is no conversion".into(), 400))?;
     let mut here = object;
     for rule in way {
+        *called.lock() = Some(format!("{} for {shown}", rule.about.place()));
         here = step(rule, here, running).await.map_err(|error| fail(error, 500))?;
     }
     Ok(here)

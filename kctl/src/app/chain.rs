@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 pub(super) use definitions::kinds;
 use k8s_openapi::api::{core::v1::Service, rbac::v1::PolicyRule};
 use kctl_interpreter::{
-    chain::{Layer, Place},
+    chain::Place,
     hook::Hooks,
     lua::{Configurable, Limits, Pool, Scripts},
     registry::Registry,
@@ -74,8 +74,16 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
         }
         registry.set(Place::Configurable, Some(Arc::new(layer.clone())));
     };
+    let mut layer = Arc::new(Hooks::new([], lookup(known)).unwrap_or_default());
     let mut said = Said::default();
-    let hooks = |objects: &[Value]| registry.set(Place::Webhook, Some(Arc::new(hooks_of(objects, &known, &mut said))));
+    let hooks = |objects: &[Value]| {
+        let (hooks, malformed) = layer.followed_by(objects);
+        for error in said.anew(malformed.iter().map(|error| format!("{error}: {}", error.source))) {
+            tracing::error!(%error, "a webhook configuration can't be used: nothing is asked of its webhooks");
+        }
+        layer = Arc::new(hooks);
+        registry.set(Place::Webhook, Some(layer.clone()));
+    };
     tokio::join!(
         run(&customizations),
         run(&configurations),
@@ -85,27 +93,12 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     );
 }
 
-fn hooks_of(objects: &[Value], services: &Arc<SharedStore>, said: &mut Said) -> impl Layer + use<> {
-    let lookup = || {
-        let services = services.clone();
-        move |namespace: &str, name: &str| {
-            let service = services.get(&ObjectKey::new(Some(namespace), name))?;
-            serde_json::from_str(&service.json()).ok()
-        }
-    };
-    let mut errors = Vec::new();
-    let is_whole = |object: &&Value| match Hooks::new([*object], lookup()) {
-        Ok(_) => true,
-        Err(error) => {
-            errors.push(format!("{error}: {}", error.source));
-            false
-        }
-    };
-    let whole: Vec<&Value> = objects.iter().filter(is_whole).collect();
-    for error in said.anew(errors) {
-        tracing::error!(%error, "a webhook configuration can't be used: nothing is asked of its webhooks");
+/// Looks Services up among those of the control plane, at each new connection.
+fn lookup(services: Arc<SharedStore>) -> impl Fn(&str, &str) -> Option<Value> + Send + Sync {
+    move |namespace, name| {
+        let service = services.get(&ObjectKey::new(Some(namespace), name))?;
+        serde_json::from_str(&service.json()).ok()
     }
-    Hooks::new(whole, lookup()).unwrap_or_default()
 }
 
 /// What was wrong when it was looked at last: it is said once, not with each change of anything else.

@@ -77,9 +77,12 @@ pub(super) struct Serving {
     pub(super) functions: Functions,
 }
 
-/// The functions of the interpreter webhook, if there is one.
+/// Says how many functions run.
+type CountRunning = Arc<dyn Fn() -> usize + Send + Sync>;
+
+/// The functions of all webhooks.
 #[derive(Clone, Default)]
-pub(super) struct Functions(Option<Metrics>);
+pub(super) struct Functions(Vec<CountRunning>);
 
 impl Functions {
     /// Returns once none runs, which is soon after their requests have ended: what waits is dropped.
@@ -87,18 +90,19 @@ impl Functions {
     /// # Errors
     /// One blocks its thread, and nothing can end it but the end of the process.
     pub(super) async fn ended(&self) -> Result<()> {
-        let Some(metrics) = &self.0 else { return Ok(()) };
         let until = tokio::time::Instant::now() + ENDED_WITHIN;
-        while metrics.n_running() > 0 {
+        loop {
+            let n: usize = self.0.iter().map(|n_running| n_running()).sum();
+            if n == 0 {
+                return Ok(());
+            }
             if tokio::time::Instant::now() >= until {
-                let n = metrics.n_running();
                 return Err(Error::from(format!(
-                    "{n} interpreter functions are cut off: they block their threads, and nobody waits for their answers any more"
+                    "{n} functions of webhooks are cut off: they block their threads, and nobody waits for their answers any more"
                 )));
             }
             tokio::time::sleep(ENDED_WITHIN / 20).await;
         }
-        Ok(())
     }
 }
 
@@ -212,12 +216,15 @@ impl App {
         if !self.interpreters.is_empty() {
             let counted = Metrics::default();
             all = all.and(routes(self.interpreters.clone(), &counted, &WebhookOptions::default())?);
-            functions = Functions(Some(counted.clone()));
+            let running = counted.clone();
+            functions.0.push(Arc::new(move || running.n_running()));
             self.metrics.push(Box::new(move |registry| counted.register(registry)));
         }
         if !self.hooks.is_empty() {
             let counted = kctl_webhook::Metrics::default();
             all = all.and(self.hook_routes(&counted)?);
+            let running = counted.clone();
+            functions.0.push(Arc::new(move || running.n_running()));
             self.metrics.push(Box::new(move |registry| counted.register(registry)));
         }
         Ok((all, functions))

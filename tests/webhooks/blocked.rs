@@ -1,0 +1,137 @@
+//! Functions that block their threads, more of them than there are threads: others are answered as if these were not there.
+
+use std::{
+    sync::{Condvar, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use kctl::{Json, json, prelude::*};
+use kctl_runtime::manager::metrics::prometheus_client::{encoding::text::encode, registry::Registry};
+use kctl_webhook::Metrics;
+use tokio::time::timeout;
+
+use crate::{
+    kinds,
+    protocol::{RULES, ask, conversion, review, site},
+};
+
+mod v1alpha1 {
+    use kctl::prelude::*;
+
+    #[resource(group = "blocked.example.com", version = "v1alpha1", kind = "Door", namespaced, storage = false)]
+    pub(crate) struct DoorSpec {
+        pub width: String,
+    }
+}
+
+#[resource(group = "blocked.example.com", version = "v1", kind = "Door", namespaced)]
+pub(crate) struct DoorSpec {
+    pub width: String,
+}
+
+/// All together more than the runtime of the test has threads, and fewer than may run at a time.
+const N_EACH: usize = 2;
+/// Those who are blocked wait no longer, so that a test which fails ends; they do so two at a time.
+const BLOCKED_AT_MOST: Duration = Duration::from_secs(20);
+/// What does not wait for them is done by then, also on a machine that is busy.
+const WITHIN: Duration = Duration::from_secs(15);
+
+static IS_OVER: Mutex<bool> = Mutex::new(false);
+static OVER: Condvar = Condvar::new();
+
+fn block() {
+    let is_over = IS_OVER.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(OVER.wait_timeout_while(is_over, BLOCKED_AT_MOST, |is_over| !*is_over));
+}
+
+/// Lets them go when the test ends, however it ends.
+struct Release;
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        *IS_OVER.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        OVER.notify_all();
+    }
+}
+
+#[admission(validate)]
+fn validates(_pod: &Pod) -> Result<()> {
+    block();
+    Ok(())
+}
+
+#[admission(mutate)]
+async fn mutates(_pod: &mut Pod) {
+    block();
+}
+
+#[conversion]
+fn converts(old: v1alpha1::Door) -> Result<Door> {
+    block();
+    Ok(Door::new("", DoorSpec { width: old.spec.width }))
+}
+
+#[conversion]
+fn back(new: Door) -> Result<v1alpha1::Door> {
+    Ok(v1alpha1::Door::new("", v1alpha1::DoorSpec { width: new.spec.width }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_that_block_their_threads_hold_back_nobody_and_are_answered_for() {
+    let _release = Release;
+    let metrics = Metrics::default();
+    let app = kinds::app().admission::<(validates, mutates)>().conversion::<(converts, back)>();
+    let router = app.hook_routes(&metrics).unwrap().router;
+    let pod =
+        review("CREATE", &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } }), &Json::Null);
+    let old = json!({ "apiVersion": "blocked.example.com/v1alpha1", "kind": "Door",
+        "metadata": { "name": "web", "namespace": "here" }, "spec": { "width": "1 m" } });
+    let old = conversion("blocked.example.com/v1", &json!([old]));
+    let asked = [
+        (
+            "/validate--v1-pod?timeout=2s",
+            &pod,
+            ("`validates` (tests/webhooks/blocked.rs:", "for Pod default/web takes longer"),
+        ),
+        (
+            "/mutate--v1-pod?timeout=2s",
+            &pod,
+            ("`mutates` (tests/webhooks/blocked.rs:", "for Pod default/web takes longer"),
+        ),
+        ("/convert?timeout=2s", &old, ("`converts` (tests/webhooks/blocked.rs:", "for Door here/web takes longer")),
+    ];
+    let blocked: Vec<_> = asked.iter().cycle().take(asked.len() * N_EACH).collect();
+    let asking = blocked.iter().map(|(path, body, _)| {
+        let (router, path, body) = (router.clone(), (*path).to_owned(), (*body).clone());
+        tokio::spawn(async move { ask(&router, &path, "application/json", body).await })
+    });
+    let answers = timeout(WITHIN, join_all(asking)).await.expect("answers within the timeouts of the requests");
+    for (answer, (path, _, (called, why))) in answers.into_iter().zip(blocked) {
+        let answer = answer.unwrap();
+        let message = answer["status"]["message"].as_str().or(answer["result"]["message"].as_str());
+        let message = message.and_then(|text| text.strip_prefix("no answer within 2s: "));
+        assert!(message.is_some_and(|text| text.starts_with(called) && text.ends_with(why)), "{path}: {answer}");
+        assert_eq!(answer["uid"], "u1", "{path}");
+    }
+
+    // Elsewhere than on the thread of the test, which nobody blocks.
+    let others = tokio::spawn(async move {
+        let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
+        ask(&router, RULES, "application/json", good).await
+    });
+    let answer = timeout(WITHIN, others).await.expect("an answer beside those who block").unwrap();
+    assert_eq!(answer["allowed"], true);
+    assert_eq!(metrics.n_running(), asked.len() * N_EACH);
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    metrics.register(&mut registry);
+    encode(&mut text, &registry).unwrap();
+    for path in ["/validate--v1-pod", "/mutate--v1-pod", "/convert"] {
+        for line in [
+            format!("controller_runtime_webhook_requests_total{{webhook=\"{path}\",code=\"504\"}} {N_EACH}\n"),
+            format!("controller_runtime_webhook_requests_in_flight{{webhook=\"{path}\"}} {N_EACH}\n"),
+        ] {
+            assert!(text.contains(&line), "{line}{text}");
+        }
+    }
+}
