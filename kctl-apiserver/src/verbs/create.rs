@@ -162,7 +162,7 @@ pub(super) fn store(
     }
     plugins::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
-    judge::validate(call, None, &object, Vec::new())?;
+    judge::validate(call, None, &object, super::admin_access::causes(state, call, None, &object))?;
     call.session.warn_all(admit::warnings_about(&call.resource, None, &object));
     let attributes = Attributes::new(call, Operation::Create, &key.1, object);
     plugins::validate(state, &attributes)?;

@@ -1,6 +1,7 @@
 //! What requests do: one file a verb, all of them on the locked state.
 
 pub(crate) mod access;
+mod admin_access;
 mod body;
 mod connect;
 mod create;

@@ -335,6 +335,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
             forget_other_type(old, new);
             keep_health_port(old, new);
         }
+        ("resource.k8s.io", "resourceclaims") => rules::forget_returned(old, new),
         ("", "namespaces") if subresource.is_empty() => {
             // They have their own subresource.
             let finalizers = old["spec"].get("finalizers").cloned();

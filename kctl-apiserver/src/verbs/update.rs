@@ -148,7 +148,8 @@ pub(super) fn write(
         own(&Writing::of(call, state).request(), old, &mut sent)?;
         managed = Some(sent["metadata"]["managedFields"].take());
     }
-    let causes = judge::changes_of_metadata(call, old, &new);
+    let mut causes = super::admin_access::causes(state, call, Some(old), &new);
+    causes.extend(judge::changes_of_metadata(call, old, &new));
     plugins::fill_change(state, call, old, &mut new);
     prepare(state, call, old, &mut new);
     if is_service {

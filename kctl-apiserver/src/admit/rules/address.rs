@@ -71,6 +71,8 @@ pub(super) fn range(text: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = text.split_once('/')?;
     let address = parse(address)?;
     let most = if address.is_ipv4() { 32 } else { 128 };
+    // Rust would read a sign as well.
+    let bits = Some(bits).filter(|bits| bits.bytes().all(|one| one.is_ascii_digit()))?;
     let bits = bits.parse().ok().filter(|bits| *bits <= most)?;
     Some((address, bits))
 }
@@ -90,6 +92,19 @@ pub(super) fn legacy_range(value: &Value, at: &str, errors: &mut Errors) {
     };
     if beyond != 0 {
         errors.invalid(at, value, "must not have bits set beyond the prefix length");
+    }
+}
+
+/// An address with the length of its network's prefix, as an interface has it (`IsValidInterfaceAddress`).
+pub(super) fn of_interface(value: &Value, at: &str, errors: &mut Errors) {
+    let Some((address, bits)) = range(text(value)) else {
+        return errors.invalid(at, value, "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)");
+    };
+    // Go writes a mapped address as the four bytes that it stands for; the prefix may get a length below zero so.
+    let bits = if is_mapped(address) { i64::from(bits) - 96 } else { i64::from(bits) };
+    let canonical = format!("{}/{bits}", address.to_canonical());
+    if canonical != text(value) {
+        errors.invalid(at, value, &format!("must be in canonical form ({canonical:?})"));
     }
 }
 

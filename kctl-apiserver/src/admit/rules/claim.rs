@@ -79,7 +79,7 @@ fn devices(devices: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// The names of requests, and of the ways out of them.
-fn names(requests: &Value) -> BTreeSet<String> {
+pub(super) fn names(requests: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (_, request) in entries(requests) {
         let name = text(&request["name"]);
@@ -90,25 +90,29 @@ fn names(requests: &Value) -> BTreeSet<String> {
 }
 
 /// Which requests something is about; without any it is about all.
-fn of_requests(list: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
+pub(super) fn of_requests(list: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
     few_different(
         list,
         ITEMS_MAX,
         &format!("{at}.requests"),
         errors,
         |name| name,
-        |name, at, errors| {
-            let parts: Vec<&str> = text(name).split('/').collect();
-            if parts.len() <= 2 {
-                for part in parts {
-                    errors.name(at, &part.into(), NameRule::Label);
-                }
-            }
-            if !known.contains(text(name)) {
-                errors.invalid(at, name, NO_REQUEST);
-            }
-        },
+        |name, at, errors| of_request(name, known, at, errors),
     );
+}
+
+/// The name of a request, or of a way out of one.
+pub(super) fn of_request(name: &Value, known: &BTreeSet<String>, at: &str, errors: &mut Errors) {
+    let name = text(name);
+    let parts: Vec<&str> = name.split('/').collect();
+    if parts.len() <= 2 {
+        for part in parts {
+            errors.name(at, &part.into(), NameRule::Label);
+        }
+    }
+    if !known.contains(name) {
+        errors.invalid(at, &name.into(), NO_REQUEST);
+    }
 }
 
 fn request(request: &Value, at: &str, errors: &mut Errors) {

@@ -16,8 +16,12 @@ const DRIVER_LEN_MAX: usize = 63;
 const ID_LEN_MAX: usize = 32;
 /// The longest expression (`CELSelectorExpressionMaxLength`), in bytes.
 const EXPRESSION_LEN_MAX: usize = 10 * 1024;
-/// The longest settings of a driver (`OpaqueParametersMaxLength`), in bytes of JSON.
+/// The longest settings of a driver (`OpaqueParametersMaxLength`), and the longest word of it about a device, in bytes of JSON.
 const PARAMETERS_LEN_MAX: usize = 10 * 1024;
+/// The longest name of a pool (`PoolNameMaxLength`).
+const POOL_LEN_MAX: usize = 253;
+/// Conditions of each of both sorts (`BindingConditionsMaxSize`).
+const BINDINGS_MAX: usize = 4;
 /// Selectors, requests, constraints and settings of an object are so many at most.
 pub(super) const ITEMS_MAX: usize = 32;
 
@@ -97,10 +101,17 @@ pub(super) fn opaque(opaque: &Value, at: &str, errors: &mut Errors) {
     let (parameters, at) = (&opaque["parameters"], format!("{at}.parameters"));
     if parameters.is_null() {
         errors.required(&at, "");
-    } else if parameters.to_string().len() > PARAMETERS_LEN_MAX {
-        errors.too_long(&at, PARAMETERS_LEN_MAX);
-    } else if !parameters.is_object() {
-        errors.invalid(&at, &"<value omitted>".into(), "must be a valid JSON object");
+    } else {
+        of_driver(parameters, &at, errors);
+    }
+}
+
+/// An object that only a driver knows the fields of.
+pub(super) fn of_driver(object: &Value, at: &str, errors: &mut Errors) {
+    if object.to_string().len() > PARAMETERS_LEN_MAX {
+        errors.too_long(at, PARAMETERS_LEN_MAX);
+    } else if !object.is_object() {
+        errors.invalid(at, &"<value omitted>".into(), "must be a valid JSON object");
     }
 }
 
@@ -114,6 +125,41 @@ pub(super) fn driver(name: &Value, at: &str, errors: &mut Errors) {
     }
     for message in NameRule::Subdomain.check(&text(name).to_lowercase()) {
         errors.invalid(at, name, &message);
+    }
+}
+
+/// The name of a pool: names of domains, with slashes between them.
+pub(super) fn pool_name(name: &Value, at: &str, errors: &mut Errors) {
+    let name = text(name);
+    if name.is_empty() {
+        return errors.required(at, "");
+    }
+    if name.len() > POOL_LEN_MAX {
+        errors.too_long(at, POOL_LEN_MAX);
+    }
+    name.split('/').for_each(|part| errors.name(at, &part.into(), NameRule::Subdomain));
+}
+
+/// Conditions that make a device ready for a pod, and those that say that it will not be.
+pub(super) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
+    const BOTH: [(&str, &str); 2] =
+        [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
+    for (field, _) in BOTH {
+        few(&device[field], BINDINGS_MAX, &format!("{at}.{field}"), errors, |name, at, errors| {
+            errors.qualified_name(at, text(name));
+        });
+    }
+    for (index, failure) in entries(&device["bindingFailureConditions"]) {
+        if entries(&device["bindingConditions"]).any(|(_, one)| one == failure) {
+            let detail = "bindingFailureConditions must not overlap with bindingConditions";
+            errors.invalid(&format!("{at}.bindingFailureConditions[{index}]"), failure, detail);
+        }
+    }
+    for (field, other) in BOTH {
+        if entries(&device[field]).next().is_some() && entries(&device[other]).next().is_none() {
+            let detail = format!("{other} are required to use {field}");
+            errors.invalid(&format!("{at}.{other}"), &Value::Null, &detail);
+        }
     }
 }
 

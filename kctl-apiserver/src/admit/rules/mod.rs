@@ -12,6 +12,7 @@ mod autoscaler;
 mod certificates;
 mod change;
 mod claim;
+mod claim_status;
 mod config;
 mod container;
 mod device;
@@ -51,6 +52,7 @@ mod workload;
 use serde_json::Value;
 
 pub(crate) use self::change::{come_first, forbidden_changes};
+pub(crate) use self::claim_status::forget_returned;
 use self::errors::Errors;
 pub(crate) use self::quota::OF_PODS as COUNTED_OF_PODS;
 pub(crate) use self::service::is_checked as is_checked_on_nodes;
@@ -180,6 +182,9 @@ pub(crate) fn status_causes(resource: &Resource, old: &Value, new: &Value) -> Ve
     let mut errors = Errors::default();
     if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("batch", "jobs") {
         job_status::status(old, new, &mut errors);
+    }
+    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("resource.k8s.io", "resourceclaims") {
+        claim_status::status(old, new, &mut errors);
     }
     if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
         service::status(new, &mut errors);

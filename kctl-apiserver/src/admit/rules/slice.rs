@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Errors, affinity,
-    device::{EFFECTS, driver, few, few_different, qualified},
+    device::{EFFECTS, bindings, driver, few_different, pool_name, qualified},
     entries, pairs, text,
 };
 use crate::admit::names::{NameRule, check_label_value};
@@ -17,8 +17,6 @@ const DEVICES_MAX: usize = 128;
 const DEVICES_WITH_MORE_MAX: usize = 64;
 /// The longest text of an attribute (`DeviceAttributeMaxValueLength`).
 const TEXT_LEN_MAX: usize = 64;
-/// The longest name of a pool (`PoolNameMaxLength`).
-const POOL_LEN_MAX: usize = 253;
 const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
 /// What the attributes of a device can be, and the names of that in Go.
 const VALUES: [(&str, &str); 8] = [
@@ -62,15 +60,7 @@ pub(super) fn slice(object: &Value, errors: &mut Errors) {
 }
 
 fn pool(pool: &Value, errors: &mut Errors) {
-    let name = text(&pool["name"]);
-    if name.is_empty() {
-        errors.required("spec.pool.name", "");
-    } else {
-        if name.len() > POOL_LEN_MAX {
-            errors.too_long("spec.pool.name", POOL_LEN_MAX);
-        }
-        name.split('/').for_each(|part| errors.name("spec.pool.name", &part.into(), NameRule::Subdomain));
-    }
+    pool_name(&pool["name"], "spec.pool.name", errors);
     let number = |field: &str| pool[field].as_i64().unwrap_or_default();
     if number("resourceSliceCount") <= 0 {
         let count = number("resourceSliceCount").into();
@@ -155,7 +145,7 @@ fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
         );
     }
     nodes_of_device(device, by_device, at, errors);
-    conditions(device, at, errors);
+    bindings(device, at, errors);
 }
 
 /// What a device says where each is reached from nodes of its own.
@@ -237,22 +227,5 @@ fn counter_set(name: &Value, field: &str, counters: &Value, at: &str, errors: &m
     }
     for (name, _) in pairs(counters) {
         errors.name(&at, &name.into(), NameRule::Label);
-    }
-}
-
-/// Conditions that make a device ready for a pod, and those that say that it will not be.
-fn conditions(device: &Value, at: &str, errors: &mut Errors) {
-    const BOTH: [(&str, &str); 2] =
-        [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
-    for (field, _) in BOTH {
-        few(&device[field], 4, &format!("{at}.{field}"), errors, |name, at, errors| {
-            errors.qualified_name(at, text(name));
-        });
-    }
-    for (field, other) in BOTH {
-        if entries(&device[field]).next().is_some() && entries(&device[other]).next().is_none() {
-            let detail = format!("{other} are required to use {field}");
-            errors.invalid(&format!("{at}.{other}"), &Value::Null, &detail);
-        }
     }
 }

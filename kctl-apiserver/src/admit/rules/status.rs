@@ -106,7 +106,7 @@ pub(super) fn status(of: (&str, &str), old: &Value, new: &Value, errors: &mut Er
     let Some(numbers) = NUMBERS.iter().find(|numbers| (numbers.group, numbers.resource) == of) else { return };
     let (before, status) = (&old["status"], &new["status"]);
     if of.0 == "policy" {
-        conditions(&status["conditions"], errors);
+        conditions(&status["conditions"], "status.conditions", errors);
     }
     let number = |name: &str| status[name].as_i64().unwrap_or(0);
     for name in numbers.counts {
@@ -133,10 +133,10 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 
 /// What is wrong with conditions of the shared type (`ValidateConditions` in
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
-fn conditions(conditions: &Value, errors: &mut Errors) {
+pub(super) fn conditions(conditions: &Value, at: &str, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
-        let at = |field: &str| format!("status.conditions[{index}].{field}");
+        let at = |field: &str| format!("{at}[{index}].{field}");
         let (kind, reason) = (text(&condition["type"]), text(&condition["reason"]));
         if seen.contains(&kind) {
             errors.duplicate(&at("type"), &Value::from(kind).to_string());

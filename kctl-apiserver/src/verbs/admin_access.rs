@@ -1,0 +1,56 @@
+//! Claims that reach devices as their administrator do are for marked namespaces alone: reads what is written and the labels
+//! of its namespace, hands on what is wrong.
+//!
+//! Behaviour: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in `pkg/registry/resource/resourceclaim/strategy.go`, asked of
+//! kube-apiserver 1.36.
+
+use serde_json::Value;
+
+use crate::{
+    request::Call,
+    status::{Cause, GroupResource},
+    store::State,
+};
+
+const LABEL: &str = "resource.kubernetes.io/admin-access";
+const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
+                      containing namespace";
+
+/// What is wrong with a new claim or template, or with what a claim is given. Only the first such device is named.
+pub(super) fn causes(state: &State, call: &Call, old: Option<&Value>, new: &Value) -> Vec<Cause> {
+    let of = (call.resource.of.group.as_str(), call.resource.of.resource.as_str());
+    let none = Value::Null;
+    // The path of what a template asks for is told as that of a claim.
+    let (list, at, field) = match (of, old) {
+        (("resource.k8s.io", "resourceclaims"), None) => (&new["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
+        (("resource.k8s.io", "resourceclaimtemplates"), None) => {
+            (&new["spec"]["spec"]["devices"]["requests"], REQUESTS, "/exactly")
+        }
+        (("resource.k8s.io", "resourceclaims"), Some(old))
+            if call.subresource == "status" && !has_admin(&old["status"]["allocation"]["devices"]["results"]) =>
+        {
+            (&new["status"]["allocation"]["devices"]["results"], RESULTS, "")
+        }
+        _ => (&none, "", ""),
+    };
+    let is_admin = |one: &Value| one.pointer(&format!("{field}/adminAccess")) == Some(&Value::Bool(true));
+    let first = list.as_array().and_then(|list| list.iter().position(is_admin));
+    match first {
+        Some(index) if !is_marked(state, &call.namespace) => {
+            vec![Cause::forbidden(&format!("{at}[{index}].adminAccess"), DETAIL)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn has_admin(results: &Value) -> bool {
+    results.as_array().is_some_and(|results| results.iter().any(|result| result["adminAccess"] == true))
+}
+
+const REQUESTS: &str = "spec.devices.requests";
+const RESULTS: &str = "status.allocation.devices.results";
+
+fn is_marked(state: &State, namespace: &str) -> bool {
+    let namespace = state.get(&GroupResource::new("", "namespaces"), &(String::new(), namespace.to_owned()));
+    namespace.is_some_and(|namespace| namespace["metadata"]["labels"][LABEL] == "true")
+}
