@@ -28,7 +28,7 @@ pub(crate) struct Options {
     /// Schedule pods and let them "run"
     #[arg(long)]
     simulate_kubelet: bool,
-    /// The same, and let Deployments, ReplicaSets and Jobs have pods
+    /// The same, and let Deployments and Jobs have pods, as the controllers of Kubernetes do
     #[arg(long)]
     simulate_workloads: bool,
     /// Write a line of JSON for each request

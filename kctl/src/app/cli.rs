@@ -270,7 +270,7 @@ pub(super) struct DevOptions {
     /// Keep the objects in this folder, and start with what is in it
     #[arg(long, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
-    /// Let Deployments, ReplicaSets and Jobs have pods, as the controllers of Kubernetes do
+    /// Let Deployments and Jobs have pods, as the controllers of Kubernetes do
     #[arg(long)]
     pub(super) simulate_workloads: bool,
     #[command(flatten)]
