@@ -16,6 +16,16 @@ type Holds = Arc<dyn Fn(&Snapshot) -> Result<(), String> + Send + Sync>;
 /// Requests that an app may send for each change of the state, on average over a run, unless the scenario says otherwise.
 const REQUESTS_PER_CHANGE: u64 = 30;
 
+/// What the app's own cluster does by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Simulated {
+    Nothing,
+    /// Pods run.
+    Pods,
+    /// And Deployments, `ReplicaSets` and Jobs have some.
+    Workloads,
+}
+
 /// What is simulated. It is run many times, each time from the start.
 ///
 /// ```
@@ -44,8 +54,7 @@ pub struct Scenario {
     pub(super) settled: Vec<Invariant>,
     pub(super) instances: usize,
     pub(super) unfenced: bool,
-    pub(super) kubelet: bool,
-    pub(super) workloads: bool,
+    pub(super) simulated: Simulated,
     pub(super) ignored: Vec<String>,
     pub(super) kept: Vec<String>,
     pub(super) requests_per_change: u64,
@@ -86,8 +95,7 @@ impl Scenario {
             settled: Vec::new(),
             instances: 1,
             unfenced: false,
-            kubelet: true,
-            workloads: false,
+            simulated: Simulated::Pods,
             ignored: Vec::new(),
             kept: Vec::new(),
             requests_per_change: REQUESTS_PER_CHANGE,
@@ -184,7 +192,7 @@ impl Scenario {
     /// Pods are not run.
     #[must_use]
     pub fn without_kubelet(mut self) -> Self {
-        self.kubelet = false;
+        self.simulated = Simulated::Nothing;
         self
     }
 
@@ -192,7 +200,7 @@ impl Scenario {
     /// makes them, and waits for what becomes of them. Other clusters of an app have that always.
     #[must_use]
     pub fn with_workloads(mut self) -> Self {
-        self.workloads = true;
+        self.simulated = Simulated::Workloads;
         self
     }
 

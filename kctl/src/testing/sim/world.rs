@@ -27,7 +27,7 @@ use super::{
     ownership::Ownership,
     plan::{self, Behind, Fault, History, OUTAGE, OnWrite, Points, Timed},
     process::{self, supervise},
-    scenario::Scenario,
+    scenario::{Scenario, Simulated},
     snapshot::Id,
     trace::{Line, Trace},
 };
@@ -143,14 +143,14 @@ impl World {
             others.push((cluster.clone(), other));
         }
         let mut simulated = Vec::new();
-        if scenario.kubelet {
+        if scenario.simulated != Simulated::Nothing {
             for (_, other) in &others {
                 let member = Simulation::of_pods_alone(other, &mut tasks);
                 member.add_workloads();
                 simulated.push(member);
             }
             let own = Simulation::of_pods_alone(&server, &mut tasks);
-            if scenario.workloads {
+            if scenario.simulated == Simulated::Workloads {
                 own.add_workloads();
             }
             simulated.push(own);
