@@ -127,13 +127,12 @@ fn one(topic: &str, case: &Case, cluster: &Cluster) -> Vec<Step> {
     steps
 }
 
-/// An embedded server with the controllers of workloads.
+/// An embedded server with as few controllers as the real one has here: none of workloads.
 async fn serve(kubeconfig: &Path) {
     let server = ApiServer::on_system_time();
     let listening = server.listen(ServeOptions::default()).await.unwrap();
     listening.write_kubeconfig(kubeconfig).unwrap();
     tokio::spawn(server.controllers());
-    tokio::spawn(server.workloads().run());
     tokio::spawn(listening.serve());
 }
 
