@@ -36,7 +36,7 @@ use crate::{
 /// An API server. Clones share it.
 #[derive(Clone)]
 pub struct ApiServer {
-    state: Arc<Mutex<State>>,
+    pub(crate) state: Arc<Mutex<State>>,
 }
 
 impl Default for ApiServer {

@@ -5,10 +5,10 @@
 //! Files without checksums, of earlier versions, are read as they are.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Display,
     fs::{self, File},
-    io::{self, BufRead, BufReader, BufWriter, Write},
+    io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
@@ -45,11 +45,15 @@ pub(super) type Kept = BTreeMap<(GroupResource, Key), Value>;
 pub(super) struct Journal {
     folder: PathBuf,
     lines: Lines,
+    /// What has changed and is not in the file, because the disk fails: it is full, mostly.
+    missed: BTreeSet<(GroupResource, Key)>,
+    /// So many lines have to be of the past until the file is put together.
+    dead_max: usize,
     _lock: File,
 }
 
 /// The checksums of a file, one from the other.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Chain([u8; SUM_LEN]);
 
 impl Chain {
@@ -78,14 +82,43 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// A file that is written line by line.
 struct Lines {
-    file: BufWriter<File>,
+    file: File,
     chain: Chain,
     len: usize,
+    /// So many bytes are whole lines.
+    n_bytes: u64,
+    /// Whether there may be more, of a line that could not be written to its end.
+    is_torn: bool,
 }
 
 impl Lines {
-    /// Writes a [`Line`], with the object as it is.
-    fn write(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
+    /// Appends a [`Line`], with the object as it is: all of it or nothing.
+    fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
+        self.mend()?;
+        let (chain, len) = (self.chain, self.len);
+        let line = self.line(of, key, revision, object);
+        if let Err(error) = self.file.write_all(&line) {
+            (self.chain, self.len, self.is_torn) = (chain, len, true);
+            // Where even this fails, the next one tries it again.
+            let _later = self.mend();
+            return Err(error);
+        }
+        self.n_bytes += line.len() as u64;
+        Ok(())
+    }
+
+    /// Takes away what is no whole line.
+    fn mend(&mut self) -> io::Result<()> {
+        if self.is_torn {
+            self.file.set_len(self.n_bytes)?;
+            self.file.seek(SeekFrom::Start(self.n_bytes))?;
+            self.is_torn = false;
+        }
+        Ok(())
+    }
+
+    /// The next line of the file.
+    fn line(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> Vec<u8> {
         let (group, resource, key) = (json!(of.group), json!(of.resource), json!(key));
         let head = format!(r#"{{"revision":{revision},"group":{group},"resource":{resource},"key":{key},"object":"#);
         let mut line = head.into_bytes();
@@ -96,7 +129,7 @@ impl Lines {
         line.extend_from_slice(&END_OF_LINE[SUM_AT + SUM_LEN..]);
         line.push(b'\n');
         self.len += 1;
-        self.file.write_all(&line)
+        line
     }
 }
 
@@ -108,7 +141,8 @@ impl Journal {
         lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, "another server uses this folder"))?;
         let (kept, revision) = read(&folder.join(FILE))?;
         let lines = rewrite_kept(folder, &kept, revision)?;
-        Ok((Self { folder: folder.into(), lines, _lock: lock }, kept, revision))
+        let (folder, missed, dead_max) = (folder.into(), BTreeSet::new(), DEAD_LINES_MAX);
+        Ok((Self { folder, lines, missed, dead_max, _lock: lock }, kept, revision))
     }
 
     #[cfg(feature = "serve")]
@@ -126,25 +160,78 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a write. It is with the operating system when this returns: a killed server loses nothing.
-    pub(super) fn append(
+    /// Appends a write. It is with the operating system when this returns: a killed server loses nothing. What the disk does not
+    /// take is kept in mind.
+    pub(super) fn append(&mut self, of: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) {
+        // In their order: of what was missed, the last state alone is written.
+        if self.missed.is_empty()
+            && let Err(error) = self.lines.append(of, key, revision, object)
+        {
+            let file = self.folder.join(FILE);
+            tracing::error!(%error, file = %file.display(), "changes cannot be kept, and are refused until they can");
+            self.missed.insert((of.clone(), key.clone()));
+        } else if !self.missed.is_empty() {
+            self.missed.insert((of.clone(), key.clone()));
+        }
+    }
+
+    /// Something that has changed and is not in the file.
+    pub(super) fn missed(&self) -> Option<(GroupResource, Key)> {
+        self.missed.first().cloned()
+    }
+
+    /// Appends what was missed, in its present state.
+    ///
+    /// # Errors
+    /// The disk still fails.
+    pub(super) fn make_up(
         &mut self,
-        of: &GroupResource,
-        key: &Key,
+        (of, key): &(GroupResource, Key),
         revision: u64,
         object: Option<&[u8]>,
     ) -> io::Result<()> {
-        self.lines.write(of, key, revision, object)?;
-        self.lines.file.flush()
-    }
-
-    /// Puts the file together when too much of it is of the past.
-    pub(super) fn tidy(&mut self, n_objects: usize) -> io::Result<()> {
-        if self.lines.len > n_objects + DEAD_LINES_MAX {
-            let (kept, revision) = read(&self.folder.join(FILE))?;
-            self.lines = rewrite_kept(&self.folder, &kept, revision)?;
+        let named = |error: io::Error| {
+            let file = self.folder.join(FILE);
+            io::Error::new(error.kind(), format!("{}: {error}", file.display()))
+        };
+        self.lines.append(of, key, revision, object).map_err(named)?;
+        self.missed.remove(&(of.clone(), key.clone()));
+        if self.missed.is_empty() {
+            tracing::info!("changes are kept again");
         }
         Ok(())
+    }
+
+    /// Puts the file together when too much of it is of the past. Where that fails the file is good as it is.
+    pub(super) fn tidy(&mut self, n_objects: usize) {
+        if self.lines.len <= n_objects + self.dead_max || !self.missed.is_empty() {
+            return;
+        }
+        let tidied =
+            read(&self.folder.join(FILE)).and_then(|(kept, revision)| rewrite_kept(&self.folder, &kept, revision));
+        self.dead_max = match tidied {
+            Ok(lines) => {
+                self.lines = lines;
+                DEAD_LINES_MAX
+            }
+            Err(error) => {
+                tracing::warn!(%error, folder = %self.folder.display(), "the file of all changes cannot be put together");
+                self.dead_max + DEAD_LINES_MAX
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+impl Journal {
+    /// From here on the disk takes nothing.
+    pub(super) fn break_off(&mut self) {
+        self.lines.file = File::open(self.folder.join(FILE)).unwrap();
+    }
+
+    /// The disk works again.
+    pub(super) fn mend_disk(&mut self) {
+        self.lines.file = File::options().write(true).open(self.folder.join(FILE)).unwrap();
     }
 }
 
@@ -205,13 +292,31 @@ fn rewrite<'a>(
     revision: u64,
 ) -> io::Result<Lines> {
     let beside = folder.join(format!("{FILE}.new"));
-    let mut lines = Lines { file: BufWriter::new(private(&beside)?), chain: Chain::default(), len: 0 };
+    let written = write_all(&beside, objects, revision).and_then(|lines| {
+        fs::rename(&beside, folder.join(FILE))?;
+        Ok(lines)
+    });
+    written.inspect_err(|_error| {
+        // It is of no use, and what it takes may be what the disk lacks.
+        let _absent = fs::remove_file(&beside);
+    })
+}
+
+fn write_all<'a>(
+    file: &Path,
+    objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
+    revision: u64,
+) -> io::Result<Lines> {
+    let file = private(file)?;
+    let mut lines = Lines { file, chain: Chain::default(), len: 0, n_bytes: 0, is_torn: false };
+    let mut buffered = BufWriter::new(lines.file.try_clone()?);
     for (of, key, object) in objects {
-        lines.write(of, key, revision, Some(object))?;
+        let line = lines.line(of, key, revision, Some(object));
+        lines.n_bytes += line.len() as u64;
+        buffered.write_all(&line)?;
     }
-    lines.file.flush()?;
-    lines.file.get_ref().sync_all()?;
-    fs::rename(&beside, folder.join(FILE))?;
+    buffered.flush()?;
+    lines.file.sync_all()?;
     Ok(lines)
 }
 
@@ -244,15 +349,46 @@ mod tests {
         let (of, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
         let (mut journal, kept, revision) = Journal::open(&folder).unwrap();
         assert_eq!((kept.len(), revision), (0, 0));
-        journal.append(&of, &key("one"), 5, Some(br#"{"n":1}"#)).unwrap();
-        journal.append(&of, &key("two"), 6, Some(br#"{"n":2}"#)).unwrap();
-        journal.append(&of, &key("one"), 7, None).unwrap();
+        journal.append(&of, &key("one"), 5, Some(br#"{"n":1}"#));
+        journal.append(&of, &key("two"), 6, Some(br#"{"n":2}"#));
+        journal.append(&of, &key("one"), 7, None);
         assert!(Journal::open(&folder).err().unwrap().to_string().contains("another server"));
         drop(journal);
         let mut file = File::options().append(true).open(folder.join(FILE)).unwrap();
         file.write_all(b"{\"revision\":8,\"gro").unwrap();
         let (_journal, kept, revision) = Journal::open(&folder).unwrap();
         assert_eq!((kept[&(of, key("two"))].clone(), kept.len(), revision), (json!({ "n": 2 }), 1, 7));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_a_disk_that_fails_has_not_taken_is_made_up_for_in_its_last_state() {
+        let folder = folder("full");
+        let (of, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
+        let (mut journal, _, _) = Journal::open(&folder).unwrap();
+        journal.append(&of, &key("one"), 1, Some(br#"{"n":1}"#));
+        journal.append(&of, &key("two"), 2, Some(br#"{"n":2}"#));
+        assert_eq!(journal.missed(), None);
+        journal.break_off();
+        journal.append(&of, &key("one"), 3, None);
+        journal.append(&of, &key("three"), 4, Some(br#"{"n":3}"#));
+        journal.tidy(0);
+        let missed = journal.missed().unwrap();
+        assert_eq!(missed.1, key("one"));
+        let error = journal.make_up(&missed, 4, None).unwrap_err().to_string();
+        assert!(error.contains(FILE), "{error}");
+        // Of the line that it did not take the disk has the beginning.
+        File::options().append(true).open(folder.join(FILE)).unwrap().write_all(b"{\"revision\":3,\"gro").unwrap();
+        journal.mend_disk();
+        journal.append(&of, &key("two"), 5, None);
+        for (name, object) in [("one", None), ("three", Some(&br#"{"n":5}"#[..])), ("two", None)] {
+            assert_eq!(journal.missed(), Some((of.clone(), key(name))), "in an order");
+            journal.make_up(&(of.clone(), key(name)), 5, object).unwrap();
+        }
+        assert_eq!(journal.missed(), None);
+        drop(journal);
+        let (_journal, kept, revision) = Journal::open(&folder).unwrap();
+        assert_eq!((kept, revision), (Kept::from([((of, key("three")), json!({ "n": 5 }))]), 5));
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -277,7 +413,7 @@ mod tests {
         let (mut journal, _, _) = Journal::open(folder).unwrap();
         for (index, name) in names.iter().enumerate() {
             let (of, key) = (GroupResource::new("", "pods"), ("a".to_owned(), (*name).to_owned()));
-            journal.append(&of, &key, index as u64 + 1, Some(br#"{"data":"bbbb"}"#)).unwrap();
+            journal.append(&of, &key, index as u64 + 1, Some(br#"{"data":"bbbb"}"#));
         }
         let text = fs::read_to_string(folder.join(FILE)).unwrap();
         text.split_inclusive('\n').map(str::to_owned).collect()

@@ -2,6 +2,8 @@
 
 mod addresses;
 mod definitions;
+#[cfg(test)]
+mod full_disk;
 mod journal;
 mod object;
 mod owners;
@@ -318,16 +320,32 @@ impl State {
         self.registry = Arc::new(Registry::with_definitions(definitions.iter().map(AsRef::as_ref)));
     }
 
-    /// Writes to the journal. A disk that fails ends the keeping, loudly: what is in memory goes on.
+    /// Writes to the journal.
     fn keep(&mut self, of: &GroupResource, key: &Key, object: Option<&Object>) {
         let revision = self.revision;
         let Some(journal) = &mut self.journal else { return };
-        let n_objects = self.tables.values().map(|table| table.objects.len()).sum();
-        let kept = journal.append(of, key, revision, object.map(Object::text)).and_then(|()| journal.tidy(n_objects));
-        if let Err(error) = kept {
-            tracing::error!(%error, "objects are no longer kept on disk");
-            self.journal = None;
+        journal.append(of, key, revision, object.map(Object::text));
+        journal.tidy(self.tables.values().map(|table| table.objects.len()).sum());
+    }
+
+    /// The file of all changes, to break it.
+    #[cfg(test)]
+    fn journal(&mut self) -> &mut Journal {
+        self.journal.as_mut().unwrap()
+    }
+
+    /// Writes to the journal what a disk that failed has not taken.
+    ///
+    /// # Errors
+    /// It still fails: what is changed now would be lost with this process.
+    pub(crate) fn make_up(&mut self) -> io::Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        while let Some(missed) = journal.missed() {
+            let (of, key) = &missed;
+            let object = self.tables.get(of).and_then(|table| table.objects.get(key));
+            journal.make_up(&missed, self.revision, object.map(|object| object.text()))?;
         }
+        Ok(())
     }
 
     pub(crate) fn table(&mut self, of: &GroupResource) -> &mut Table {

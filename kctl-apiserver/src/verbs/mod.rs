@@ -84,8 +84,25 @@ impl Answer {
     }
 }
 
-/// Does what a call asks for.
+/// Does what a call asks for. What is changed is kept before it is answered, where objects are kept.
 pub(crate) fn perform(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+    if !changes(call) {
+        return answer(state, call);
+    }
+    state.make_up().map_err(|error| Refusal::internal(&format!("{error}: nothing is changed until it can be kept")))?;
+    let answer = answer(state, call)?;
+    let lost = "it is done, and lost if the server ends before it can be kept";
+    state.make_up().map_err(|error| Refusal::internal(&format!("{error}: {lost}")))?;
+    Ok(answer)
+}
+
+/// Whether a call may change what is stored.
+fn changes(call: &Call) -> bool {
+    let reads = matches!(call.verb, Verb::Get | Verb::List | Verb::Watch);
+    !reads && !is_dry_run(call) && !reviews::GROUPS.contains(&call.resource.of.group.as_str())
+}
+
+fn answer(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     access::authorize(state, call)?;
     call.session.warn_all(deprecation(call));
     if connect::is_about_processes(call) {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The groups of these kinds.
-const GROUPS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
+pub(super) const GROUPS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
 
 /// The answer to a review; nothing when the call creates something else.
 pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option<Value>, Refusal> {

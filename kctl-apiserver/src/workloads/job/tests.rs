@@ -1,3 +1,5 @@
+//! Jobs of one embedded server with a simulated kubelet.
+
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
