@@ -81,7 +81,7 @@ enum Command {
 #[derive(clap::Args)]
 struct NameOptions {
     /// The namespace in which the program runs
-    #[arg(long, value_name = "NS", default_value = "default", value_parser = names::namespace)]
+    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = names::namespace)]
     namespace: String,
     /// The name of the service account and the roles; by default that of the app
     #[arg(long, value_name = "NAME", value_parser = names::name)]
@@ -213,7 +213,7 @@ pub(super) struct RunOptions {
     #[command(flatten)]
     pub(super) manager: ManagerOptions,
     /// Only objects in this namespace; can be repeated. By default those that the controllers declare
-    #[arg(long, value_name = "NS", value_parser = namespace)]
+    #[arg(short, long, value_name = "NS", value_parser = namespace)]
     pub(super) namespace: Vec<String>,
     #[cfg(feature = "webhook")]
     #[command(flatten)]
@@ -543,6 +543,15 @@ mod tests {
             assert_eq!(error.exit_code(), 2, "{options}");
             assert!(error.to_string().contains(part), "{options}: {error}");
         }
+    }
+
+    #[test]
+    fn namespaces_may_be_said_as_to_kubectl() {
+        let given = |line: &str| line.split(' ').map(OsString::from).collect();
+        let cli = parse(Cli::command(), given("app run -n shop -n bar")).unwrap();
+        let Command::Run(options) = cli.command else { panic!("another command") };
+        assert_eq!(options.namespace, ["shop", "bar"]);
+        assert!(parse(Cli::command(), given("app generate-rbac -n ops")).is_ok());
     }
 
     #[test]
