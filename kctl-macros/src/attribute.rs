@@ -110,6 +110,14 @@ pub(crate) fn separated<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Err
     found
 }
 
+/// A value that is no kind. Where all of something is meant the parser would say only what it expects behind the star.
+pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
+    if input.peek(Token![*]) {
+        return Err(input.error("`*` names nothing: each one is written by itself"));
+    }
+    input.parse()
+}
+
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let name = match input.parse::<Option<Token![crate]>>()? {
@@ -127,7 +135,7 @@ impl Parse for Entry {
             };
         }
         let has_value = input.parse::<Option<Token![=]>>()?.is_some() && !input.is_empty() && !input.peek(Token![,]);
-        let value = if has_value { Value::Expr(input.parse()?) } else { Value::None };
+        let value = if has_value { Value::Expr(expression(input)?) } else { Value::None };
         Ok(Self { name, value })
     }
 }

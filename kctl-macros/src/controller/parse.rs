@@ -8,7 +8,10 @@ use syn::{
     parse::{Parse, ParseStream, Parser},
 };
 
-use crate::{attribute::separated, function::Function};
+use crate::{
+    attribute::{expression, separated},
+    function::Function,
+};
 
 /// The attribute and the item.
 pub(super) struct Input {
@@ -100,7 +103,7 @@ fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     }
     let begins_a_path = input.peek(Ident::peek_any) || input.peek(Token![::]);
     if !KINDS.contains(&name.to_string().as_str()) || !begins_a_path {
-        return Ok(Some(Value::Expr(input.parse()?)));
+        return Ok(Some(Value::Expr(expression(input)?)));
     }
     let mut path = input.call(Path::parse_mod_style)?;
     // A path of types would take the parentheses of the relation for those of `Fn(…)`.

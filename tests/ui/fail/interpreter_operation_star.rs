@@ -1,0 +1,9 @@
+//! Every operation at once: each has a function of its own.
+use kctl::prelude::*;
+
+#[interpreter(op = *)]
+fn replicas(_object: &Deployment) -> Result<Replicas> {
+    Ok(Replicas::default())
+}
+
+fn main() {}
