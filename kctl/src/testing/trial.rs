@@ -26,8 +26,8 @@ use crate::{
 
 /// Longest wait until nothing is left to do.
 const IDLE_WITHIN: Duration = Duration::from_secs(60);
-/// So many quiet looks in a row are idle on a real server: a simulated kubelet hears of pods a moment later.
-const IDLE_POLLS: u32 = 10;
+/// So many quiet looks in a row are idle on a real server: what is simulated beside the app hears of changes a moment later.
+const IDLE_POLLS: u32 = 20;
 
 /// A server on which an app runs under a role: what a scenario of [`check_role`](super::check_role) is given.
 pub struct Trial {
