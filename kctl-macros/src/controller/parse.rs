@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use syn::{
-    Error, Expr, Ident, Item, Path, PathArguments, Result, Token, Type,
+    BinOp, Error, Expr, Ident, Item, Path, PathArguments, Result, Token, Type,
     ext::IdentExt,
     parenthesized,
     parse::{Parse, ParseStream, Parser},
@@ -104,6 +104,12 @@ fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     let begins_a_path = input.peek(Ident::peek_any) || input.peek(Token![::]);
     if !KINDS.contains(&name.to_string().as_str()) || !begins_a_path {
         return Ok(Some(Value::Expr(expression(input)?)));
+    }
+    // `Pod + Secret` is whole in the expression: the rules say how several kinds are written.
+    let ahead = input.fork();
+    if matches!(ahead.parse(), Ok(Expr::Binary(joined)) if matches!(joined.op, BinOp::Add(_) | BinOp::BitOr(_) | BinOp::BitAnd(_)))
+    {
+        return Ok(Some(Value::Expr(input.parse()?)));
     }
     let mut path = input.call(Path::parse_mod_style)?;
     // A path of types would take the parentheses of the relation for those of `Fn(…)`.

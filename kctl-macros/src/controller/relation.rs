@@ -41,11 +41,8 @@ pub(super) fn is_of_relations(option: &str) -> bool {
 /// Says how one kind is written, or several.
 fn no_kind(entry: &Entry, name: &str, errors: &mut Errors) {
     let kinds: Vec<String> = match &entry.value {
-        Some(Value::Expr(Expr::Array(list))) => {
-            list.elems.iter().map(|kind| kind.to_token_stream().to_string()).collect()
-        }
-        Some(Value::Expr(Expr::Lit(ExprLit { lit: Lit::Str(text), .. }))) => vec![text.value()],
-        Some(_) => Vec::new(),
+        Some(Value::Expr(value)) => kinds_within(value),
+        Some(Value::Kind(_)) => Vec::new(),
         None => entry.arguments.iter().filter_map(in_parentheses).collect(),
     };
     let written: Vec<_> = kinds.iter().map(|kind| format!("{name} = {kind}")).collect();
@@ -56,6 +53,20 @@ fn no_kind(entry: &Entry, name: &str, errors: &mut Errors) {
         _ => entry.name.to_token_stream(),
     };
     errors.push(place, 12, &format!("`{name}` names a kind"), &help);
+}
+
+/// The kinds of `[Pod, Secret]`, `Pod + Secret`, `&Pod` or `"Pod"`.
+fn kinds_within(value: &Expr) -> Vec<String> {
+    match value {
+        Expr::Array(list) => list.elems.iter().flat_map(kinds_within).collect(),
+        Expr::Tuple(list) => list.elems.iter().flat_map(kinds_within).collect(),
+        Expr::Binary(joined) => [&joined.left, &joined.right].into_iter().flat_map(|side| kinds_within(side)).collect(),
+        Expr::Reference(of) => kinds_within(&of.expr),
+        Expr::Paren(of) => kinds_within(&of.expr),
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => vec![text.value()],
+        Expr::Path(_) | Expr::Call(_) => vec![value.to_token_stream().to_string()],
+        _ => Vec::new(),
+    }
 }
 
 /// A kind where verbs belong: `owns(Pod, Secret)`.
