@@ -1,7 +1,7 @@
-//! Kinds are not joined, and are not borrowed.
+//! Several kinds are several relations.
 use kctl::prelude::*;
 
-#[controller(owns = Pod(patch, status) + Service, reads = &Secret)]
+#[controller(owns = Pod(patch, status) + Service)]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
     Ok(Action::await_change())
 }
