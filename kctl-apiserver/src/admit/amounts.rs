@@ -69,8 +69,18 @@ pub(crate) fn of_pod(spec: &Value, side: Side) -> Amounts {
 pub(crate) fn of_whole_pod(spec: &Value, side: Side) -> Amounts {
     let mut sum = of_pod(spec, side);
     let whole = side.of(spec).into_iter();
-    sum.extend(whole.filter(|(name, _)| OF_PODS.contains(&name.as_str()) || name.starts_with(PAGES)));
+    sum.extend(whole.filter(|(name, _)| is_of_pods(name)));
     sum
+}
+
+/// Whether a pod as a whole may say how much of it it needs.
+pub(crate) fn is_of_pods(name: &str) -> bool {
+    OF_PODS.contains(&name) || is_pages(name)
+}
+
+/// Whether these are huge pages, of which no more is handed out than there is.
+pub(crate) fn is_pages(name: &str) -> bool {
+    name.starts_with(PAGES)
 }
 
 /// Adds amounts to a sum.

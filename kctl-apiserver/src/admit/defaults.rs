@@ -8,7 +8,7 @@ mod pod;
 mod service;
 mod workload;
 
-pub(crate) use self::pod::quality_of_service;
+pub(crate) use self::{api::node_ranges, pod::quality_of_service};
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};

@@ -2,6 +2,8 @@
 //!
 //! Behaviour: `k8s.io/kubernetes/pkg/api/pod/warnings.go` and `pkg/api/service/warnings.go`.
 
+mod files;
+
 use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -38,14 +40,8 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
         ("", "pods") => template(object, "", &mut texts),
         ("", "podtemplates") => template(&object["template"], "template.", &mut texts),
-        ("apps", "statefulsets") if object["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) => {
-            template(&object["spec"]["template"], "spec.template.", &mut texts);
-            let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
-            texts.push(format!("spec.revisionHistoryLimit: {why}"));
-        }
-        ("", "replicationcontrollers")
-        | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
-        | ("batch", "jobs") => {
+        ("apps", "statefulsets") => stateful_set(&object["spec"], &mut texts),
+        ("", "replicationcontrollers") | ("apps", "deployments" | "replicasets" | "daemonsets") | ("batch", "jobs") => {
             template(&object["spec"]["template"], "spec.template.", &mut texts);
         }
         ("batch", "cronjobs") => {
@@ -53,6 +49,9 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
             template(of_jobs, "spec.jobTemplate.spec.template.", &mut texts);
         }
         ("", "services") => service(object, &mut texts),
+        ("", "nodes") if object["spec"]["externalID"].as_str().is_some_and(|id| !id.is_empty()) => {
+            texts.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
+        }
         ("", "secrets") if object["type"] == "kubernetes.io/tls" => texts.extend(pair_of_keys(&object["data"])),
         ("networking.k8s.io", "ingresses") => {
             let annotation = "kubernetes.io/ingress.class";
@@ -124,6 +123,17 @@ fn of_others(resource: &Resource, old: Option<&Value>, object: &Value, texts: &m
             texts.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
         }
         _ => {}
+    }
+}
+
+fn stateful_set(spec: &Value, texts: &mut Vec<String>) {
+    template(&spec["template"], "spec.template.", texts);
+    for (index, asked) in entries(&spec["volumeClaimTemplates"]) {
+        claim(&asked["spec"], &format!("spec.volumeClaimTemplates[{index}]"), texts);
+    }
+    if spec["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0) {
+        let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
+        texts.push(format!("spec.revisionHistoryLimit: {why}"));
     }
 }
 
@@ -322,8 +332,10 @@ fn fraction(amount: &Value) -> Option<String> {
 }
 
 fn claim(spec: &Value, at: &str, texts: &mut Vec<String>) {
-    let asked = fraction(&spec["resources"]["requests"]["storage"]);
-    texts.extend(asked.map(|why| format!("{at}.resources.requests[storage]: {why}")));
+    for amounts in ["requests", "limits"] {
+        let fraction = fraction(&spec["resources"][amounts]["storage"]);
+        texts.extend(fraction.map(|why| format!("{at}.resources.{amounts}[storage]: {why}")));
+    }
 }
 
 fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
@@ -343,13 +355,7 @@ fn pod(spec: &Value, at: &str, texts: &mut Vec<String>) {
         let asked = &volume["ephemeral"]["volumeClaimTemplate"]["spec"];
         claim(asked, &format!("{at}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
     }
-    for (_, volume) in entries(&spec["volumes"]) {
-        for (_, source) in entries(&volume["projected"]["sources"]) {
-            if source.as_object().is_some_and(serde_json::Map::is_empty) {
-                texts.push(format!("volume {:?} (Projected) has no sources provided", text(&volume["name"])));
-            }
-        }
-    }
+    files::overlapping(spec, texts);
     repeated(&spec["hostAliases"], "ip", &format!("{at}.hostAliases"), "ip", texts);
     repeated(&spec["imagePullSecrets"], "name", &format!("{at}.imagePullSecrets"), "name", texts);
     for (index, secret) in entries(&spec["imagePullSecrets"]) {

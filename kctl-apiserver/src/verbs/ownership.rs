@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::kinds::Resource;
+use crate::{admit::defaults::node_ranges, kinds::Resource};
 
 /// Fields by resource that belong to nobody unless the client has sent them.
 const FILLED_IN: &[(&str, &str, &[&str])] = &[
@@ -19,7 +19,7 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("rbac.authorization.k8s.io", "roles", &["/rules"]),
     ("scheduling.k8s.io", "priorityclasses", &["/value"]),
     ("discovery.k8s.io", "endpointslices", &["/endpoints", "/ports"]),
-    ("apps", "statefulsets", &["/spec/serviceName"]),
+    ("apps", "statefulsets", &["/spec/serviceName", "/spec/updateStrategy/rollingUpdate/maxUnavailable"]),
     ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
 ];
 
@@ -38,20 +38,36 @@ pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Va
 /// Drops from an object what the server has filled in beside what the client sent.
 pub(super) fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    let read = read_with(of, sent);
+    let sent = read.as_ref().unwrap_or(sent);
     let fields = FILLED_IN.iter().filter(|(group, name, _)| (*group, *name) == of).flat_map(|(_, _, fields)| *fields);
     for field in fields {
         match sent.pointer(field).cloned() {
-            // What the client sent of it is the client's.
-            Some(given) if given.is_object() => {
-                if let Some(found) = object.pointer_mut(field) {
-                    *found = given;
-                }
-            }
-            // No toleration is none that was sent.
+            None | Some(Value::Null) => remove(object, field),
+            // No toleration is none that was sent, and no text neither.
             Some(Value::Array(items)) if items.is_empty() && *field == "/spec/tolerations" => remove(object, field),
+            Some(Value::String(text)) if text.is_empty() => remove(object, field),
+            // What the client sent of it is the client's, also where the server has dropped it since.
+            Some(given) if given.is_object() || object.pointer(field).is_none() => put(object, field, given),
             Some(_) => {}
-            None => remove(object, field),
         }
+    }
+}
+
+/// What is read together with what was sent: the two fields with the addresses of a node's pods tell the same.
+fn read_with(of: (&str, &str), sent: &Value) -> Option<Value> {
+    if of != ("", "nodes") || !sent["spec"].is_object() {
+        return None;
+    }
+    let mut sent = sent.clone();
+    node_ranges(&mut sent["spec"]);
+    Some(sent)
+}
+
+fn put(object: &mut Value, pointer: &str, value: Value) {
+    let Some((parent, key)) = pointer.rsplit_once('/') else { return };
+    if let Some(Value::Object(map)) = object.pointer_mut(parent) {
+        map.insert(key.to_owned(), value);
     }
 }
 

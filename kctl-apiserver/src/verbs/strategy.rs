@@ -116,7 +116,10 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         }
         ("", "namespaces") => prepare_namespace(object),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::default_definition(object),
+        ("discovery.k8s.io", "endpointslices") => drop_old_topology(object),
         ("", "nodes") => {
+            // Kubelets are no longer configured by objects.
+            set(&mut object["spec"], "configSource", None);
             let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
             match &mut object["spec"]["taints"] {
                 Value::Array(list)
@@ -191,13 +194,19 @@ fn settle_sources(spec: &mut Value) {
             ("", Some("PersistentVolumeClaim")) | ("snapshot.storage.k8s.io", Some("VolumeSnapshot"))
         )
     };
-    if !spec["dataSource"].is_null() && !is_taken(&spec["dataSource"]) {
+    let has = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
+    // `CrossNamespaceVolumeDataSource` is off by default.
+    if has(&spec["dataSourceRef"]["namespace"]) {
+        set(spec, "dataSourceRef", None);
+    }
+    if spec["dataSourceRef"].is_null() && !is_taken(&spec["dataSource"]) {
         set(spec, "dataSource", None);
     }
     let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
     match (source, reference) {
         (Some(source), None) if !source.is_null() => set(spec, "dataSourceRef", Some(source)),
-        (None, Some(reference)) if reference["namespace"].is_null() && !reference.is_null() => {
+        (None, Some(mut reference)) if !reference.is_null() => {
+            set(&mut reference, "namespace", None);
             set(spec, "dataSource", Some(reference));
         }
         _ => {}
@@ -303,6 +312,13 @@ fn protect_storage(resource: &Resource, object: &mut Value) {
 fn drop_disabled(lease: &mut Value) {
     for field in ["strategy", "preferredHolder"] {
         set(&mut lease["spec"], field, None);
+    }
+}
+
+/// What was told of the place of an endpoint before `discovery.k8s.io/v1` (`dropTopologyOnV1`).
+fn drop_old_topology(slice: &mut Value) {
+    for endpoint in slice["endpoints"].as_array_mut().into_iter().flatten() {
+        set(endpoint, "deprecatedTopology", None);
     }
 }
 

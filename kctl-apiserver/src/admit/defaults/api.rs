@@ -27,6 +27,16 @@ pub(super) fn new_event(object: &mut Value) {
     part(object, "deprecatedSource");
 }
 
+/// The first of the ranges for the pods of a node is the range; where they differ, that one counts.
+pub(crate) fn node_ranges(spec: &mut Value) {
+    let range = spec.get("podCIDR").filter(|range| range.as_str().is_some_and(|range| !range.is_empty())).cloned();
+    match (range, spec.pointer("/podCIDRs/0").cloned()) {
+        (Some(range), first) if first.as_ref() != Some(&range) => spec["podCIDRs"] = json!([range]),
+        (None, Some(first)) => spec["podCIDR"] = first,
+        _ => {}
+    }
+}
+
 pub(super) fn node(object: &mut Value) {
     const INFO: [&str; 10] = [
         "architecture",
@@ -41,12 +51,7 @@ pub(super) fn node(object: &mut Value) {
         "systemUUID",
     ];
     let spec = part(object, "spec");
-    if let Some(range) = spec.get("podCIDR").filter(|range| **range != "").cloned()
-        && spec.pointer("/podCIDRs/0") != Some(&range)
-        && let Some(spec) = spec.as_object_mut()
-    {
-        spec.insert("podCIDRs".to_owned(), json!([range]));
-    }
+    node_ranges(spec);
     let status = part(object, "status");
     if let Some(capacity) = status.get("capacity").cloned() {
         add(status, "allocatable", capacity);

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{add, canonical, fill, is_text, items, part};
+use super::{add, fill, is_text, items, part};
 use crate::{
-    admit::{amounts::Side, quantity},
+    admit::amounts::{self, Side},
     ways::{at, at_mut},
 };
 
@@ -57,15 +57,24 @@ fn same_addresses(status: &mut Value) {
     }
 }
 
-/// A pod with limits of its own asks for as much as its containers do, or else for all of it.
+/// A pod with limits of its own has huge pages for its containers, and asks for as much as they do, or else for all of it
+/// (`defaultHugePagePodLimits`, `defaultPodRequests`).
 fn requests_of_pod(spec: &mut Value) {
-    let limits = at(spec, ["resources", "limits"]).and_then(Value::as_object).cloned().unwrap_or_default();
-    for (name, limit) in limits {
-        let amounts = items(spec, "containers")
-            .filter_map(|container| quantity::amount(container["resources"]["requests"][&name].as_str()?));
-        let sum: i128 = amounts.sum();
-        let asked = if sum > 0 { canonical(&format!("{sum}m")).map_or(limit, Value::from) } else { limit };
-        add(part(part(spec, "resources"), "requests"), &name, asked);
+    let said = |side: &str| at(spec, ["resources", side]).and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+    let (has_limits, has_any) = (said("limits"), said("limits") || said("requests"));
+    if has_any {
+        let pages = amounts::of_pod(spec, Side::Limits).into_iter().filter(|(name, _)| amounts::is_pages(name));
+        let asked = Side::Requests.of(spec);
+        for (name, amount) in pages.filter(|(name, _)| !asked.contains_key(name)) {
+            add(part(part(spec, "resources"), "limits"), &name, amount.to_string());
+        }
+    }
+    if !has_limits {
+        return;
+    }
+    let asked = amounts::of_pod(spec, Side::Requests).into_iter().filter(|(name, _)| !amounts::is_pages(name));
+    for (name, amount) in asked.chain(Side::Limits.of(spec)).filter(|(name, _)| amounts::is_of_pods(name)) {
+        add(part(part(spec, "resources"), "requests"), &name, amount.to_string());
     }
 }
 
@@ -189,11 +198,12 @@ fn http_get(handler: &mut Value) {
 
 /// Defaults of the sources of volumes, also those of a `PersistentVolume`.
 pub(super) fn volume_source(volume: &mut Value) {
-    let fixed: [(&str, &[(&str, Value)]); 8] = [
-        ("secret", &[("defaultMode", 420.into())]),
-        ("configMap", &[("defaultMode", 420.into())]),
-        ("downwardAPI", &[("defaultMode", 420.into())]),
-        ("projected", &[("defaultMode", 420.into())]),
+    for kind in ["secret", "configMap", "downwardAPI", "projected"] {
+        if let Some(source) = volume.get_mut(kind) {
+            add(source, "defaultMode", 420);
+        }
+    }
+    let fixed: [(&str, &[(&str, Value)]); 4] = [
         ("hostPath", &[("type", "".into())]),
         ("iscsi", &[("iscsiInterface", "default".into())]),
         ("rbd", &[("pool", "rbd".into()), ("user", "admin".into()), ("keyring", "/etc/ceph/keyring".into())]),
@@ -221,6 +231,10 @@ pub(super) fn volume_source(volume: &mut Value) {
         add(projected, "sources", Value::Null);
     }
     for source in volume.get_mut("projected").into_iter().flat_map(|projected| items(projected, "sources")) {
+        // Their features are off in 1.36.
+        if let Some(fields) = source.as_object_mut() {
+            fields.retain(|kind, _| !matches!(kind.as_str(), "clusterTrustBundle" | "podCertificate"));
+        }
         source.get_mut("downwardAPI").into_iter().for_each(downward_files);
         if let Some(token) = source.get_mut("serviceAccountToken") {
             add(token, "expirationSeconds", 3600);

@@ -72,8 +72,10 @@ pub(super) fn stateful_set(object: &mut Value) {
     fill(retention, "whenDeleted", "Retain");
     fill(retention, "whenScaled", "Retain");
     for claim in items(spec, "volumeClaimTemplates") {
-        fill(claim, "apiVersion", "v1");
-        fill(claim, "kind", "PersistentVolumeClaim");
+        if let Some(fields) = claim.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), "v1".into());
+            fields.insert("kind".to_owned(), "PersistentVolumeClaim".into());
+        }
         api::persistent_volume_claim(claim);
     }
     pod::template(spec, "template");

@@ -179,8 +179,11 @@ fn client_config(config: &Value, at: &str, errors: &mut Errors) {
         return;
     }
     let at = format!("{at}.service");
-    for field in ["name", "namespace"].into_iter().filter(|field| text(&service[*field]).is_empty()) {
-        errors.required(&format!("{at}.{field}"), &format!("service {field} is required"));
+    // Upstream hands on the two in the wrong order.
+    for (field, told) in [("namespace", "name"), ("name", "namespace")] {
+        if text(&service[field]).is_empty() {
+            errors.required(&format!("{at}.{told}"), "");
+        }
     }
     if service["port"].as_i64().is_some_and(|port| !(1..=65_535).contains(&port)) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, pairs, resources, selector, text, volume};
+use super::{Errors, entries, pairs, resources, selector, text, volume_source};
 use crate::admit::names::NameRule;
 
 /// In bytes: what the name of a node is for its driver (`csiNodeIDMaxLength`).
@@ -10,7 +10,7 @@ const NODE_ID_LEN_MAX: usize = 256;
 
 pub(super) fn attachment(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    volume::driver(&spec["attacher"], "spec.attacher", errors);
+    volume_source::driver(&spec["attacher"], "spec.attacher", errors);
     source(&spec["source"], errors);
     errors.name("spec.nodeName", &text(&spec["nodeName"]).into(), NameRule::Subdomain);
 }
@@ -37,7 +37,7 @@ pub(super) fn node(object: &Value, errors: &mut Errors) {
     let drivers = &object["spec"]["drivers"];
     for (index, driver) in entries(drivers) {
         let at = format!("spec.drivers[{index}]");
-        volume::driver(&driver["name"], &format!("{at}.name"), errors);
+        volume_source::driver(&driver["name"], &format!("{at}.name"), errors);
         let id = text(&driver["nodeID"]);
         if id.is_empty() {
             errors.required(&format!("{at}.nodeID"), "");

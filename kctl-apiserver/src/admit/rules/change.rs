@@ -143,7 +143,7 @@ fn config(old: &Value, new: &Value, errors: &mut Errors) {
 
 fn volume(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, is) = (&old["spec"], &new["spec"]);
-    if super::volume::SOURCES.iter().chain(&["local"]).any(|source| was[*source] != is[*source]) {
+    if super::storage::SOURCES.iter().any(|source| was[*source] != is[*source]) {
         let detail = "spec.persistentvolumesource is immutable after creation";
         errors.forbidden("spec.persistentvolumesource", detail);
     }

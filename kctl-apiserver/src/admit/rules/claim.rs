@@ -40,18 +40,23 @@ pub(super) fn claim(object: &Value, errors: &mut Errors) {
 
 pub(super) fn template(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    errors.annotations("spec.metadata.annotations", &spec["metadata"]["annotations"]);
-    errors.labels("spec.metadata.labels", &spec["metadata"]["labels"]);
+    metadata_of_template(&spec["metadata"], "spec.metadata", errors);
+    devices(&spec["spec"]["devices"], "spec.spec.devices", errors);
+}
+
+/// The metadata of what is made for a pod: it has labels and annotations alone.
+pub(super) fn metadata_of_template(meta: &Value, at: &str, errors: &mut Errors) {
+    errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
+    errors.labels(&format!("{at}.labels"), &meta["labels"]);
     for field in NOT_IN_TEMPLATES {
-        let value = &spec["metadata"][field];
+        let value = &meta[field];
         let is_zero = *value == "" || (*value == 0 && field == "generation");
         if !value.is_null() && !is_zero {
             // Go makes the name of the field by writing its first letter small.
             let field = if field == "uid" { "uID" } else { field };
-            errors.forbidden(&format!("spec.metadata.{field}"), "cannot be set");
+            errors.forbidden(&format!("{at}.{field}"), "cannot be set");
         }
     }
-    devices(&spec["spec"]["devices"], "spec.spec.devices", errors);
 }
 
 fn devices(devices: &Value, at: &str, errors: &mut Errors) {

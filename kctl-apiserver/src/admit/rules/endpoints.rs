@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use super::{Errors, address, entries, ports, text};
-use crate::admit::names::NameRule;
+use crate::admit::names::{NameRule, check_label_value};
 
 /// Addresses of one endpoint.
 const ADDRESSES_MAX: usize = 100;
+/// Zones, and nodes, for which one endpoint is.
+const HINTS_MAX: usize = 8;
 
 pub(super) fn endpoints(object: &Value, errors: &mut Errors) {
     for (index, subset) in entries(&object["subsets"]) {
@@ -65,7 +67,14 @@ pub(super) fn slice(object: &Value, errors: &mut Errors) {
         errors.one_of("addressType", kind, &["FQDN", "IPv4", "IPv6"]);
     }
     for (index, endpoint) in entries(&object["endpoints"]) {
-        names(endpoint, &format!("endpoints[{index}]"), errors);
+        let at = format!("endpoints[{index}]");
+        if !endpoint["nodeName"].is_null() {
+            errors.name(&format!("{at}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
+        }
+        if !endpoint["hostname"].is_null() {
+            errors.name(&format!("{at}.hostname"), &endpoint["hostname"], NameRule::Label);
+        }
+        hints(&endpoint["hints"], &format!("{at}.hints"), errors);
     }
     let mut known = Vec::new();
     for (index, port) in entries(&object["ports"]) {
@@ -75,6 +84,30 @@ pub(super) fn slice(object: &Value, errors: &mut Errors) {
         }
         known.push(name);
         one_port(port, &at, None, errors);
+    }
+}
+
+/// For whom an endpoint is: zones, which are values of labels, and nodes.
+fn hints(hints: &Value, at: &str, errors: &mut Errors) {
+    for list in ["forZones", "forNodes"] {
+        let (all, at) = (&hints[list], format!("{at}.{list}"));
+        let n_hints = entries(all).count();
+        if n_hints > HINTS_MAX {
+            return errors.too_many(&at, n_hints, HINTS_MAX);
+        }
+        for (index, hint) in entries(all) {
+            let (name, at) = (&hint["name"], format!("{at}[{index}].name"));
+            if entries(all).take(index).any(|(_, other)| other["name"] == *name) {
+                errors.duplicate(&at, &name.to_string());
+            }
+            if list == "forNodes" {
+                errors.name(&at, name, NameRule::Subdomain);
+            } else {
+                for message in check_label_value(text(name)) {
+                    errors.invalid(&at, name, &message);
+                }
+            }
+        }
     }
 }
 

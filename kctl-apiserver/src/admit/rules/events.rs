@@ -58,14 +58,16 @@ pub(super) fn new_event(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Objects without a namespace are told about in the default one.
+/// An event is where its object is; one about an object without a namespace is in the default one. New events, those with a time
+/// of their own, may be elsewhere (`legacyValidateEvent`).
 fn namespace(object: &Value, names: &Names, errors: &mut Errors) {
     let (about, own) = (text(&object[names.about]["namespace"]), text(&object["metadata"]["namespace"]));
-    let expected = if about.is_empty() { "default" } else { about };
-    // Whether a kind has a namespace is known of those that say their version.
-    let is_known =
-        names.about == CORE.about || !text(&object[names.about]["apiVersion"]).is_empty() || about.is_empty();
-    if own != expected && is_known && !(about.is_empty() && own == "kube-system") {
+    let is_new = !object["eventTime"].is_null();
+    let is_right = match about {
+        "" => own == "default" || (is_new && own == "kube-system"),
+        about => is_new || own == about,
+    };
+    if !is_right {
         errors.invalid("involvedObject.namespace", &about.into(), "does not match event.namespace");
     }
 }

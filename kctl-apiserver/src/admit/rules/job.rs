@@ -25,8 +25,11 @@ pub(super) fn job(object: &Value, errors: &mut Errors) {
         let labels = &spec["selector"]["matchLabels"];
         let is_own = labels["batch.kubernetes.io/controller-uid"] == uid
             && labels.as_object().is_some_and(|labels| labels.len() == 1);
-        if !is_own {
-            errors.shown("spec.selector", &selector::shown(&spec["selector"]), "`selector` not auto-generated");
+        // One that is no selector is told below, and no more is said of it.
+        let (mut mistakes, given) = (Errors::default(), &spec["selector"]);
+        selector::selector(given, "spec.selector", &mut mistakes);
+        if !is_own && mistakes.len() == 0 {
+            errors.shown("spec.selector", &selector::shown(given), "`selector` not auto-generated");
         }
     }
     whole_spec(spec, errors);
@@ -224,7 +227,8 @@ fn exit_codes(spec: &Value, codes: &Value, at: &str, errors: &mut Errors) {
     let at = format!("{at}.values");
     let values: Vec<i64> = entries(&codes["values"]).filter_map(|(_, code)| code.as_i64()).collect();
     if values.is_empty() {
-        errors.shown(&at, "[]", "at least one value is required");
+        let shown = if codes["values"].is_array() { "[]" } else { "null" };
+        errors.shown(&at, shown, "at least one value is required");
     } else if values.len() > CODES_MAX {
         errors.too_many(&at, values.len(), CODES_MAX);
     }

@@ -47,6 +47,8 @@ mod slice;
 mod status;
 mod storage;
 mod volume;
+mod volume_source;
+mod windows;
 mod workload;
 
 use serde_json::Value;

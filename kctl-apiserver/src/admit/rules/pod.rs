@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, affinity, container, dns, entries, environment, ports, resources, security, text, volume};
+use super::{
+    Errors, affinity, container, dns, entries, environment, ports, resources, security, text, volume, windows,
+};
 use crate::admit::names::NameRule;
 
 pub(super) fn pod(object: &Value, errors: &mut Errors) {
@@ -50,6 +52,7 @@ fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
     dns::config(spec, &field("dnsConfig"), errors);
     gates(spec, at, errors);
     affinity::spread(&spec["topologySpreadConstraints"], &field("topologySpreadConstraints"), errors);
+    windows::host_processes(spec, at, errors);
     host_users(spec, at, errors);
     dns::host_name(spec, at, errors);
     names_and_times(spec, at, errors);

@@ -43,5 +43,9 @@ pub(super) fn priority_class(object: &Value, errors: &mut Errors) {
         let detail = format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
         errors.forbidden("value", &detail);
     }
-    errors.one_of("preemptionPolicy", &object["preemptionPolicy"], &supported);
+    if object["preemptionPolicy"] == "" {
+        errors.required("preemptionPolicy", "");
+    } else {
+        errors.one_of("preemptionPolicy", &object["preemptionPolicy"], &supported);
+    }
 }

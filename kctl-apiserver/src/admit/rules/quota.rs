@@ -73,6 +73,15 @@ fn conflicts(all: &[&str], shown: &Value, errors: &mut Errors) {
     }
 }
 
+/// A selector of scopes as Go writes it.
+fn shown(selector: &Value) -> String {
+    let one = |one: &Value| {
+        format!("{{\"ScopeName\":{},\"Operator\":{},\"Values\":{}}}", one["scopeName"], one["operator"], one["values"])
+    };
+    let all: Vec<String> = entries(&selector["matchExpressions"]).map(|(_, requirement)| one(requirement)).collect();
+    format!("{{\"MatchExpressions\":[{}]}}", all.join(","))
+}
+
 fn scope_selector(spec: &Value, errors: &mut Errors) {
     const EXISTS: &[&str] =
         &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
@@ -84,7 +93,7 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
             errors.invalid(&format!("{at}.scopeName"), &scope.into(), "unsupported scope");
         }
         for _ in unscoped(spec, scope) {
-            errors.invalid(at, &spec["scopeSelector"], "unsupported scope applied to resource");
+            errors.shown(at, &shown(&spec["scopeSelector"]), "unsupported scope applied to resource");
         }
         if EXISTS.contains(&scope) && operator != "Exists" {
             let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \

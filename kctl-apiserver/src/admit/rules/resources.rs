@@ -1,9 +1,13 @@
 //! Rules of the amounts of resources that containers and pods ask for.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Errors, entries, pairs, text};
-use crate::admit::{names::check_qualified_name, quantity};
+use crate::admit::{
+    amounts::{self, Side},
+    names::check_qualified_name,
+    quantity,
+};
 
 /// Resources that are counted, and so come whole.
 const COUNTED: &[&str] = &[
@@ -188,22 +192,17 @@ pub(super) fn of_pod(spec: &Value, at: &str, claims: &[&str], errors: &mut Error
         errors.forbidden(&format!("{at}.claims"), "claims may not be set for Resources at pod-level");
     }
     resources(asked, &at, Asker::Pod, claims, errors);
-    let mut together = Map::new();
-    for (_, container) in entries(&spec["containers"]) {
-        for (name, amount) in pairs(&container["resources"]["requests"]) {
-            let before = together.get(name).and_then(size).unwrap_or(0);
-            let sum = size(amount).unwrap_or(0) + before;
-            let shown = quantity::canonical(&format!("{sum}m")).unwrap_or_default();
-            together.insert(name.to_owned(), shown.into());
+    let together = |side: Side, name: &str, is_told: fn(&str) -> bool, errors: &mut Errors| {
+        for (resource, sum) in amounts::of_pod(spec, side).iter().filter(|(resource, _)| is_told(resource)) {
+            let whole = &asked[name][resource];
+            if size(whole).is_some_and(|whole| sum.thousandths() > whole) {
+                let detail = format!("must be greater than or equal to aggregate container {name} of {sum}");
+                errors.invalid(&format!("{at}.{name}[{resource}]"), whole, &detail);
+            }
         }
-    }
-    for (name, sum) in &together {
-        let whole = &asked["requests"][name];
-        if !whole.is_null() && size(sum) > size(whole) {
-            let detail = format!("must be greater than or equal to aggregate container requests of {}", text(sum));
-            errors.invalid(&format!("{at}.requests[{name}]"), whole, &detail);
-        }
-    }
+    };
+    together(Side::Requests, "requests", |_| true, errors);
+    together(Side::Limits, "limits", amounts::is_pages, errors);
     for (index, container) in entries(&spec["containers"]) {
         for (name, limit) in pairs(&container["resources"]["limits"]) {
             let whole = &asked["limits"][name];

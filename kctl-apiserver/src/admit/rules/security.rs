@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, paths, text};
-use crate::admit::names::NameRule;
+use super::{Errors, entries, paths, text, windows};
 
 /// Ids of users and groups: 31 bits.
 const ID_MAX: i64 = i32::MAX as i64;
@@ -42,7 +41,7 @@ pub(super) fn of_container(context: &Value, at: &str, host_users: bool, errors: 
             }
         }
     }
-    windows(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
+    windows::options(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
     app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
 }
 
@@ -66,6 +65,10 @@ fn shown(context: &Value) -> String {
         capabilities @ Value::Object(_) if *name == "capabilities" => {
             format!("\"{shown}\":{{\"Add\":{},\"Drop\":{}}}", capabilities["add"], capabilities["drop"])
         }
+        labels @ Value::Object(_) if *name == "seLinuxOptions" => {
+            let [user, role, kind, level] = ["user", "role", "type", "level"].map(|name| text(&labels[name]));
+            format!("\"{shown}\":{{\"User\":{user:?},\"Role\":{role:?},\"Type\":{kind:?},\"Level\":{level:?}}}")
+        }
         value => format!("\"{shown}\":{value}"),
     };
     format!("{{{}}}", FIELDS.iter().map(field).collect::<Vec<_>>().join(","))
@@ -87,7 +90,7 @@ pub(super) fn of_pod(spec: &Value, at: &str, errors: &mut Errors) {
     parameters(spec, &format!("{at}.sysctls"), errors);
     errors.one_of(&format!("{at}.fsGroupChangePolicy"), &context["fsGroupChangePolicy"], &["Always", "OnRootMismatch"]);
     system_calls(&context["seccompProfile"], &format!("{at}.seccompProfile"), errors);
-    windows(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
+    windows::options(&context["windowsOptions"], &format!("{at}.windowsOptions"), errors);
     app_armor(&context["appArmorProfile"], &format!("{at}.appArmorProfile"), errors);
     let policy = &context["supplementalGroupsPolicy"];
     errors.one_of(&format!("{at}.supplementalGroupsPolicy"), policy, &["Merge", "Strict"]);
@@ -170,19 +173,6 @@ fn app_armor(profile: &Value, at: &str, errors: &mut Errors) {
         }
         "" => errors.required(&format!("{at}.type"), "type is required when appArmorProfile is set"),
         _ => errors.one_of(&format!("{at}.type"), &profile["type"], PROFILES),
-    }
-}
-
-fn windows(options: &Value, at: &str, errors: &mut Errors) {
-    if options["gmsaCredentialSpecName"].is_string() {
-        let at = format!("{at}.gmsaCredentialSpecName");
-        errors.name(&at, &options["gmsaCredentialSpecName"], NameRule::Subdomain);
-    }
-    for name in ["gmsaCredentialSpec", "runAsUserName"] {
-        if options[name] == "" {
-            let what = if name == "runAsUserName" { "runAsUserName" } else { "gmsaCredentialSpec" };
-            errors.invalid(&format!("{at}.{name}"), &options[name], &format!("{what} cannot be an empty string"));
-        }
     }
 }
 

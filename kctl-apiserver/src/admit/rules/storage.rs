@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Errors, affinity, attached, entries, pairs, resources, text};
+use super::{
+    Errors, affinity, attached, entries, pairs, resources, text,
+    volume_source::{self, Of},
+};
 use crate::admit::names::NameRule;
 
 pub(super) fn claim(object: &Value, errors: &mut Errors) {
@@ -64,9 +67,17 @@ fn data_sources(spec: &Value, at: &str, errors: &mut Errors) {
         } else if !group.is_empty() {
             errors.name(&format!("{at}.apiGroup"), &from["apiGroup"], NameRule::Subdomain);
         }
+        if !text(&from["namespace"]).is_empty() {
+            errors.name(&format!("{at}.namespace"), &from["namespace"], NameRule::Label);
+        }
     }
     let fields = ["apiGroup", "kind", "name"];
-    if !source.is_null() && !reference.is_null() && fields.iter().any(|field| source[*field] != reference[*field]) {
+    if !source.is_null() && !text(&reference["namespace"]).is_empty() {
+        errors.shown(at, "{}", "may not be specified when dataSourceRef.namespace is specified");
+    } else if !source.is_null()
+        && !reference.is_null()
+        && fields.iter().any(|field| source[*field] != reference[*field])
+    {
         errors.shown(at, "{}", "must match dataSourceRef");
     }
 }
@@ -81,7 +92,7 @@ pub(super) fn volume(object: &Value, errors: &mut Errors) {
     let (reclaims, at) = (&spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy");
     errors.one_of(at, reclaims, &["Delete", "Recycle", "Retain"]);
     affinity_of_volume(&spec["nodeAffinity"], errors);
-    sources(spec, errors);
+    sources(text(&object["metadata"]["name"]), spec, errors);
     if spec["hostPath"]["path"] == "/" && reclaims == "Recycle" {
         errors.forbidden(at, "may not be 'recycle' for a hostPath mount of '/'");
     }
@@ -89,6 +100,23 @@ pub(super) fn volume(object: &Value, errors: &mut Errors) {
         errors.name("spec.storageClassName", &spec["storageClassName"], NameRule::Subdomain);
     }
     errors.one_of("spec.volumeMode", &spec["volumeMode"], &["Block", "Filesystem"]);
+    attributes(spec, errors);
+}
+
+/// The class of a volume's attributes, which drivers alone have.
+fn attributes(spec: &Value, errors: &mut Errors) {
+    let (class, at) = (&spec["volumeAttributesClassName"], "spec.volumeAttributesClassName");
+    if class.is_null() {
+        return;
+    }
+    if text(class).is_empty() {
+        errors.required(at, "an empty string is disallowed");
+    } else {
+        errors.name(at, class, NameRule::Subdomain);
+    }
+    if spec["csi"].is_null() {
+        errors.required("spec.csi", "has to be specified when using volumeAttributesClassName");
+    }
 }
 
 fn capacity(capacity: &Value, errors: &mut Errors) {
@@ -120,46 +148,76 @@ fn affinity_of_volume(affinity: &Value, errors: &mut Errors) {
     affinity::node_selector(&affinity["required"], "spec.nodeAffinity.required", errors);
 }
 
-/// The sources of a volume that are not those of pods.
-const OWN_SOURCES: &[&str] = &["local"];
+/// The sources of volumes in the order in which the real server looks for them, which is not that of pods.
+pub(super) const SOURCES: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    FLEX,
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+/// The source that the real server takes beside another one.
+const FLEX: &str = "flexVolume";
 
-fn sources(spec: &Value, errors: &mut Errors) {
-    let mut given = super::volume::SOURCES.iter().chain(OWN_SOURCES).filter(|source| spec[**source].is_object());
-    let Some(first) = given.next() else { return errors.required("spec", "must specify a volume type") };
-    let (source, at) = (&spec[*first], format!("spec.{first}"));
-    match *first {
-        "local" => {
-            if text(&source["path"]).is_empty() {
-                errors.required(&format!("{at}.path"), "");
-            } else {
-                super::paths::without_backsteps(&source["path"], &format!("{at}.path"), errors);
-            }
-            if spec["nodeAffinity"].is_null() {
-                errors.required("spec.nodeAffinity", "Local volume requires node affinity");
-            }
-        }
-        "csi" => {
-            super::volume::driver(&source["driver"], &format!("{at}.driver"), errors);
-            if text(&source["volumeHandle"]).is_empty() {
-                errors.required(&format!("{at}.volumeHandle"), "");
-            }
-        }
-        kind => super::volume::one_source(kind, source, &at, errors),
+fn sources(name: &str, spec: &Value, errors: &mut Errors) {
+    let mut given = SOURCES.iter().copied().filter(|source| spec[*source].is_object()).peekable();
+    if given.peek().is_none() {
+        return errors.required("spec", "must specify a volume type");
     }
-    for other in given {
-        errors.forbidden(&format!("spec.{other}"), "may not specify more than 1 volume type");
+    for (index, source) in given.enumerate() {
+        if index > 0 && source != FLEX {
+            let told = if source == "cephfs" { "cephFS" } else { source };
+            errors.forbidden(&format!("spec.{told}"), "may not specify more than 1 volume type");
+        } else if source == "local" {
+            local(spec, errors);
+        } else {
+            volume_source::source(source, &spec[source], Of::Cluster(name), "spec", errors);
+        }
+    }
+}
+
+fn local(spec: &Value, errors: &mut Errors) {
+    let path = &spec["local"]["path"];
+    if text(path).is_empty() {
+        errors.required("spec.local.path", "");
+    } else {
+        super::paths::without_backsteps(path, "spec.local.path", errors);
+    }
+    if spec["nodeAffinity"].is_null() {
+        errors.required("spec.nodeAffinity", "Local volume requires node affinity");
     }
 }
 
 pub(super) fn class(object: &Value, errors: &mut Errors) {
     attached::provisioner(text(&object["provisioner"]), "provisioner", errors);
     attached::parameters(&object["parameters"], errors);
-    errors.one_of("reclaimPolicy", &object["reclaimPolicy"], &["Delete", "Retain"]);
+    if object["reclaimPolicy"] != "" {
+        errors.one_of("reclaimPolicy", &object["reclaimPolicy"], &["Delete", "Retain"]);
+    }
     let modes = ["Immediate", "WaitForFirstConsumer"];
     errors.one_of("volumeBindingMode", &object["volumeBindingMode"], &modes);
     let terms = &object["allowedTopologies"];
     for (index, term) in entries(terms) {
-        if entries(terms).take(index).any(|(_, other)| other == term) {
+        // A term that asks for nothing is like none, which upstream takes for known.
+        let asks = entries(&term["matchLabelExpressions"]).next().is_some();
+        if !asks || entries(terms).take(index).any(|(_, other)| other == term) {
             errors.duplicate(&format!("allowedTopologies[{index}].matchLabelExpressions"), "\"\"");
         }
         let (at, mut keys) = (format!("allowedTopologies[{index}].matchLabelExpressions"), Vec::new());

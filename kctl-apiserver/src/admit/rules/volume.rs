@@ -2,11 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Errors, downward, entries, paths, storage, text};
+use super::{
+    Errors,
+    claim::metadata_of_template,
+    downward, entries, paths, storage, text,
+    volume_source::{self, Of},
+};
 use crate::admit::names::NameRule;
 
 /// The sources in the order in which the real server looks for them.
-pub(super) const SOURCES: &[&str] = &[
+const SOURCES: &[&str] = &[
     "emptyDir",
     "hostPath",
     "gitRepo",
@@ -38,32 +43,6 @@ pub(super) const SOURCES: &[&str] = &[
     "ephemeral",
     "image",
 ];
-
-/// Texts that a source has to have, where no other rule is about it.
-const NEEDED: &[(&str, &[&str])] = &[
-    ("gitRepo", &["repository"]),
-    ("gcePersistentDisk", &["pdName"]),
-    ("awsElasticBlockStore", &["volumeID"]),
-    ("secret", &["secretName"]),
-    ("nfs", &["server", "path"]),
-    ("iscsi", &["targetPortal", "iqn"]),
-    ("glusterfs", &["endpoints", "path"]),
-    ("persistentVolumeClaim", &["claimName"]),
-    ("configMap", &["name"]),
-    ("rbd", &["image"]),
-    ("cinder", &["volumeID"]),
-    ("flexVolume", &["driver"]),
-    ("azureFile", &["secretName", "shareName"]),
-    ("vsphereVolume", &["volumePath"]),
-    ("photonPersistentDisk", &["pdID"]),
-    ("portworxVolume", &["volumeID"]),
-    ("image", &["reference"]),
-];
-
-const HOST_PATHS: &[&str] =
-    &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
-/// Bytes of the name of a driver.
-const DRIVER_LEN_MAX: usize = 63;
 
 /// A volume that containers may use.
 pub(super) struct Known<'a> {
@@ -104,66 +83,51 @@ fn source(volume: &Value, pod: &str, at: &str, errors: &mut Errors) {
     let Some(first) = given.next() else {
         return errors.required(at, "must specify a volume type");
     };
-    one_source(first, &volume[*first], &format!("{at}.{first}"), errors);
+    let name = text(&volume["name"]);
+    one_source(first, &volume[*first], at, errors);
     if *first == "ephemeral" && !pod.is_empty() && !text(&volume["name"]).is_empty() {
         let claim = format!("{pod}-{}", text(&volume["name"]));
         for message in NameRule::Subdomain.check(&claim) {
             errors.invalid(&format!("{at}.name"), &volume["name"], &format!("PVC name {claim:?}: {message}"));
         }
     }
+    let portal = |kind: &str, errors: &mut Errors| {
+        if kind == "iscsi" && volume_source::has_long_portal(&volume[kind], name) {
+            volume_source::portal_is_too_long(&format!("{at}.name"), &name.into(), errors);
+        }
+    };
+    portal(first, errors);
     for other in given {
-        errors.forbidden(&format!("{at}.{other}"), "may not specify more than 1 volume type");
+        errors.forbidden(&format!("{at}.{}", told_as(other)), "may not specify more than 1 volume type");
+        portal(other, errors);
     }
 }
 
-pub(super) fn one_source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
-    let needed = NEEDED.iter().find(|(of, _)| *of == kind).map_or(&[] as &[&str], |(_, fields)| fields);
-    for field in needed.iter().filter(|field| text(&source[**field]).is_empty()) {
-        errors.required(&format!("{at}.{field}"), "");
+/// The name of a source in the message that it is one too many.
+fn told_as(source: &str) -> &str {
+    match source {
+        "cephfs" => "cephFS",
+        "downwardAPI" => "downwarAPI",
+        source => source,
     }
-    let path_at = format!("{at}.path");
+}
+
+/// The sources whose rules know their volume or its files.
+fn one_source(kind: &str, source: &Value, at: &str, errors: &mut Errors) {
+    volume_source::source(kind, source, Of::Pod, at, errors);
+    let at = format!("{at}.{kind}");
     match kind {
-        "emptyDir" if text(&source["sizeLimit"]).starts_with('-') => {
-            errors.forbidden(&format!("{at}.sizeLimit"), "SizeLimit field must be a valid resource quantity");
-        }
-        "hostPath" if text(&source["path"]).is_empty() => errors.required(&path_at, ""),
-        "hostPath" => {
-            paths::without_backsteps(&source["path"], &path_at, errors);
-            errors.one_of(&format!("{at}.type"), &source["type"], HOST_PATHS);
-        }
-        "gitRepo" => paths::descending(&source["directory"], &format!("{at}.directory"), errors),
-        "nfs" if !text(&source["path"]).starts_with('/') => {
-            errors.invalid(&path_at, &text(&source["path"]).into(), "must be an absolute path");
-        }
         "secret" | "configMap" => {
             paths::mode(&source["defaultMode"], &format!("{at}.defaultMode"), errors);
             items(&source["items"], &format!("{at}.items"), errors);
         }
         "downwardAPI" => {
             paths::mode(&source["defaultMode"], &format!("{at}.defaultMode"), errors);
-            entries(&source["items"]).for_each(|(_, one)| file(one, at, errors));
+            entries(&source["items"]).for_each(|(_, one)| file(one, &at, errors));
         }
-        "projected" => projected(source, at, errors),
-        "csi" => driver(&source["driver"], &format!("{at}.driver"), errors),
+        "projected" => projected(source, &at, errors),
         "ephemeral" => claim_of_pod(&source["volumeClaimTemplate"], &format!("{at}.volumeClaimTemplate"), errors),
-        "image" => {
-            let policies = ["Always", "IfNotPresent", "Never"];
-            errors.one_of(&format!("{at}.pullPolicy"), &source["pullPolicy"], &policies);
-        }
         _ => {}
-    }
-}
-
-pub(super) fn driver(name: &Value, at: &str, errors: &mut Errors) {
-    let driver = text(name);
-    if driver.is_empty() {
-        return errors.required(at, "");
-    }
-    if driver.len() > DRIVER_LEN_MAX {
-        errors.too_long(at, DRIVER_LEN_MAX);
-    }
-    for message in NameRule::Subdomain.check(&driver.to_lowercase()) {
-        errors.invalid(at, name, &message);
     }
 }
 
@@ -273,8 +237,6 @@ fn claim_of_pod(claim: &Value, at: &str, errors: &mut Errors) {
     if claim.is_null() {
         return errors.required(at, "");
     }
-    let meta = &claim["metadata"];
-    errors.annotations(&format!("{at}.metadata.annotations"), &meta["annotations"]);
-    errors.labels(&format!("{at}.metadata.labels"), &meta["labels"]);
+    metadata_of_template(&claim["metadata"], &format!("{at}.metadata"), errors);
     storage::claim_spec(&claim["spec"], &format!("{at}.spec"), errors);
 }

@@ -155,8 +155,13 @@ pub(super) fn new_stateful_set(object: &Value, errors: &mut Errors) {
 /// The template with the volumes that the claims of the set become.
 fn with_claims(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
-    let names: Vec<&Value> =
-        entries(&spec["volumeClaimTemplates"]).map(|(_, claim)| &claim["metadata"]["name"]).collect();
+    let mut names: Vec<&Value> = Vec::new();
+    for (_, claim) in entries(&spec["volumeClaimTemplates"]) {
+        let name = &claim["metadata"]["name"];
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     if names.is_empty() {
         return template;
     }
@@ -169,16 +174,19 @@ fn with_claims(spec: &Value) -> Value {
 
 fn update_of_stateful_set(strategy: &Value, errors: &mut Errors) {
     let (at, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
+    // How many may be missing belongs to a feature that is off.
+    let shown = |rolling: &Value| {
+        format!("{{\"Partition\":{},\"MaxUnavailable\":null}}", rolling["partition"].as_i64().unwrap_or(0))
+    };
     match text(&strategy["type"]) {
         "OnDelete" if !rolling.is_null() => {
-            let partition = rolling["partition"].as_i64().unwrap_or(0);
-            let shown = format!("{{\"Partition\":{partition},\"MaxUnavailable\":{}}}", rolling["maxUnavailable"]);
-            errors.shown(at, &shown, "only allowed for updateStrategy 'RollingUpdate'");
+            errors.shown(at, &shown(rolling), "only allowed for updateStrategy 'RollingUpdate'");
         }
         "OnDelete" => {}
         "RollingUpdate" => errors.not_negative(&format!("{at}.partition"), &rolling["partition"]),
         _ => {
-            let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", strategy["type"]);
+            let rolling = if rolling.is_null() { "null".to_owned() } else { shown(rolling) };
+            let shown = format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", strategy["type"]);
             errors.shown("spec.updateStrategy", &shown, "must be 'RollingUpdate' or 'OnDelete'");
         }
     }
