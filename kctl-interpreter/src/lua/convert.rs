@@ -1,5 +1,6 @@
 //! JSON values into Lua and back, as gopher-json does it.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::ffi::c_void;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -90,16 +91,28 @@ fn element<'a>(
 /// # Errors
 /// The table has no JSON form, or it has more than `bytes_max` bytes.
 pub(super) fn to_json(lua: &Lua, table: &Table, bytes_max: usize) -> Result<Value, EncodeError> {
-    let visited = HashSet::with_capacity_and_hasher(TABLES_USUAL, BuildHasherDefault::default());
-    Encoder { lua, visited, bytes_left: bytes_max, bytes_max }.table(table, 0)
+    let mut encoder = Encoder { lua, visited: VISITED.take(), bytes_left: bytes_max, bytes_max };
+    let encoded = encoder.table(table, 0);
+    encoder.visited.clear();
+    if encoder.visited.capacity() <= VISITED_KEPT_MAX {
+        VISITED.set(encoder.visited);
+    }
+    encoded
 }
 
-/// Tables of a usual object: for so many there is room from the start.
-const TABLES_USUAL: usize = 200;
+type Visited = HashSet<*const c_void, BuildHasherDefault<Address>>;
+
+thread_local! {
+    /// Room for the addresses of the next object. Its some kilobytes are more than what `malloc` has at hand.
+    static VISITED: Cell<Visited> = Cell::default();
+}
+
+/// Tables of a large object: room for more is given back.
+const VISITED_KEPT_MAX: usize = 4096;
 
 struct Encoder<'a> {
     lua: &'a Lua,
-    visited: HashSet<*const c_void, BuildHasherDefault<Address>>,
+    visited: Visited,
     /// Strings are shared in Lua and copied here, so the memory of the state does not bound the result.
     bytes_left: usize,
     bytes_max: usize,
@@ -129,6 +142,9 @@ impl Hasher for Address {
         self.0
     }
 }
+
+/// Fields of a usual table: for so many there is room from the start.
+const FIELDS_USUAL: usize = 8;
 
 /// Bytes that each value counts at least: the size of a [`Value`].
 const VALUE_BYTES: usize = size_of::<Value>();
@@ -192,7 +208,8 @@ impl Encoder<'_> {
     }
 
     fn array(&mut self, table: &Table, n_array: usize, depth: usize) -> Result<Value, EncodeError> {
-        let (mut values, mut nested, mut n_keys, mut has_other) = (Vec::new(), Vec::new(), 0, false);
+        let (mut values, mut nested) = (Vec::with_capacity(n_array.min(FIELDS_USUAL)), Vec::new());
+        let (mut n_keys, mut has_other) = (0, false);
         self.walk(table, |encoder, key: LuaValue, value| {
             n_keys += 1;
             let LuaValue::Integer(idx) = key else {
@@ -232,7 +249,7 @@ impl Encoder<'_> {
     }
 
     fn object(&mut self, table: &Table, depth: usize) -> Result<Value, EncodeError> {
-        let (mut fields, mut nested, mut doubtful) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut fields, mut nested, mut doubtful) = (Vec::with_capacity(FIELDS_USUAL), Vec::new(), Vec::new());
         // Keys come as bytes, which need no reference; so does a number, as its text.
         self.walk(table, |encoder, key: BString, value| {
             encoder.spend(key.len())?;
