@@ -67,6 +67,30 @@ pub(crate) fn answers_deleted(resource: &Resource) -> bool {
 const UNNUMBERED: &[(&str, &str)] = &[("storage.k8s.io", "csidrivers")];
 const UNCOUNTED: &[(&str, &str)] = &[("scheduling.k8s.io", "priorityclasses")];
 
+/// Kinds of which no version is replaced unseen: strategies whose `AllowUnconditionalUpdate` is false.
+const VERSIONED: &[(&str, &str)] = &[
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("coordination.k8s.io", "leases"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "poddisruptionbudgets"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "csistoragecapacities"),
+    ("storage.k8s.io", "volumeattachments"),
+];
+
+/// Whether a change has to say which version it changes.
+pub(super) fn needs_version(resource: &Resource) -> bool {
+    resource.custom.is_some() || VERSIONED.contains(&of(resource))
+}
+
 fn of(resource: &Resource) -> (&str, &str) {
     (resource.of.group.as_str(), resource.of.resource.as_str())
 }
@@ -202,6 +226,11 @@ fn settle_sources(spec: &mut Value) {
     if spec["dataSourceRef"].is_null() && !is_taken(&spec["dataSource"]) {
         set(spec, "dataSource", None);
     }
+    share_sources(spec);
+}
+
+/// The two fields tell the same, where one of them is not there.
+fn share_sources(spec: &mut Value) {
     let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
     match (source, reference) {
         (Some(source), None) if !source.is_null() => set(spec, "dataSourceRef", Some(source)),
@@ -345,6 +374,8 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     match of {
         ("coordination.k8s.io", "leases") => drop_disabled(new),
+        ("discovery.k8s.io", "endpointslices") => drop_old_topology(new),
+        ("", "persistentvolumeclaims") if subresource.is_empty() => share_sources(&mut new["spec"]),
         ("certificates.k8s.io", "certificatesigningrequests") => keep_request(subresource, old, new),
         ("", "services") => {
             keep_addresses(old, new);

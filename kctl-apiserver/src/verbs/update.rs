@@ -123,7 +123,7 @@ pub(super) fn write(
     }
     let is_scale = call.subresource == "scale";
     // Patches and applies begin with the version of the object, and may have taken it away.
-    if ["", "0"].contains(&version) && resource.custom.is_some() && !is_scale {
+    if ["", "0"].contains(&version) && strategy::needs_version(resource) && !is_scale {
         let message = "Invalid value: 0: must be specified for an update".into();
         let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
         return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));

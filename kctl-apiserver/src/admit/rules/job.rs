@@ -28,7 +28,7 @@ pub(super) fn job(object: &Value, errors: &mut Errors) {
         // One that is no selector is told below, and no more is said of it.
         let (mut mistakes, given) = (Errors::default(), &spec["selector"]);
         selector::selector(given, "spec.selector", &mut mistakes);
-        if !is_own && mistakes.len() == 0 {
+        if !is_own && !given.is_null() && mistakes.len() == 0 {
             errors.shown("spec.selector", &selector::shown(given), "`selector` not auto-generated");
         }
     }
@@ -174,7 +174,15 @@ pub(super) fn shown_policy(policy: &Value) -> String {
         let conditions = if conditions.is_empty() { "null".into() } else { format!("[{}]", conditions.join(",")) };
         format!("{{\"Action\":{},\"OnExitCodes\":{shown_codes},\"OnPodConditions\":{conditions}}}", rule["action"])
     };
-    let rules: Vec<String> = entries(&policy["rules"]).map(|(_, rule)| shown_rule(rule)).collect();
+    shown_rules(&policy["rules"], shown_rule)
+}
+
+/// A policy as Go writes it: a list that is not there is null.
+fn shown_rules(rules: &Value, shown_rule: impl Fn(&Value) -> String) -> String {
+    if rules.is_null() {
+        return "{\"Rules\":null}".to_owned();
+    }
+    let rules: Vec<String> = entries(rules).map(|(_, rule)| shown_rule(rule)).collect();
     format!("{{\"Rules\":[{}]}}", rules.join(","))
 }
 
@@ -252,8 +260,7 @@ fn success_policy(spec: &Value, at: &str, errors: &mut Errors) {
         return;
     }
     if spec["completionMode"] != "Indexed" {
-        let rules: Vec<String> = entries(&policy["rules"]).map(|(_, rule)| shown_rule(rule)).collect();
-        let shown = format!("{{\"Rules\":[{}]}}", rules.join(","));
+        let shown = shown_rules(&policy["rules"], shown_rule);
         return errors.shown(at, &shown, "requires indexed completion mode");
     }
     let (n_rules, at) = (entries(&policy["rules"]).count(), format!("{at}.rules"));

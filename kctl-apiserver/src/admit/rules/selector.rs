@@ -66,6 +66,9 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 
 /// A selector with its fields in Go's order.
 pub(super) fn shown(selector: &Value) -> String {
+    if selector.is_null() {
+        return "null".to_owned();
+    }
     let mut parts = Vec::new();
     if selector["matchLabels"].is_object() {
         parts.push(format!("\"matchLabels\":{}", selector["matchLabels"]));
