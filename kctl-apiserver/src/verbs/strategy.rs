@@ -374,7 +374,6 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     match of {
         ("coordination.k8s.io", "leases") => drop_disabled(new),
-        ("discovery.k8s.io", "endpointslices") => drop_old_topology(new),
         ("", "persistentvolumeclaims") if subresource.is_empty() => share_sources(&mut new["spec"]),
         ("certificates.k8s.io", "certificatesigningrequests") => keep_request(subresource, old, new),
         ("", "services") => {
@@ -407,6 +406,10 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
         && old["metadata"]["annotations"] != new["metadata"]["annotations"];
     if counts_generations(resource) && (annotated || changes_generation(resource, old, new)) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
+    }
+    // Who sends it has changed the object, although it is not kept.
+    if of == ("discovery.k8s.io", "endpointslices") {
+        drop_old_topology(new);
     }
 }
 

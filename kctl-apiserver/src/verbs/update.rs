@@ -139,8 +139,9 @@ pub(super) fn write(
         managed = Some(sent["metadata"]["managedFields"].take());
     }
     let is_service = (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services");
-    if managed.is_none() && is_service {
-        // What is given to a service belongs to nobody.
+    let is_claim = (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "persistentvolumeclaims");
+    if managed.is_none() && (is_service || is_claim) {
+        // What is given to a service, or copied within a claim, belongs to nobody.
         let mut sent = new.clone();
         super::create::default(call, &mut sent, Some(old));
         super::ownership::leave_filled_in(resource, &new, &mut sent);

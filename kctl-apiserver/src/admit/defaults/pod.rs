@@ -86,6 +86,10 @@ pub(super) fn template(object: &mut Value, key: &str) {
 }
 
 fn pod_spec(spec: &mut Value) {
+    // Groups of pods belong to a feature that is off in 1.36.
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove("schedulingGroup");
+    }
     fill(spec, "restartPolicy", "Always");
     fill(spec, "dnsPolicy", "ClusterFirst");
     fill(spec, "schedulerName", "default-scheduler");
@@ -123,6 +127,12 @@ fn copy_limits(container: &mut Value) {
 fn container(container: &mut Value) {
     let policy = if is_latest(container["image"].as_str().unwrap_or_default()) { "Always" } else { "IfNotPresent" };
     fill(container, "imagePullPolicy", policy);
+    // No signal is none that was named.
+    if let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut)
+        && lifecycle.get("stopSignal").is_some_and(|signal| signal == "")
+    {
+        lifecycle.remove("stopSignal");
+    }
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
     add(container, "resources", json!({}));

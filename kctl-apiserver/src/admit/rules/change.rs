@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, endpoints, entries, job, node, selector, service, text};
+use super::{Errors, endpoints, entries, job, node, placement, selector, service, text};
 use crate::{kinds::Resource, status::Cause};
 
 /// Whether what may not change is told before what is wrong with the new state.
@@ -295,6 +295,7 @@ fn pod(old: &Value, new: &Value, errors: &mut Errors) {
     }
     tolerations_stay(was, is, errors);
     gates_go(was, is, errors);
+    placement::narrows(was, is, errors);
     if was != is && settled(was, was, is) != settled(is, was, is) {
         let detail = "pod updates may not change fields other than `spec.containers[*].image`,\
                       `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions \
@@ -340,7 +341,7 @@ fn settled(spec: &Value, old: &Value, new: &Value) -> Value {
     // What is told of tolerations and gates is told of them alone.
     let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
     if entries(&old["schedulingGates"]).next().is_some() {
-        free.extend(["nodeSelector", "affinity"]);
+        placement::forget(&mut spec, old, new);
     }
     let period = "terminationGracePeriodSeconds";
     if old[period].as_i64().is_some_and(|seconds| seconds < 0) && new[period] == 1 {

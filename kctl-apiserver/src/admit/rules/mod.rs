@@ -30,6 +30,7 @@ mod mounts;
 mod network;
 mod node;
 mod paths;
+mod placement;
 mod pod;
 mod policies;
 mod policy;

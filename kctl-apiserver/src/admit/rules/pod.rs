@@ -65,7 +65,11 @@ fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {
     if spec["runtimeClassName"].is_string() {
         errors.name(&field("runtimeClassName"), &spec["runtimeClassName"], NameRule::Subdomain);
     }
-    errors.one_of(&field("preemptionPolicy"), &spec["preemptionPolicy"], &["PreemptLowerPriority", "Never"]);
+    if spec["preemptionPolicy"] == "" {
+        errors.required(&field("preemptionPolicy"), "");
+    } else {
+        errors.one_of(&field("preemptionPolicy"), &spec["preemptionPolicy"], &["PreemptLowerPriority", "Never"]);
+    }
     let overhead = json!({ "limits": spec["overhead"] });
     if spec["overhead"].is_object() {
         resources::resources(&overhead, &field("overhead"), resources::Asker::Container, &[], errors);
