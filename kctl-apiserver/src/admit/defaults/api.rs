@@ -157,6 +157,10 @@ pub(super) fn csi_driver(object: &mut Value) {
     for flag in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
         add(spec, flag, false);
     }
+    // `VolumeLimitScaling` is off in 1.36.
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove("preventPodSchedulingIfMissing");
+    }
 }
 
 /// The bounds of containers: a default is the maximum, a request is the default or the minimum.

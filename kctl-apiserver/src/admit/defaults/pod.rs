@@ -124,15 +124,19 @@ fn copy_limits(container: &mut Value) {
     limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
 }
 
+/// Removes the signal to stop with, which belongs to a feature that is off in 1.36: `ContainerStopSignals`.
+fn forget_signal(container: &mut Value) {
+    let Some(fields) = container.as_object_mut() else { return };
+    let Some(lifecycle) = fields.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
+    if lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty() {
+        fields.remove("lifecycle");
+    }
+}
+
 fn container(container: &mut Value) {
     let policy = if is_latest(container["image"].as_str().unwrap_or_default()) { "Always" } else { "IfNotPresent" };
     fill(container, "imagePullPolicy", policy);
-    // No signal is none that was named.
-    if let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut)
-        && lifecycle.get("stopSignal").is_some_and(|signal| signal == "")
-    {
-        lifecycle.remove("stopSignal");
-    }
+    forget_signal(container);
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
     add(container, "resources", json!({}));

@@ -177,3 +177,27 @@ fn what_is_as_it_is_stored_keeps_its_defaults_and_the_rest_gets_them() {
         assert_eq!(changed, alone, "{kind} {change}");
     }
 }
+
+/// Asked of kube-apiserver 1.36.3: it takes them and forgets them.
+#[test]
+fn fields_of_features_that_are_off_go() {
+    let mut pod = json!({
+        "spec": {
+            "schedulingGroup": { "podGroupName": "g" },
+            "containers": [
+                { "name": "a", "lifecycle": { "stopSignal": "SIGTERM" } },
+                { "name": "b", "lifecycle": { "stopSignal": "no", "preStop": { "sleep": { "seconds": 1 } } } },
+            ],
+            "volumes": [{ "name": "v", "projected": { "sources": [{ "podCertificate": {} }, { "secret": { "name": "s" } }] } }],
+        },
+    });
+    default_object("v1", "Pod", &mut pod, None);
+    let spec = &pod["spec"];
+    assert!(spec.get("schedulingGroup").is_none());
+    assert!(spec["containers"][0].get("lifecycle").is_none());
+    assert_eq!(spec["containers"][1]["lifecycle"], json!({ "preStop": { "sleep": { "seconds": 1 } } }));
+    assert_eq!(spec["volumes"][0]["projected"]["sources"], json!([{}, { "secret": { "name": "s" } }]));
+    let mut driver = json!({ "spec": { "preventPodSchedulingIfMissing": true } });
+    default_object("storage.k8s.io/v1", "CSIDriver", &mut driver, None);
+    assert!(driver["spec"].get("preventPodSchedulingIfMissing").is_none());
+}

@@ -10,7 +10,7 @@ const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 /// All three probes of a container, and its lifecycle.
 pub(super) fn of_container(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
     let grace = spec["terminationGracePeriodSeconds"].as_i64();
-    lifecycle(&container["lifecycle"], &format!("{at}.lifecycle"), grace, spec, errors);
+    lifecycle(&container["lifecycle"], &format!("{at}.lifecycle"), grace, errors);
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let (one, at) = (&container[name], format!("{at}.{name}"));
         if one.is_null() {
@@ -41,19 +41,10 @@ fn probe(probe: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, spec: &Value, errors: &mut Errors) {
+fn lifecycle(lifecycle: &Value, at: &str, grace: Option<i64>, errors: &mut Errors) {
     for name in ["postStart", "preStop"] {
         if lifecycle[name].is_object() {
             handler(&lifecycle[name], &format!("{at}.{name}"), OF_LIFECYCLES, grace, errors);
-        }
-    }
-    let signal = &lifecycle["stopSignal"];
-    if !signal.is_null() {
-        let at = format!("{at}.stopSignal");
-        match text(&spec["os"]["name"]) {
-            "" => errors.forbidden(&at, "may not be set for containers with empty `spec.os.name`"),
-            "windows" => errors.one_of(&at, signal, &["SIGKILL", "SIGTERM"]),
-            _ => {}
         }
     }
 }

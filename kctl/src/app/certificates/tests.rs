@@ -177,7 +177,8 @@ async fn configuration_that_lost_its_authority_gets_it_back_from_whoever_sees_it
     for webhook in configuration["webhooks"].as_array_mut().unwrap() {
         webhook["clientConfig"]["caBundle"] = Value::Null;
     }
-    configuration["metadata"] = json!({ "name": "web" });
+    let version = configuration["metadata"]["resourceVersion"].clone();
+    configuration["metadata"] = json!({ "name": "web", "resourceVersion": version });
     let admin = Client::new(server.service(), "default");
     let body = serde_json::to_vec(&configuration).unwrap();
     let request = Request::put(PATH).header("content-type", "application/json").body(body).unwrap();
