@@ -87,7 +87,7 @@ pub enum ChainError {
         place: Place,
     },
     /// The layer that has the rule failed. No other layer is asked: it would know less.
-    #[error("{} interpreter, {operation} of {kind:?}", place.name(), kind = kind.to_string())]
+    #[error("{} interpreter, {operation} of {}", place.name(), shown(kind, name))]
     LayerFailed {
         /// The layer.
         place: Place,
@@ -95,11 +95,13 @@ pub enum ChainError {
         operation: Operation,
         /// Of what.
         kind: Gvk,
+        /// `namespace/name` of the object, or its name; empty where it has none.
+        name: String,
         /// Why the layer failed.
         source: LayerError,
     },
     /// A layer answered in a form that the operation does not have.
-    #[error("{} interpreter, {operation} of {kind:?}: the answer has the wrong form", place.name(), kind = kind.to_string())]
+    #[error("{} interpreter, {operation} of {}: the answer has the wrong form", place.name(), shown(kind, name))]
     AnswerMalformed {
         /// The layer.
         place: Place,
@@ -107,9 +109,17 @@ pub enum ChainError {
         operation: Operation,
         /// Of what.
         kind: Gvk,
+        /// `namespace/name` of the object, or its name; empty where it has none.
+        name: String,
         /// What is wrong with the answer.
         source: serde_json::Error,
     },
+}
+
+/// An object in a message: `apps/v1 Deployment default/web`.
+fn shown(kind: &Gvk, name: &str) -> String {
+    let space = if name.is_empty() { "" } else { " " };
+    format!("{} {}{space}{name}", kind.api_version(), kind.kind)
 }
 
 /// The layers in the order of their places. A clone shares them.
@@ -165,11 +175,12 @@ impl Chain {
     pub(crate) async fn interpret_inputs<O: Op>(&self, kind: Gvk, inputs: Inputs) -> Result<O::Output, ChainError> {
         let operation = O::OPERATION;
         let (place, layer) = self.layer(operation, &kind)?;
+        let name = inputs.name();
         match layer.interpret_owned(operation, inputs).await {
             Ok(answer) => {
-                O::output(answer).map_err(|source| ChainError::AnswerMalformed { place, operation, kind, source })
+                O::output(answer).map_err(|source| ChainError::AnswerMalformed { place, operation, kind, name, source })
             }
-            Err(source) => Err(ChainError::LayerFailed { place, operation, kind, source }),
+            Err(source) => Err(ChainError::LayerFailed { place, operation, kind, name, source }),
         }
     }
 
@@ -181,7 +192,7 @@ impl Chain {
         let kind = inputs.kind();
         let (place, layer) = self.layer(operation, &kind)?;
         let answer = layer.interpret(operation, inputs).await;
-        answer.map_err(|source| ChainError::LayerFailed { place, operation, kind, source })
+        answer.map_err(|source| ChainError::LayerFailed { place, operation, kind, name: inputs.name(), source })
     }
 
     fn layer(&self, operation: Operation, kind: &Gvk) -> Result<(Place, &dyn Layer), ChainError> {
@@ -257,8 +268,12 @@ mod tests {
     fn an_error_of_a_layer_is_final_and_names_it() {
         let chain = Chain::native().with(Place::Configurable, Fixed(Err("script broken")));
         let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
-        assert_eq!(error.to_string(), "configurable interpreter, InterpretHealth of \"apps/v1, Kind=Deployment\"");
+        assert_eq!(error.to_string(), "configurable interpreter, InterpretHealth of apps/v1 Deployment");
         assert_eq!(error.source().unwrap().to_string(), "script broken");
+        let mut named = object("Deployment");
+        named.0["metadata"] = json!({ "namespace": "shop", "name": "web" });
+        let error = now(chain.interpret::<InterpretHealth>(named)).unwrap_err();
+        assert_eq!(error.to_string(), "configurable interpreter, InterpretHealth of apps/v1 Deployment shop/web");
     }
 
     #[test]

@@ -109,16 +109,26 @@ impl Inputs {
         self.object().map_or_else(|| Gvk::of(&Value::Null), Gvk::of)
     }
 
+    /// `namespace/name` of the object, or its name; empty where it has none.
+    pub(crate) fn name(&self) -> String {
+        let Some(object) = self.object() else { return String::new() };
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        match (text("namespace"), text("name")) {
+            ("", name) => name.to_owned(),
+            (_, "") => String::new(),
+            (namespace, name) => format!("{namespace}/{name}"),
+        }
+    }
+
     /// `Kind ns/name`, as far as the object says so.
     #[cfg(feature = "function")]
     pub(crate) fn object_name(&self) -> String {
         let Some(object) = self.object() else { return "no object".to_owned() };
-        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+        let (kind, name) = (object["kind"].as_str().unwrap_or_default(), self.name());
         if kind.is_empty() || name.is_empty() {
             return "an object without kind or name".to_owned();
         }
-        if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
+        format!("{kind} {name}")
     }
 }
 
