@@ -15,7 +15,7 @@ use hyper_util::{
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig,
     crypto::ring,
     pki_types::{CertificateDer, pem::PemObject},
 };
@@ -25,7 +25,9 @@ use super::{
     configuration::{ClientConfig as At, Webhook},
     dial::{Dial, ServiceUnusable, Services},
     error::{CallFailed, HookError},
-    patch, redirect, request, verify,
+    patch, redirect, request,
+    trust::Trust,
+    verify,
 };
 use crate::operation::{Inputs, Operation};
 
@@ -204,7 +206,8 @@ async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, PostFailed> {
 
 /// The authorities that are trusted: those of the configuration, or those of the system where it names none.
 fn tls(ca_bundle: &str) -> Result<ClientConfig, String> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     if ca_bundle.is_empty() {
@@ -212,15 +215,13 @@ fn tls(ca_bundle: &str) -> Result<ClientConfig, String> {
         return Ok(builder.with_no_client_auth());
     }
     let pem = STANDARD.decode(ca_bundle).map_err(|error| format!("caBundle: it is no base64: {error}"))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| format!("caBundle: it is no PEM: {error}"))?;
-        roots.add(certificate).map_err(|error| format!("caBundle: {error}"))?;
-    }
-    if roots.is_empty() {
+    let authorities: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let authorities = authorities.map_err(|error| format!("caBundle: it is no PEM: {error}"))?;
+    if authorities.is_empty() {
         return Err("unable to load root certificates: unable to parse bytes as PEM block".into());
     }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let trust = Arc::new(Trust::new(authorities, provider)?);
+    Ok(builder.dangerous().with_custom_certificate_verifier(trust).with_no_client_auth())
 }
 
 fn not_sent(error: &hyper_util::client::legacy::Error, failed: impl FnOnce(String) -> PostFailed) -> PostFailed {

@@ -37,6 +37,7 @@ mod error;
 mod patch;
 mod redirect;
 mod request;
+mod trust;
 mod verify;
 
 use std::sync::Arc;

@@ -1,0 +1,129 @@
+//! Whom a webhook is taken for: whoever the authorities of its configuration vouch for, as Go's TLS sees it.
+
+use std::sync::Arc;
+
+use tokio_rustls::rustls::{
+    CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, ServerName, UnixTime},
+    server::ParsedCertificate,
+};
+
+/// What `webpki` says of a certificate that could sign others, and is right in all else that it looks at before, time included.
+const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
+
+/// Verifies by authorities. A certificate that is one of them is its own proof: what `openssl req -x509` makes serves by itself,
+/// and Go takes it.
+#[derive(Debug)]
+pub(super) struct Trust {
+    authorities: Vec<CertificateDer<'static>>,
+    chains: Arc<WebPkiServerVerifier>,
+}
+
+impl Trust {
+    /// # Errors
+    /// No authority, or one that is no certificate.
+    pub(super) fn new(
+        authorities: Vec<CertificateDer<'static>>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in &authorities {
+            roots.add(certificate.clone()).map_err(|error| format!("caBundle: {error}"))?;
+        }
+        let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        Ok(Self { authorities, chains: chains.map_err(|error| format!("caBundle: {error}"))? })
+    }
+
+    fn is_authority(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
+        let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
+        other.0.to_string() == IS_AUTHORITY && self.authorities.iter().any(|known| known == certificate)
+    }
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(error) if self.is_authority(end_entity, &error) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chains.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chains.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+    use tokio_rustls::rustls::crypto::ring;
+
+    use super::*;
+
+    /// What `openssl req -x509` makes, until the end of a year.
+    fn own(name: &str, year: i32) -> CertificateDer<'static> {
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(year, 12, 31);
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
+    }
+
+    fn verified(authority: CertificateDer<'static>, shown: &CertificateDer<'_>, name: &str) -> Result<(), String> {
+        let trust = Trust::new(vec![authority], Arc::new(ring::default_provider())).unwrap();
+        let (name, now) = (ServerName::try_from(name).unwrap(), UnixTime::since_unix_epoch(NOW));
+        trust.verify_server_cert(shown, &[], &name, &[], now).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// In 2026.
+    const NOW: std::time::Duration = std::time::Duration::from_hours(24 * 20_600);
+
+    #[test]
+    fn certificate_that_is_its_own_authority_serves_by_its_name_and_in_its_time() {
+        let (certificate, other, old) =
+            (own("hook.example.com", 2030), own("hook.example.com", 2030), own("hook.example.com", 2025));
+        assert_eq!(verified(certificate.clone(), &certificate, "hook.example.com"), Ok(()));
+        for (authority, shown, name, problem) in [
+            (&certificate, &certificate, "other.example.com", "not valid for name"),
+            (&other, &certificate, "hook.example.com", "CaUsedAsEndEntity"),
+            (&old, &old, "hook.example.com", "expired"),
+        ] {
+            let error = verified(authority.clone(), shown, name).unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+}
