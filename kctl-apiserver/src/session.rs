@@ -8,7 +8,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
-use http::StatusCode;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -36,7 +35,7 @@ pub(crate) struct Question {
 pub(crate) struct Reply {
     /// The uid that the review was sent with.
     pub(crate) uid: String,
-    pub(crate) outcome: Result<(StatusCode, Bytes), String>,
+    pub(crate) outcome: Result<Bytes, String>,
 }
 
 /// The questions and the warnings of one request, over all of its runs.

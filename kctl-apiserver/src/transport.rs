@@ -2,15 +2,13 @@
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Limited};
+use http::{Request, Response, Uri, header};
+use kctl_webhook::client::{Client, accepted};
+use tokio::time::Instant;
 
 use crate::session::{Question, Reply};
 
-/// Longest answer of a webhook that is read.
-const ANSWER_LEN_MAX: usize = 3 * 1024 * 1024;
 /// What requests call themselves.
 const USER_AGENT: &str = "kube-apiserver-admission";
 
@@ -47,23 +45,22 @@ impl Transport {
     pub(crate) async fn ask(&self, question: &Question, uid: String) -> Reply {
         let mut review = question.review.clone();
         review["request"]["uid"] = uid.clone().into();
-        let answered = tokio::time::timeout(question.timeout, self.answer(question, review.to_string().into())).await;
-        let outcome = answered.unwrap_or_else(|_| Err(failed(question, "context deadline exceeded")));
+        let outcome = self.answer(question, review.to_string().into()).await;
+        let outcome = outcome.and_then(|response| accepted(&response).map_err(|refused| refused.to_string()));
         Reply { uid, outcome }
     }
 
-    async fn answer(&self, question: &Question, review: Bytes) -> Result<(StatusCode, Bytes), String> {
+    async fn answer(&self, question: &Question, review: Bytes) -> Result<Response<Bytes>, String> {
+        let deadline = Instant::now() + question.timeout;
+        let Some(handler) = self.handler(&question.url) else { return over_tls(question, &review, deadline).await };
         let request = Request::post(&question.url)
             .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, USER_AGENT)
             .body(review)
             .map_err(|error| failed(question, &error.to_string()))?;
-        if let Some(handler) = self.handler(&question.url) {
-            let response = handler(request).await;
-            return Ok((response.status(), response.into_body()));
-        }
-        over_tls(question, request).await.map_err(|error| failed(question, &innermost(error.as_ref())))
+        let answered = tokio::time::timeout_at(deadline, handler(request)).await;
+        answered.map_err(|_elapsed| failed(question, "context deadline exceeded"))
     }
 }
 
@@ -72,44 +69,12 @@ fn failed(question: &Question, why: &str) -> String {
     format!("Post {:?}: {why}", question.url)
 }
 
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
-}
-
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
-
 /// A connection of its own for each question: webhooks of tests come and go, with other certificates on the same port.
-async fn over_tls(question: &Question, request: Request<Bytes>) -> Result<(StatusCode, Bytes), AnyError> {
-    let uri = request.uri().clone();
-    let authority = uri.authority().ok_or("the URL has no host")?;
-    let dial = question.dial.as_deref().unwrap_or(authority.as_str());
-    let mut config = kube::Config::new(format!("https://{dial}").parse()?);
-    config.default_retry = false;
-    config.tls_server_name = question.dial.is_some().then(|| authority.host().to_owned());
-    if !question.trusted.is_empty() {
-        config.root_cert = Some(certificates(&question.trusted)?);
-    }
-    let client = kube::Client::try_from(config)?;
-    let (mut head, body) = request.into_parts();
-    head.uri = uri.path_and_query().map_or("/", |path| path.as_str()).parse()?;
-    let response = client.send(Request::from_parts(head, kube::client::Body::from(body))).await?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), ANSWER_LEN_MAX).collect().await?;
-    Ok((status, body.to_bytes()))
-}
-
-/// The certificates of a `caBundle`, as DER.
-fn certificates(bundle: &str) -> Result<Vec<Vec<u8>>, AnyError> {
-    let text = String::from_utf8(STANDARD.decode(bundle)?)?;
-    let blocks = text.split("-----BEGIN CERTIFICATE-----").skip(1);
-    let decoded = blocks.map(|block| {
-        let end = block.find("-----END CERTIFICATE-----").ok_or("a certificate of the caBundle does not end")?;
-        let letters: String = block[..end].chars().filter(|letter| !letter.is_whitespace()).collect();
-        Ok::<_, AnyError>(STANDARD.decode(letters)?)
-    });
-    decoded.collect()
+async fn over_tls(question: &Question, review: &Bytes, deadline: Instant) -> Result<Response<Bytes>, String> {
+    let uri: Uri = question.url.parse().map_err(|error: http::uri::InvalidUri| failed(question, &error.to_string()))?;
+    let (asked, dial) = (uri.authority().cloned(), question.dial.clone());
+    // Where a Service has redirected to stands for itself.
+    let resolve = move |uri: &Uri| Ok(dial.clone().filter(|_| uri.authority() == asked.as_ref()));
+    let client = Client::new(uri, &question.trusted, USER_AGENT, Arc::new(resolve))?;
+    client.ask(review, deadline).await.map_err(|error| error.to_string())
 }

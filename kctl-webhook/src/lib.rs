@@ -1,10 +1,13 @@
-//! Webhooks from functions: what API servers ask before they store an object, or when they show it in another version.
+//! Webhooks from functions: what API servers ask before they store an object, or when they show it in another version. And who asks
+//! those of others.
 
 #[cfg(feature = "function")]
 pub mod admission;
 #[cfg(feature = "function")]
 mod call;
 pub mod change;
+#[cfg(feature = "client")]
+pub mod client;
 #[cfg(feature = "function")]
 pub mod conversion;
 #[cfg(feature = "giving-way")]

@@ -209,6 +209,8 @@ mod guide {
     struct Simulation;
     #[doc = include_str!("../../guide/crds.md")]
     struct Crds;
+    #[doc = include_str!("../../guide/operations.md")]
+    struct Operations;
     #[cfg(feature = "webhook")]
     #[doc = include_str!("../../guide/webhooks.md")]
     struct Webhooks;

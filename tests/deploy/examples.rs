@@ -79,6 +79,12 @@ async fn restarts_pods(place: &Place) {
         before.is_disjoint(&pods(place, namespace).await) && rolled(3).await
     })
     .await;
+    let metrics = program.metrics().await;
+    let own = metrics.lines().find_map(|line| line.strip_prefix("config_restarter_pods_replaced_total "));
+    assert!(
+        own.is_some_and(|n| n.parse::<u64>().is_ok_and(|n| n >= 3)),
+        "the example's own metric: {own:?}\n{metrics}"
+    );
     place.delete(policy, namespace).await;
     until("the finalizer lets the policy go", || async { place.get(policy, namespace).await.is_none() }).await;
     program.was_never_refused().await;

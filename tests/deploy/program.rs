@@ -141,7 +141,7 @@ impl<'a> Program<'a> {
     }
 
     /// The metrics, as a scraper with the role of readers gets them.
-    async fn metrics(&self) -> String {
+    pub(crate) async fn metrics(&self) -> String {
         let (reader, role) = (format!("{}-scraper", self.name), format!("{}-metrics-reader", self.name));
         let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": reader } });
         self.place.apply(&account, &self.namespace).await;

@@ -2,6 +2,7 @@
 
 use kctl::{
     k8s::api::core::v1::{ConfigMapEnvSource, EnvFromSource},
+    metrics::counter::Counter,
     prelude::*,
 };
 
@@ -27,6 +28,8 @@ pub(crate) const HASH_ANNOTATION: &str = "apps.example.com/config-hash";
 pub(crate) struct ConfigRestarter {
     /// The registry.
     pub registry: Arc<dyn Registry>,
+    /// Pods that were replaced since the start.
+    pub replaced: Counter,
 }
 
 /// The `ConfigMap` that a policy names: the index by which [`users_of`] finds policies.
@@ -48,7 +51,7 @@ impl Reconcile for ConfigRestarter {
         let config = cx.store::<ConfigMap>().get(&config_key(&policy));
         let hash = config.map(|config| hash_of(&config));
         if let Some(hash) = &hash {
-            roll(&policy, &cx, hash).await?;
+            self.roll(&policy, &cx, hash).await?;
         }
         let (mut status, conditions) = observe(&policy, &cx, hash);
         let (conditions, registered) = self.register(&cx, &mut status, conditions).await;
@@ -70,6 +73,32 @@ impl Finalize for ConfigRestarter {
 }
 
 impl ConfigRestarter {
+    /// Takes the steps that can be taken now.
+    async fn roll(&self, policy: &RestartPolicy, cx: &Context<Self>, hash: &str) -> Result<()> {
+        let pods = cx.owned::<Pod>();
+        let list: Vec<Arc<Pod>> = pods.iter().collect();
+        let states: Vec<PodState> = list.iter().map(|pod| state_of(pod, hash)).collect();
+        for step in steps(wanted(policy), &states) {
+            if let Step::Replace(index) = step {
+                cx.event(
+                    Normal,
+                    "Replacing",
+                    format!("pod {} was made with older data than {hash}", list[index].name_any()),
+                );
+            }
+            if let Step::Delete(index) | Step::Replace(index) = step {
+                pods.delete(&list[index]).await?;
+            }
+            if let Step::Create | Step::Replace(_) = step {
+                pods.create(new_pod(policy, hash)).await?;
+            }
+            if let Step::Replace(_) = step {
+                self.replaced.inc();
+            }
+        }
+        Ok(())
+    }
+
     /// Tells the registry the hash once all pods have it. A failure stands in the conditions, and is returned.
     async fn register(
         &self,
@@ -97,29 +126,6 @@ impl ConfigRestarter {
         };
         (conditions, told.context("register"))
     }
-}
-
-/// Takes the steps that can be taken now.
-async fn roll(policy: &RestartPolicy, cx: &Context<ConfigRestarter>, hash: &str) -> Result<()> {
-    let pods = cx.owned::<Pod>();
-    let list: Vec<Arc<Pod>> = pods.iter().collect();
-    let states: Vec<PodState> = list.iter().map(|pod| state_of(pod, hash)).collect();
-    for step in steps(wanted(policy), &states) {
-        if let Step::Replace(index) = step {
-            cx.event(
-                Normal,
-                "Replacing",
-                format!("pod {} was made with older data than {hash}", list[index].name_any()),
-            );
-        }
-        if let Step::Delete(index) | Step::Replace(index) = step {
-            pods.delete(&list[index]).await?;
-        }
-        if let Step::Create | Step::Replace(_) = step {
-            pods.create(new_pod(policy, hash)).await?;
-        }
-    }
-    Ok(())
 }
 
 /// The status without what the registry says.

@@ -9,15 +9,21 @@ mod tests;
 
 use std::sync::Arc;
 
-use kctl::App;
+use kctl::{App, metrics::counter::Counter};
 
 use crate::controller::ConfigRestarter;
 pub use crate::registry::{Call, InMemoryRegistry, Registry, RegistryError};
 
 /// The app with a client of the registry: a program has one for the network, tests have one that fails when told to.
 pub fn app(registry: Arc<dyn Registry>) -> App {
-    App::new("config-restarter").controller_with(move |_env| {
-        let registry = registry.clone();
-        async move { Ok(ConfigRestarter { registry }) }
-    })
+    let replaced = Counter::<u64>::default();
+    let counted = replaced.clone();
+    App::new("config-restarter")
+        .controller_with(move |_env| {
+            let (registry, replaced) = (registry.clone(), replaced.clone());
+            async move { Ok(ConfigRestarter { registry, replaced }) }
+        })
+        .metrics(move |metrics| {
+            metrics.register("config_restarter_pods_replaced", "Pods that had older data", counted.clone());
+        })
 }

@@ -1,6 +1,5 @@
 //! What travels between the server and admission webhooks: the review that is sent, and what the answer says.
 
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Attributes, matching::Versioned};
@@ -106,10 +105,7 @@ pub(super) fn verdict(asked: &Value, reply: &Reply, mutates: bool) -> Result<Ver
 
 /// The document that a webhook has answered with (`rest.Result`).
 pub(crate) fn body(reply: &Reply, api_version: &str, kind: &str) -> Result<Value, String> {
-    let (status, bytes) = reply.outcome.as_ref().map_err(Clone::clone)?;
-    if !status.is_success() {
-        return Err(of_status(*status));
-    }
+    let bytes = reply.outcome.as_ref().map_err(Clone::clone)?;
     let text = String::from_utf8_lossy(bytes);
     let body: Value = serde_json::from_slice(bytes)
         .or_else(|_| serde_saphyr::from_str(&text))
@@ -137,24 +133,4 @@ pub(crate) fn body(reply: &Reply, api_version: &str, kind: &str) -> Result<Value
             "no kind {found_kind:?} is registered for version {found_version:?} in scheme \"pkg/runtime/scheme.go:111\""
         )
     })
-}
-
-/// What client-go makes of a status without a Status (`NewGenericServerResponse`).
-fn of_status(status: StatusCode) -> String {
-    match status.as_u16() {
-        400 => "the server rejected our request for an unknown reason".into(),
-        401 => "the server has asked for the client to provide credentials".into(),
-        404 => "the server could not find the requested resource".into(),
-        405 => "the server does not allow this method on the requested resource".into(),
-        409 => "the server reported a conflict".into(),
-        422 => "the server rejected our request due to an error in our request".into(),
-        429 => "the server has received too many requests and has asked us to try again later".into(),
-        503 => "the server is currently unable to handle the request".into(),
-        504 => "the server was unable to return a response in the time allotted, but may still be processing the \
-                request"
-            .into(),
-        500.. => "an error on the server (\"unknown\") has prevented the request from succeeding".into(),
-        403 | 406 | 410 | 413 | 415 => "unknown".into(),
-        other => format!("the server responded with the status code {other} but did not return more information"),
-    }
 }

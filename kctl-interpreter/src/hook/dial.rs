@@ -1,16 +1,7 @@
-//! Where a connection goes: to the host of a URL, or to what a Service of the control plane stands for.
-
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+//! What a Service of the control plane stands for.
 
 use http::Uri;
-use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use serde_json::Value;
-use tokio::net::TcpStream;
-use tower::{BoxError, Service};
 
 use super::configuration;
 
@@ -73,7 +64,7 @@ pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Servi
 }
 
 /// Whether an address is that of a Service.
-fn stands_for(reference: &configuration::Service, uri: &Uri) -> bool {
+pub(super) fn stands_for(reference: &configuration::Service, uri: &Uri) -> bool {
     let configuration::Service { namespace, name, port, .. } = reference;
     uri.host() == Some(&format!("{name}.{namespace}.svc")) && uri.port_u16().unwrap_or(443) == *port
 }
@@ -81,51 +72,6 @@ fn stands_for(reference: &configuration::Service, uri: &Uri) -> bool {
 /// An address of IPv6 stands in brackets before a port.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
-}
-
-/// Opens the sockets of one webhook. The name in the request and in the certificate stays that of its URL.
-#[derive(Clone)]
-pub(super) struct Dial {
-    http: HttpConnector,
-    service: Option<(configuration::Service, Arc<dyn Services>)>,
-}
-
-impl Dial {
-    pub(super) fn new(service: Option<(configuration::Service, Arc<dyn Services>)>) -> Self {
-        let mut http = HttpConnector::new();
-        // The scheme is that of what is put on top.
-        http.enforce_http(false);
-        http.set_nodelay(true);
-        Self { http, service }
-    }
-}
-
-impl Service<Uri> for Dial {
-    type Response = TokioIo<TcpStream>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<TcpStream>, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.http.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let target = match &self.service {
-            // Somewhere else: where a Service has redirected to.
-            Some((reference, _)) if !stands_for(reference, &uri) => Ok(uri),
-            None => Ok(uri),
-            Some((reference, services)) => endpoint(services.as_ref(), reference)
-                .map_err(BoxError::from)
-                .and_then(|endpoint| format!("https://{endpoint}").parse::<Uri>().map_err(Into::into)),
-        };
-        match target {
-            Ok(target) => {
-                let connecting = self.http.call(target);
-                Box::pin(async { connecting.await.map_err(Into::into) })
-            }
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -29,15 +29,12 @@
 //! # Ok::<(), kctl_interpreter::hook::ConfigurationMalformed>(())
 //! ```
 
-mod accept;
 mod call;
 mod configuration;
 mod dial;
 mod error;
 mod patch;
-mod redirect;
 mod request;
-mod trust;
 mod verify;
 
 use std::sync::Arc;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
 
-/// What of the text of an HTTP error is shown, in characters.
+/// What of the text of an HTTP error is read, in bytes, as client-go does.
+const ERROR_READ_MAX: usize = 2048;
+/// What of it is shown behind a text of client-go, in characters.
 const ERROR_SHOWN_MAX: usize = 512;
 
 /// Returns when a server wants to be asked again: of an overload or an error, in whole seconds.
@@ -20,22 +22,48 @@ pub(super) fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
 /// Returns the body of an answer. Its media type may be any: what is in it is seen when it is read.
 ///
 /// # Errors
-/// The answer is none: why, in words.
-pub(super) fn accepted(response: &Response<Bytes>) -> Result<Bytes, String> {
+/// The answer is none.
+pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, Refused> {
     let (status, body) = (response.status(), response.body());
     let content = match text(response.headers(), header::CONTENT_TYPE) {
         "" => "application/json",
         content => content,
     };
+    let refused = |text: String, shown: &str| Refused { text, shown: shown.to_owned() };
     if let Some(problem) = problem_of_media_type(content) {
-        return Err(format!("Internal error occurred: mime: {problem}"));
+        return Err(refused(format!("Internal error occurred: mime: {problem}"), ""));
     }
     match (status.as_u16(), body.is_empty()) {
         (code @ 200..=206, true) => {
-            Err(format!("0-length response with status code: {code} and content type: {content}"))
+            Err(refused(format!("0-length response with status code: {code} and content type: {content}"), ""))
         }
         (200..=206, false) => Ok(body.clone()),
-        (code, _) => Err(refused(code, body)),
+        (code, _) => {
+            let said = String::from_utf8_lossy(&body[..body.len().min(ERROR_READ_MAX)]);
+            let is_text = content.starts_with("text/") || !response.headers().contains_key(header::CONTENT_TYPE);
+            let counts = if is_text { said.trim() } else { "unknown" };
+            Err(refused(status_within(body).unwrap_or_else(|| of_status(code, counts)), said.trim()))
+        }
+    }
+}
+
+/// An answer that is none, with the text of client-go.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct Refused {
+    text: String,
+    shown: String,
+}
+
+impl Refused {
+    /// The text, and behind it what the server said, which client-go leaves out of most.
+    pub fn with_body(self) -> String {
+        let shown: String = self.shown.chars().take(ERROR_SHOWN_MAX).collect();
+        if shown.is_empty() || self.text.contains(&shown) || self.text.contains(&format!("{:?}", self.shown)) {
+            self.text
+        } else {
+            format!("{} ({shown:?})", self.text)
+        }
     }
 }
 
@@ -43,16 +71,24 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// The text of a status that is no answer, with that of the server behind it.
-fn refused(code: u16, body: &Bytes) -> String {
-    let shown: String = String::from_utf8_lossy(body).trim().chars().take(ERROR_SHOWN_MAX).collect();
+/// The message of a `Status`, where the body is one.
+fn status_within(body: &Bytes) -> Option<String> {
+    let status: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let is_failure = status["kind"] == "Status" && status["apiVersion"] == "v1" && status["status"] == "Failure";
+    status["message"].as_str().filter(|_| is_failure).map(str::to_owned)
+}
+
+/// The text of a status that is no answer, and what the server said where that counts as text.
+fn of_status(code: u16, said: &str) -> String {
     let text = match code {
         400 => "the server rejected our request for an unknown reason",
         401 => "the server has asked for the client to provide credentials",
-        403 | 406 | 415 if !shown.is_empty() => return shown,
+        406 if said.is_empty() || said == "unknown" => {
+            "the server was unable to respond with a content type that the client supports"
+        }
+        403 | 406 | 415 => said,
         404 => "the server could not find the requested resource",
         405 => "the server does not allow this method on the requested resource",
-        406 => "the server was unable to respond with a content type that the client supports",
         409 => "the server reported a conflict",
         422 => "the server rejected our request due to an error in our request",
         429 => "the server has received too many requests and has asked us to try again later",
@@ -60,12 +96,12 @@ fn refused(code: u16, body: &Bytes) -> String {
         504 => {
             "the server was unable to return a response in the time allotted, but may still be processing the request"
         }
-        500.. => {
-            return format!("an error on the server ({shown:?}) has prevented the request from succeeding");
+        500.. => return format!("an error on the server ({said:?}) has prevented the request from succeeding"),
+        _ => {
+            return format!("the server responded with the status code {code} but did not return more information");
         }
-        _ => &format!("the server responded with the status code {code} but did not return more information"),
     };
-    if shown.is_empty() { text.to_owned() } else { format!("{text} ({shown:?})") }
+    text.to_owned()
 }
 
 /// What is wrong with the form of a media type, in the words of Go's `mime`; nothing when it has one.
@@ -143,23 +179,48 @@ mod tests {
     }
 
     #[test]
-    fn each_status_has_the_text_of_client_go_with_what_the_server_said() {
-        for (code, body, expected) in [
-            (206, "x", None),
+    fn each_status_has_the_text_of_client_go() {
+        let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not today"}"#;
+        for (code, content, body, expected) in [
+            (206, "", "x", None),
+            (204, "", "", Some("0-length response with status code: 204 and content type: application/json")),
+            (207, "", "x", Some("the server responded with the status code 207 but did not return more information")),
+            (410, "", "x", Some("the server responded with the status code 410 but did not return more information")),
+            (400, "", "x", Some("the server rejected our request for an unknown reason")),
+            (403, "", "you may not", Some("you may not")),
+            (403, "application/json", "{}", Some("unknown")),
+            (406, "", "", Some("the server was unable to respond with a content type that the client supports")),
+            (502, "", " x\n", Some("an error on the server (\"x\") has prevented the request from succeeding")),
+            (502, "text/html", "x", Some("an error on the server (\"x\") has prevented the request from succeeding")),
             (
-                207,
+                502,
+                "application/json",
                 "x",
-                Some("the server responded with the status code 207 but did not return more information (\"x\")"),
+                Some("an error on the server (\"unknown\") has prevented the request from succeeding"),
             ),
-            (304, "", Some("the server responded with the status code 304 but did not return more information")),
-            (400, "x", Some("the server rejected our request for an unknown reason (\"x\")")),
-            (403, "you may not", Some("you may not")),
-            (403, "", Some("the server responded with the status code 403 but did not return more information")),
-            (502, "x", Some("an error on the server (\"x\") has prevented the request from succeeding")),
-            (503, "", Some("the server is currently unable to handle the request")),
+            (503, "", "", Some("the server is currently unable to handle the request")),
+            (500, "application/json", status, Some("not today")),
         ] {
-            let response = Response::builder().status(code).body(Bytes::from_static(body.as_bytes())).unwrap();
-            assert_eq!(accepted(&response).err().as_deref(), expected, "{code}");
+            let given = Some(content).filter(|content| !content.is_empty());
+            let response = Response::builder().status(code);
+            let response =
+                given.into_iter().fold(response, |response, content| response.header("content-type", content));
+            let response = response.body(Bytes::from_static(body.as_bytes())).unwrap();
+            let found = accepted(&response).err().map(|refused| refused.to_string());
+            assert_eq!(found.as_deref(), expected, "{code} {body}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_said_is_shown_once() {
+        for (code, body, expected) in [
+            (400, "x", "the server rejected our request for an unknown reason (\"x\")"),
+            (304, "", "the server responded with the status code 304 but did not return more information"),
+            (403, "you may not", "you may not"),
+            (502, "a \"b\"", "an error on the server (\"a \\\"b\\\"\") has prevented the request from succeeding"),
+        ] {
+            let refused = Refused { text: of_status(code, body), shown: body.into() };
+            assert_eq!(refused.with_body(), expected, "{code}");
         }
     }
 

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{
 };
 
 /// What `webpki` says of a certificate that could sign others, and is right in all else that it looks at before, time included.
-const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
+pub(super) const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// Verifies by authorities. A certificate that is one of them is its own proof: what `openssl req -x509` makes serves by itself,
 /// and Go takes it.

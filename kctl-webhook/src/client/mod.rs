@@ -1,0 +1,184 @@
+//! Asks a webhook of others: a POST over TLS, within a time and a size, as Go's clients send it and with their words where it fails.
+//!
+//! Differences: a redirect is followed to https only, the certificate is always that of the host which is asked, and an answer has at
+//! most [`ANSWER_LEN_MAX`] bytes.
+
+mod accept;
+mod connect;
+mod redirect;
+mod trust;
+mod words;
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, Uri, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy,
+    rt::{TokioExecutor, TokioTimer},
+};
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::rustls::{
+    ClientConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+
+pub use self::{
+    accept::{Refused, accepted},
+    connect::Resolve,
+};
+use self::{connect::Connect, trust::Trust};
+
+/// The longest answer, in bytes: an object of the size that etcd takes (1.5 MiB), as text in base64, and more.
+pub const ANSWER_LEN_MAX: usize = 8 << 20;
+/// How often a webhook that says when is asked again in one call, as client-go has it.
+const RETRIES_MAX: u32 = 10;
+/// Connections that are kept between calls.
+const IDLE_CONNECTIONS_MAX: usize = 8;
+/// How long they are kept. Servers close theirs later: a request on a connection that is being closed fails.
+const IDLE_CONNECTION_FOR: Duration = Duration::from_secs(30);
+
+/// Asks one webhook, and keeps connections to it.
+pub struct Client {
+    uri: Uri,
+    user_agent: HeaderValue,
+    http: legacy::Client<HttpsConnector<Connect>, Full<Bytes>>,
+}
+
+/// No answer: the text says why, in the words of Go.
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}")]
+pub struct AskFailed {
+    problem: String,
+    source: Option<legacy::Error>,
+}
+
+impl AskFailed {
+    /// Why [`Resolve`] knew no address, where that is what has failed.
+    pub fn unresolved<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        let first = self.source.as_ref().map(|error| error as &(dyn std::error::Error + 'static));
+        std::iter::successors(first, |error| error.source()).find_map(|error| error.downcast_ref())
+    }
+}
+
+impl From<String> for AskFailed {
+    fn from(problem: String) -> Self {
+        Self { problem, source: None }
+    }
+}
+
+impl Client {
+    /// `uri` is the address with its query. `ca_bundle` has the authorities as configurations have them, PEM in base64; those of the
+    /// system are trusted where it is empty. Where to connect is what `resolve` says.
+    ///
+    /// # Errors
+    /// The authorities are none: why, in words.
+    pub fn new(uri: Uri, ca_bundle: &str, user_agent: &'static str, resolve: Resolve) -> Result<Self, String> {
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(ca_bundle)?)
+            .https_only()
+            // One connection a request at a time: a webhook that hangs holds back nothing but that request.
+            .enable_http1()
+            .wrap_connector(Connect::new(resolve));
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_CONNECTION_FOR)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .build(connector);
+        Ok(Self { uri, user_agent: HeaderValue::from_static(user_agent), http })
+    }
+
+    /// Asks; again where the webhook says when, as client-go does. The deadline ends it in any case. The answer may be a refusal:
+    /// see [`accepted`].
+    ///
+    /// # Errors
+    /// Nothing came that is an answer, or not in time.
+    pub async fn ask(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, AskFailed> {
+        let mut n_again = 0;
+        loop {
+            let response = self.follow(body, deadline).await?;
+            let Some(wait) = accept::retry_after(&response).filter(|_| n_again < RETRIES_MAX) else {
+                return Ok(response);
+            };
+            n_again += 1;
+            timeout_at(deadline, tokio::time::sleep(wait)).await.map_err(|_elapsed| late(&self.uri))?;
+        }
+    }
+
+    /// Sends a request, and goes where it is sent.
+    async fn follow(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, AskFailed> {
+        let (mut method, mut at) = (Method::POST, self.uri.clone());
+        let mut last = String::new();
+        for _ in 0..redirect::REQUESTS_MAX {
+            let body = if method == Method::POST { body.clone() } else { Bytes::new() };
+            let sent = timeout_at(deadline, self.send(&method, &at, body)).await.map_err(|_elapsed| late(&at))?;
+            let (parts, body) = sent?.into_parts();
+            match redirect::of(&parts, &method, &at)? {
+                None => return Ok(Response::from_parts(parts, read(body, deadline).await?)),
+                Some(next) => (method, at, last) = (next.method, next.to, next.said),
+            }
+        }
+        Err(format!("Post {last:?}: stopped after {} redirects", redirect::REQUESTS_MAX).into())
+    }
+
+    async fn send(&self, method: &Method, to: &Uri, body: Bytes) -> Result<Response<Incoming>, AskFailed> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(to)
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, &self.user_agent);
+        if !body.is_empty() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        let request = request.body(Full::from(body)).map_err(|error| format!("Post \"{to}\": {error}"))?;
+        self.http.request(request).await.map_err(|error| {
+            let problem = format!("Post \"{to}\": {}", words::of_request(&error, to));
+            AskFailed { problem, source: Some(error) }
+        })
+    }
+}
+
+fn late(uri: &Uri) -> AskFailed {
+    format!("Post \"{uri}\": context deadline exceeded").into()
+}
+
+/// Reads a body to its end, its bound, or the deadline.
+async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, AskFailed> {
+    let broken = |problem: String| {
+        let text = "unexpected error when reading response body. Please retry. Original error";
+        Err(format!("{text}: {problem}").into())
+    };
+    match timeout_at(deadline, Limited::new(body, ANSWER_LEN_MAX).collect()).await {
+        Err(_elapsed) => broken("context deadline exceeded".into()),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(format!("the answer has more than {ANSWER_LEN_MAX} bytes").into())
+        }
+        Ok(Err(error)) => broken(words::of_body(error.as_ref())),
+    }
+}
+
+/// The authorities that are trusted: those of the configuration, or those of the system where it names none.
+fn tls(ca_bundle: &str) -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    if ca_bundle.is_empty() {
+        let builder = builder.with_native_roots().map_err(|error| format!("the roots of the system: {error}"))?;
+        return Ok(builder.with_no_client_auth());
+    }
+    let pem = STANDARD.decode(ca_bundle).map_err(|error| format!("caBundle: it is no base64: {error}"))?;
+    let authorities: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let authorities = authorities.map_err(|error| format!("caBundle: it is no PEM: {error}"))?;
+    if authorities.is_empty() {
+        return Err("unable to load root certificates: unable to parse bytes as PEM block".into());
+    }
+    let trust = Arc::new(Trust::new(authorities, provider)?);
+    Ok(builder.dangerous().with_custom_certificate_verifier(trust).with_no_client_auth())
+}
