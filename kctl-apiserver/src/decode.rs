@@ -213,6 +213,12 @@ impl Decoder {
             return Err(cannot_unmarshal(value, owner, &expected, path));
         }
         match value {
+            // A type without fields, and not one of any.
+            Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
+                self.unknown.extend(fields.keys().map(|name| Path::Field(path, name, schema.name()).to_string()));
+                fields.clear();
+                Ok(())
+            }
             Value::Object(map) => {
                 if schema.has_properties() {
                     return self.fields(schema, schema.reference().unwrap_or(owner), value, stored, path);
@@ -222,7 +228,10 @@ impl Decoder {
                     // A null in a map is the zero of the type: an empty text, no amount.
                     if value.is_null() && values.reference() == Some("Quantity") {
                         *value = Value::String("0".into());
-                    } else if value.is_null() && values.type_name() == Some("string") {
+                    } else if value.is_null()
+                        && values.type_name() == Some("string")
+                        && values.reference() != Some("Time")
+                    {
                         *value = Value::String(String::new());
                     }
                     let decoded = self.value(values, owner, value, None, &Path::Field(path, key, None));

@@ -66,6 +66,11 @@ impl Selector {
 /// Fields of slices of devices: only their scheduler names the kind when it refuses others.
 const OF_SLICES: &[&str] = &["spec.driver", "spec.nodeName"];
 
+/// Whether a text is a selector of labels, or of fields of whatever kind.
+pub(crate) fn is_readable(text: &str, of_fields: bool) -> bool {
+    if of_fields { field::terms(text).is_ok() } else { LabelParser { rest: text.trim() }.parse().is_ok() }
+}
+
 fn unknown_field(path: &str, known: &[&str]) -> String {
     if known == OF_SLICES {
         return format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {path}");

@@ -106,7 +106,7 @@ impl<'a> Checker<'a> {
         };
         let found = match &operand {
             Type::Map(_, value) => Type::clone(value),
-            Type::Dyn | Type::Error => Type::Dyn,
+            Type::Dyn | Type::Any | Type::Error => Type::Dyn,
             Type::Param(_) => {
                 self.known.fits(&Type::Dyn, &operand);
                 Type::Dyn
@@ -215,6 +215,14 @@ impl<'a> Checker<'a> {
     }
 
     fn call(&mut self, at: usize, target: Option<&Node>, name: &str, arguments: &[Node]) -> Type {
+        if let Some((bound, value, rest)) = self.binding(target, name, arguments) {
+            let Part::Name(bound) = &bound.is else {
+                let why = "cel.bind() variable names must be simple identifiers";
+                return self.wrong(bound.at, Why::Other(why.into()));
+            };
+            let value = self.of(value);
+            return self.within(&[(bound, value)], rest);
+        }
         let given: Vec<Type> = arguments.iter().map(|argument| self.of(argument)).collect();
         if matches!(name, "_&&_" | "_||_") {
             return self.all_bool(arguments, &given);
@@ -237,6 +245,20 @@ impl<'a> Checker<'a> {
             return self.no_function(at, name);
         }
         self.resolve(at, name, &all, true)
+    }
+
+    /// The name, its value, and what it is given to, of `cel.bind`.
+    fn binding<'n>(
+        &self,
+        target: Option<&Node>,
+        name: &str,
+        arguments: &'n [Node],
+    ) -> Option<(&'n Node, &'n Node, &'n Node)> {
+        let is_bind = name == "bind" && matches!(&target?.is, Part::Name(of) if of == "cel");
+        match arguments {
+            [bound, value, rest] if is_bind && self.environment.binds() => Some((bound, value, rest)),
+            _ => None,
+        }
     }
 
     fn is_function(&self, name: &str) -> bool {

@@ -22,6 +22,8 @@ pub struct Environment {
     own: HashMap<String, BTreeMap<String, Type>>,
     /// Whether expressions make objects (`Object{…}`).
     makes_objects: bool,
+    /// Whether expressions give names to values (`cel.bind`).
+    binds: bool,
 }
 
 impl Environment {
@@ -69,6 +71,12 @@ impl Environment {
         self
     }
 
+    /// What selectors of devices may name: `device` (`dynamic-resource-allocation/cel/compile.go`).
+    #[must_use]
+    pub fn of_device() -> Self {
+        Self { binds: true, ..Self::default() }.with("device", Type::Object("kubernetes.DRADevice".into()))
+    }
+
     /// The names of the fields of a type of its own, in order.
     pub fn fields(&self, of: &str) -> impl Iterator<Item = &str> {
         self.own.get(of).into_iter().flat_map(|fields| fields.keys().map(String::as_str))
@@ -92,6 +100,10 @@ impl Environment {
 
     pub(crate) fn makes_objects(&self) -> bool {
         self.makes_objects
+    }
+
+    pub(crate) fn binds(&self) -> bool {
+        self.binds
     }
 
     pub(crate) fn is_made(&self, name: &str) -> bool {

@@ -7,6 +7,8 @@ use std::{fmt, sync::Arc};
 pub enum Type {
     /// Known when it is evaluated.
     Dyn,
+    /// Anything that is wrapped: as [`Self::Dyn`], but that no loop goes through it.
+    Any,
     /// Of what is wrong already: it fits everywhere, so that one mistake is told once.
     Error,
     /// Of `null`.
@@ -73,6 +75,7 @@ impl Type {
         };
         match name {
             "dyn" => Self::Dyn,
+            "any" => Self::Any,
             "null" => Self::Null,
             "bool" => Self::Bool,
             "int" => Self::Int,
@@ -96,7 +99,7 @@ impl Type {
     }
 
     pub(crate) fn is_dyn(&self) -> bool {
-        matches!(self, Self::Dyn | Self::Error)
+        matches!(self, Self::Dyn | Self::Any | Self::Error)
     }
 
     fn takes_null(&self) -> bool {
@@ -132,8 +135,8 @@ impl Type {
     /// Whether this is the more general of two (`isEqualOrLessSpecific`).
     fn is_more_general(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Error | Self::Param(_), _) | (Self::Kind(_), Self::Kind(_)) => true,
-            (_, Self::Dyn | Self::Error | Self::Param(_)) => false,
+            (Self::Dyn | Self::Any | Self::Error | Self::Param(_), _) | (Self::Kind(_), Self::Kind(_)) => true,
+            (_, Self::Dyn | Self::Any | Self::Error | Self::Param(_)) => false,
             (Self::List(one), Self::List(other)) | (Self::Optional(one), Self::Optional(other)) => {
                 one.is_more_general(other)
             }
@@ -151,7 +154,7 @@ impl Type {
     /// The name of the type of its values; none where that is known only when they are evaluated.
     pub(crate) fn runtime_name(&self) -> Option<String> {
         Some(match self {
-            Self::Dyn | Self::Error | Self::Param(_) => return None,
+            Self::Dyn | Self::Any | Self::Error | Self::Param(_) => return None,
             Self::List(_) => "list".into(),
             Self::Map(..) => "map".into(),
             Self::Kind(_) => "type".into(),
@@ -165,6 +168,7 @@ impl Type {
     pub fn whole_name(&self) -> String {
         match self {
             Self::Null => "null_type".into(),
+            Self::Any => "google.protobuf.Any".into(),
             Self::Duration => "google.protobuf.Duration".into(),
             Self::Timestamp => "google.protobuf.Timestamp".into(),
             Self::List(inner) => format!("list({})", inner.whole_name()),
@@ -180,6 +184,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dyn | Self::Param(_) => f.write_str("dyn"),
+            Self::Any => f.write_str("any"),
             Self::Error => f.write_str("!error!"),
             Self::Null => f.write_str("null"),
             Self::Bool => f.write_str("bool"),

@@ -25,12 +25,21 @@ pub(crate) fn class_of_claim(claim: &Value) -> &str {
     by_annotation.or_else(|| claim["spec"]["storageClassName"].as_str()).unwrap_or_default()
 }
 
+/// Groups whose metadata is judged by the rules of the API machinery alone.
+const OF_THE_MACHINERY: [&str; 5] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+];
+
 /// Checks the metadata of an object.
 pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<Cause> {
     let rule = NameRule::of(&resource.of.group, resource.kind());
     let errors = validate_metadata(&object["metadata"], resource.listed.namespaced, rule);
     // Only kinds of the core's validation ask for a domain (`validateKubeFinalizerName`).
-    let generic = resource.custom.is_some() || resource.of.group == "apiextensions.k8s.io";
+    let generic = resource.custom.is_some() || OF_THE_MACHINERY.contains(&resource.of.group.as_str());
     let unknown = |cause: &Cause| generic && cause.message.contains("neither a standard finalizer name");
     errors.into_iter().filter(|cause| !unknown(cause)).collect()
 }

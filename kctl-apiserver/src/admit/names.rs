@@ -2,6 +2,8 @@
 //!
 //! Behaviour: `k8s.io/apimachinery/pkg/util/validation` and `pkg/api/validation/path`.
 
+use super::rules::address;
+
 /// Bytes of a DNS label, of the name part of a qualified name and of a label value.
 const LABEL_LEN_MAX: usize = 63;
 /// Bytes of a DNS subdomain: RFC 1123.
@@ -25,8 +27,14 @@ pub enum NameRule {
     Label,
     /// One lower case part that begins with a letter: the names in a `CustomResourceDefinition`.
     Label1035,
-    /// Anything that can stand in a path: the kinds of RBAC, `Event` and `PodDisruptionBudget`.
+    /// The same, and nobody looks at the beginning of a generated one: kinds whose declared rules know the name alone.
+    SubdomainOnceWhole,
+    /// Anything that can stand in a path: `Event`, `PodDisruptionBudget` and `CertificateSigningRequest`.
     PathSegment,
+    /// The same, also of the beginning of a generated one: the kinds of RBAC.
+    WholePathSegment,
+    /// An address: `IPAddress`.
+    Address,
     /// Lower case parts with dots between them, and short: the names of Jobs add 11 characters to that of a `CronJob`.
     CronJob,
 }
@@ -35,9 +43,12 @@ impl NameRule {
     /// The rule of a built-in kind; that of custom resources for any other.
     pub fn of(group: &str, kind: &str) -> Self {
         match (group, kind) {
-            ("rbac.authorization.k8s.io", _) | ("" | "events.k8s.io", "Event") | ("policy", "PodDisruptionBudget") => {
-                Self::PathSegment
-            }
+            ("rbac.authorization.k8s.io", _) => Self::WholePathSegment,
+            ("", "Event")
+            | ("policy", "PodDisruptionBudget")
+            | ("certificates.k8s.io", "CertificateSigningRequest") => Self::PathSegment,
+            ("networking.k8s.io", "IPAddress") => Self::Address,
+            ("", "ReplicationController") | ("resource.k8s.io", "DeviceClass") => Self::SubdomainOnceWhole,
             ("", "Namespace" | "Service") | ("apps", "StatefulSet") => Self::Label,
             ("batch", "CronJob") => Self::CronJob,
             _ => Self::Subdomain,
@@ -47,12 +58,16 @@ impl NameRule {
     /// What is wrong with a name.
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
-            Self::Subdomain => subdomain(name),
+            Self::Subdomain | Self::SubdomainOnceWhole => subdomain(name),
             Self::CronJob => subdomain(name).into_iter().chain(too_long(name, CRON_JOB_LEN_MAX)).collect(),
             Self::Label => label(name, is_label, LABEL),
             Self::Label1035 => label(name, is_label_1035, LABEL_1035),
-            Self::PathSegment if name == "." || name == ".." => vec![format!("may not be '{name}'")],
-            Self::PathSegment => path_segment(name),
+            Self::PathSegment | Self::WholePathSegment if name == "." || name == ".." => {
+                vec![format!("may not be '{name}'")]
+            }
+            Self::PathSegment | Self::WholePathSegment => path_segment(name),
+            Self::Address if address::parse(name).is_none() => vec![address::INVALID.to_owned()],
+            Self::Address => Vec::new(),
         }
     }
 
@@ -64,6 +79,8 @@ impl NameRule {
             Some(format!("{}a", &rest[..last]))
         });
         match (self, masked) {
+            (Self::SubdomainOnceWhole, _) => Vec::new(),
+            (Self::Address | Self::WholePathSegment, _) => self.check(prefix),
             (Self::CronJob, _) => Self::Subdomain.check_prefix(prefix),
             (Self::PathSegment, _) => path_segment(prefix),
             (_, Some(masked)) => self.check(&masked),

@@ -7,8 +7,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{names, selectable, structural};
-use crate::cause::Cause;
+use crate::{admit::names::NameRule, cause::Cause};
 
+/// The longest word about a version that should no longer be used, in bytes.
+const WARNING_LEN_MAX: usize = 256;
 /// The annotation with which groups of Kubernetes itself are approved.
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
@@ -35,10 +37,21 @@ pub fn validate_definition(object: &Value) -> Vec<Cause> {
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(Cause::invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
-    resource_names(&spec["names"], &mut errors);
+    resource_names(&spec["names"], "spec.names", &mut errors);
     errors.extend(shared);
+    if spec["preserveUnknownFields"] == true && spec["conversion"]["strategy"] != "None" {
+        let detail = "must be None if spec.preserveUnknownFields is true";
+        errors.push(Cause::invalid("spec.conversion.strategy", &spec["conversion"]["strategy"], detail));
+    }
     conversion(&spec["conversion"], &mut errors);
     stored_versions(object, versions, &mut errors);
+    errors
+}
+
+/// What is wrong with the status of a definition: its names.
+pub fn validate_definition_status(object: &Value) -> Vec<Cause> {
+    let mut errors = Vec::new();
+    resource_names(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
     errors
 }
 
@@ -60,7 +73,7 @@ fn problems(field: &str, text: &str, problems: &[String], errors: &mut Vec<Cause
 
 fn name(object: &Value, errors: &mut Vec<Cause>) {
     let name = text(&object["metadata"], "name");
-    problems("metadata.name", name, &names::subdomain_problems(name), errors);
+    problems("metadata.name", name, &NameRule::Subdomain.check(name), errors);
     let spec = &object["spec"];
     if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
         let detail = "must be spec.names.plural+\".\"+spec.group";
@@ -95,7 +108,7 @@ fn group(spec: &Value, errors: &mut Vec<Cause>) {
         errors.push(Cause::required("spec.group", ""));
         return;
     }
-    let found = names::subdomain_problems(group);
+    let found = NameRule::Subdomain.check(group);
     problems("spec.group", group, &found, errors);
     if found.is_empty() && !group.contains('.') {
         errors.push(Cause::invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
@@ -197,6 +210,13 @@ fn version_parts(versions: &[Value], errors: &mut Vec<Cause>) {
             if version["deprecated"] != true {
                 errors.push(Cause::invalid(&field, &warning.into(), "can only be set for deprecated versions"));
             }
+            if version["deprecated"] != true {
+                continue;
+            }
+            if warning.len() > WARNING_LEN_MAX {
+                let detail = format!("must be <= {WARNING_LEN_MAX} characters long");
+                errors.push(Cause::invalid(&field, &warning.into(), &detail));
+            }
             if warning.is_empty() {
                 errors.push(Cause::invalid(&field, &warning.into(), "must not be an empty string"));
             }
@@ -262,27 +282,31 @@ fn columns(columns: &Value, path: &str, errors: &mut Vec<Cause>) {
     }
 }
 
-fn resource_names(all: &Value, errors: &mut Vec<Cause>) {
+fn resource_names(all: &Value, at: &str, errors: &mut Vec<Cause>) {
     for key in ["plural", "singular", "kind", "listKind"] {
-        let (name, field) = (text(all, key), format!("spec.names.{key}"));
-        if name.is_empty() {
+        let (name, field) = (text(all, key), format!("{at}.{key}"));
+        // A definition has names, and accepts some of them.
+        if name.is_empty() && at == "spec.names" {
             errors.push(Cause::required(&field, ""));
+        } else if name.is_empty() {
         } else if key == "plural" || key == "singular" {
             problems(&field, name, &names::label_problems(name), errors);
         } else {
             problems(&field, name, &names::kind_problems(name), errors);
         }
     }
-    for key in ["shortNames", "categories"] {
+    let labels = |key: &str, errors: &mut Vec<Cause>| {
         for (i, name) in all[key].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
-            problems(&format!("spec.names.{key}[{i}]"), name, &names::label_problems(name), errors);
+            problems(&format!("{at}.{key}[{i}]"), name, &names::label_problems(name), errors);
         }
-    }
+    };
+    labels("shortNames", errors);
     let kind = text(all, "kind");
     if !kind.is_empty() && kind == text(all, "listKind") {
         let detail = "kind and listKind may not be the same";
-        errors.push(Cause::invalid("spec.names.listKind", &kind.into(), detail));
+        errors.push(Cause::invalid(&format!("{at}.listKind"), &kind.into(), detail));
     }
+    labels("categories", errors);
 }
 
 fn conversion(conversion: &Value, errors: &mut Vec<Cause>) {

@@ -26,7 +26,7 @@ mod validate;
 pub use accepted::{Taken, accept_names, begin_end, go_on_ending, has_its_names, is_established};
 pub use default::{default, default_with_nulls};
 pub use definition::{Definition, default_definition};
-pub use definition_rules::{forbidden_changes, validate_definition};
+pub use definition_rules::{forbidden_changes, validate_definition, validate_definition_status};
 pub(crate) use embedded::{fit_embedded, settle_embedded};
 pub(crate) use plain::{MAP_OF, SORTED_BY, rewritten_without_types};
 pub use prune::prune;

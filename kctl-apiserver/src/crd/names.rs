@@ -6,7 +6,6 @@ use super::pattern;
 pub(super) const SUBDOMAIN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 const LABEL_LEN_MAX: usize = 63;
-const SUBDOMAIN_LEN_MAX: usize = 253;
 
 /// What is wrong with a DNS label of RFC 1035.
 pub(super) fn label_problems(text: &str) -> Vec<String> {
@@ -25,16 +24,4 @@ pub(super) fn kind_problems(text: &str) -> Vec<String> {
     let prefix = "may have mixed case, but should otherwise match: ";
     let problems = label_problems(&text.to_lowercase());
     if problems.is_empty() { problems } else { vec![format!("{prefix}{}", problems.join(","))] }
-}
-
-/// What is wrong with a DNS subdomain of RFC 1123.
-pub(super) fn subdomain_problems(text: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    if text.len() > SUBDOMAIN_LEN_MAX {
-        problems.push(format!("must be no more than {SUBDOMAIN_LEN_MAX} bytes"));
-    }
-    if !pattern::matches(SUBDOMAIN, text) {
-        problems.push("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')".to_owned());
-    }
-    problems
 }

@@ -61,7 +61,9 @@ impl Authenticator {
 
     fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         if self.admin {
-            return Some(User::admin().into());
+            let id = format!("X509SHA256={}", self.identity.admin_digest());
+            let extra = [("authentication.kubernetes.io/credential-id".to_owned(), vec![id])].into();
+            return Some(Caller { extra, ..User::admin().into() });
         }
         let token = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
         self.server.caller_of_token(token)

@@ -24,10 +24,28 @@ const NAME_BASE_LEN_MAX: usize = 58;
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let object = body::read(call)?;
     body::warn_of_finalizers(call, None, &object);
-    if let Some(reviewed) = super::reviews::review(state, call, &object)? {
-        return Ok(Answer::created(reviewed));
+    if call.resource.of == GroupResource::new("", "bindings") {
+        let mut binding = object;
+        wipe(call, &mut binding)?;
+        return super::subresources::bind_named(state, call, &binding);
+    }
+    if super::reviews::is_of(call) {
+        let mut asked = object;
+        wipe(call, &mut asked)?;
+        return Ok(Answer::created(super::reviews::review(state, call, asked)?));
     }
     Ok(Answer::created(store(state, call, object, own_all)?))
+}
+
+/// Takes away what only the server says of an object, also of one that is not stored (`rest.WipeObjectMetaSystemFields`).
+fn wipe(call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    set_namespace(call, object)?;
+    let fields =
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"];
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.retain(|field, _| !fields.contains(&field.as_str()));
+    }
+    Ok(())
 }
 
 /// All that a new object has is its creator's.
@@ -79,7 +97,14 @@ pub(super) fn default(call: &Call, object: &mut Value, stored: Option<&Value>) {
     match resource.schema() {
         Some(schema) if resource.custom.is_some() && call.applies() => crd::default_with_nulls(schema, object),
         Some(schema) if resource.custom.is_some() => crd::default(schema, object),
-        _ => admit::default_object(&resource.api_version(), resource.kind(), object, stored),
+        _ => {
+            let class = object.pointer("/status/qosClass").cloned();
+            admit::default_object(&resource.api_version(), resource.kind(), object, stored);
+            // A pod gets its class when it is new, and keeps it.
+            if stored.is_some() && resource.of == GroupResource::new("", "pods") {
+                strategy::set(&mut object["status"], "qosClass", class);
+            }
+        }
     }
     if autoscaling::is_autoscaler(resource) {
         autoscaling::settled(object);
@@ -170,9 +195,12 @@ pub(super) fn store(
     let charges = plugins::quotas::check(state, &attributes)?;
     let mut object = attributes.object.unwrap_or_default();
     strategy::read_again(call, &mut object);
-    if state.get(&resource.of, &key).is_some() {
+    if let Some(known) = state.get(&resource.of, &key) {
         let generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
-        let refusal = Refusal::already_exists(&resource.of, &key.1);
+        let mut refusal = Refusal::already_exists(&resource.of, &key.1);
+        if known["metadata"]["deletionTimestamp"].is_string() {
+            refusal.message.insert_str(0, "object is being deleted: ");
+        }
         return Err(if generated { refusal.of_a_generated_name() } else { refusal });
     }
     if call.dry_run() {

@@ -41,7 +41,9 @@ pub(super) fn validate(
     } else {
         causes.extend(of_metadata);
     }
-    if resource.of.resource == "customresourcedefinitions" {
+    if resource.of.resource == "customresourcedefinitions" && call.subresource == "status" {
+        causes.extend(crd::validate_definition_status(object));
+    } else if resource.of.resource == "customresourcedefinitions" {
         causes.extend(crd::validate_definition(object));
         if let Some(old) = old {
             causes.extend(crd::forbidden_changes(old, object));

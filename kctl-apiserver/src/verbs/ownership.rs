@@ -20,6 +20,7 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("scheduling.k8s.io", "priorityclasses", &["/value"]),
     ("discovery.k8s.io", "endpointslices", &["/endpoints", "/ports"]),
     ("apps", "statefulsets", &["/spec/serviceName", "/spec/updateStrategy/rollingUpdate/maxUnavailable"]),
+    ("coordination.k8s.io", "leases", &["/spec/strategy", "/spec/preferredHolder"]),
     ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
 ];
 

@@ -192,7 +192,7 @@ pub(super) fn admit_change(state: &State, call: &Call, old: &Value, new: &mut Va
 /// Conditions of a certificate signing request have their times (`populateConditionTimestamps`).
 fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
     let known = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    for condition in new["status"]["conditions"].as_array_mut().into_iter().flatten() {
+    for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
         let before = known.iter().find(|one| one["type"] == condition["type"] && one["status"] == condition["status"]);
         let times = [("lastUpdateTime", None), ("lastTransitionTime", before)];
         for (field, before) in times {

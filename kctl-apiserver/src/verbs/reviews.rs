@@ -7,43 +7,36 @@ use super::{
     create::Writing,
 };
 use crate::{
-    apply,
-    request::{Call, User},
-    status::{Cause, Refusal},
+    admit, apply,
+    request::{Call, Caller, User},
+    selector,
+    status::Refusal,
     store::State,
     tokens,
 };
 
 /// The groups of these kinds.
-pub(super) const GROUPS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
+const GROUPS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
 
-/// The answer to a review; nothing when the call creates something else.
-pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option<Value>, Refusal> {
-    if !GROUPS.contains(&call.resource.of.group.as_str()) {
-        return Ok(None);
-    }
-    let mut answered = asked.clone();
-    apply::update(&Writing::of(call, state).request(), None, &mut answered);
-    if call.resource.listed.namespaced {
-        answered["metadata"]["namespace"] = call.namespace.clone().into();
-    }
+/// Whether a call asks such a question.
+pub(super) fn is_of(call: &Call) -> bool {
+    GROUPS.contains(&call.resource.of.group.as_str())
+}
+
+/// The answer to a review.
+pub(super) fn review(state: &State, call: &Call, mut asked: Value) -> Result<Value, Refusal> {
+    apply::update(&Writing::of(call, state).request(), None, &mut asked);
     let spec = &asked["spec"];
     match call.resource.of.resource.as_str() {
-        "selfsubjectaccessreviews" => {
-            answered["status"] = decided(state, &call.caller.user, spec)?;
-        }
-        of @ ("subjectaccessreviews" | "localsubjectaccessreviews") => {
-            let namespace = text(&spec["resourceAttributes"]["namespace"]);
-            if of == "localsubjectaccessreviews" && namespace != call.namespace {
-                let what = "must match metadata.namespace";
-                return Err(invalid("spec.resourceAttributes.namespace", &namespace.into(), what));
+        of @ ("selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews") => {
+            let causes = admit::rules::review::causes(call.resource.kind(), &asked);
+            if !causes.is_empty() {
+                // The real server names no kind here.
+                return Err(Refusal::invalid(GROUPS[0], "", "", &causes));
             }
-            let user = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
-            if user.name.is_empty() && user.groups.is_empty() {
-                let what = "at least one of user or group must be specified";
-                return Err(invalid("spec.user", &"".into(), what));
-            }
-            answered["status"] = decided(state, &user, spec)?;
+            let named = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
+            let user = if of == "selfsubjectaccessreviews" { &call.caller.user } else { &named };
+            asked["status"] = decided(state, user, spec);
         }
         "selfsubjectrulesreviews" => {
             let namespace = text(&spec["namespace"]);
@@ -51,29 +44,46 @@ pub(super) fn review(state: &State, call: &Call, asked: &Value) -> Result<Option
                 return Err(Refusal::bad_request("no namespace on request"));
             }
             let (resources, others) = access::rules_of(state, &call.caller.user, namespace);
-            answered["spec"] = json!({});
-            answered["metadata"].as_object_mut().map(|meta| meta.remove("managedFields"));
-            answered["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
+            asked["metadata"] = json!({});
+            asked["spec"] = json!({});
+            asked["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
         }
         "selfsubjectreviews" => {
-            answered["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
-            answered["status"] = json!({ "userInfo": call.caller.info() });
+            asked["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
+            asked["status"] = json!({ "userInfo": call.caller.info() });
         }
         "tokenreviews" => {
             let token = text(&spec["token"]);
             if token.is_empty() {
                 return Err(Refusal::bad_request("token is required for TokenReview in authentication"));
             }
-            answered["status"] = match tokens::bearer(state, token, &texts(&spec["audiences"])) {
-                Ok((caller, audiences)) => {
-                    json!({ "authenticated": true, "user": caller.info(), "audiences": audiences })
-                }
-                Err(why) => json!({ "user": {}, "error": why.to_string() }),
-            };
+            let known = tokens::bearer(state, token, &texts(&spec["audiences"]));
+            reviewed(&mut asked["status"], known.map_err(|why| why.to_string()));
         }
-        _ => return Ok(None),
+        _ => return Err(Refusal::method_not_allowed()),
     }
-    Ok(Some(answered))
+    Ok(asked)
+}
+
+/// Fills in what became of a token, beside what the client has written there.
+fn reviewed(status: &mut Value, known: Result<(Caller, Vec<String>), String>) {
+    if !status.is_object() {
+        *status = json!({});
+    }
+    match known {
+        Ok((caller, audiences)) => {
+            status["authenticated"] = true.into();
+            status["user"] = caller.info();
+            status["audiences"] = audiences.into();
+        }
+        Err(why) => {
+            status.as_object_mut().map(|status| status.remove("authenticated"));
+            status["error"] = why.into();
+        }
+    }
+    if status["user"].is_null() {
+        status["user"] = json!({});
+    }
 }
 
 fn text(value: &Value) -> &str {
@@ -84,27 +94,12 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The real server names no kind here.
-fn invalid(field: &str, value: &Value, what: &str) -> Refusal {
-    let message = format!("Invalid value: {value}: {what}");
-    Refusal::invalid(GROUPS[0], "", "", &[Cause { reason: "FieldValueInvalid", message, field: field.into() }])
-}
-
-fn decided(state: &State, user: &User, spec: &Value) -> Result<Value, Refusal> {
+fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
-    if resource.is_object() && other.is_object() {
-        let shown = json!({ "Path": text(&other["path"]), "Verb": text(&other["verb"]) });
-        let what = "cannot be specified in combination with resourceAttributes";
-        return Err(invalid("spec.nonResourceAttributes", &shown, what));
-    }
-    if resource.is_object() == other.is_object() {
-        let what = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        return Err(invalid("spec.resourceAttributes", &Value::Null, what));
-    }
     if other.is_object() {
         let (verb, path) = (text(&other["verb"]), text(&other["path"]));
         let allowed = access::allows_path(state, user, verb, path);
-        return Ok(with_reason(allowed, user, access::granted_path(state, user, verb, path)));
+        return with_reason(allowed, user, access::granted_path(state, user, verb, path));
     }
     let asked = Attributes {
         verb: text(&resource["verb"]),
@@ -114,7 +109,38 @@ fn decided(state: &State, user: &User, spec: &Value) -> Result<Value, Refusal> {
         namespace: text(&resource["namespace"]),
         name: text(&resource["name"]),
     };
-    Ok(with_reason(access::allowed(state, user, &asked), user, access::granted(state, user, &asked)))
+    let mut status = with_reason(access::allowed(state, user, &asked), user, access::granted(state, user, &asked));
+    let ignored: Vec<String> = SELECTORS.iter().filter_map(|kind| ignored(kind, &resource[*kind])).collect();
+    if !ignored.is_empty() {
+        status["evaluationError"] = ignored.join("; ").into();
+    }
+    status
+}
+
+/// What a question may be narrowed by. Roles do not know it: what cannot be read is told, and the answer is as without.
+const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
+
+fn ignored(kind: &str, selector: &Value) -> Option<String> {
+    let raw = text(&selector["rawSelector"]);
+    let of_fields = kind == "fieldSelector";
+    let requirements = selector["requirements"].as_array().map_or(&[][..], Vec::as_slice);
+    let (n_read, n_all) = if raw.is_empty() {
+        (requirements.iter().filter(|one| is_read(of_fields, one)).count(), requirements.len())
+    } else {
+        (usize::from(selector::is_readable(raw, of_fields)), 1)
+    };
+    let part = if n_read > 0 { "partially " } else { "" };
+    (n_read < n_all).then(|| format!("spec.resourceAttributes.{kind} {part}ignored due to parse error"))
+}
+
+/// Fields are compared with one value (`fieldSelectorAsSelector`).
+fn is_read(of_fields: bool, requirement: &Value) -> bool {
+    let n_values = requirement["values"].as_array().map_or(0, Vec::len);
+    match text(&requirement["operator"]) {
+        "In" | "NotIn" => !of_fields || n_values == 1,
+        "Exists" | "DoesNotExist" => !of_fields,
+        _ => false,
+    }
 }
 
 /// No binding is the reason for what an administrator may do.

@@ -382,6 +382,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
             keep_health_port(old, new);
         }
         ("resource.k8s.io", "resourceclaims") => rules::forget_returned(old, new),
+        ("", "nodes") if old["spec"]["configSource"].is_null() => forget(new, "spec", "configSource"),
         ("", "namespaces") if subresource.is_empty() => {
             // They have their own subresource.
             let finalizers = old["spec"].get("finalizers").cloned();
@@ -434,8 +435,17 @@ pub(super) fn reset(resource: &Resource, subresource: &str, old: &Value, new: &m
             }
             set(new, "status", status);
             if of == ("", "pods") {
+                keep_observed(&old["status"], &mut new["status"]);
                 // It is the kubelet's promise from the start.
-                set(&mut new["status"], "qosClass", old["status"].get("qosClass").cloned());
+                if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
+                    set(&mut new["status"], "qosClass", old["status"].get("qosClass").cloned());
+                }
+                // A feature that is off by default: `DRANodeAllocatableResources`.
+                set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
+            }
+            if of == ("", "nodes") && old["status"]["config"].is_null() {
+                // Nodes are not told their configuration any more.
+                forget(new, "status", "config");
             }
         }
         "resize" | "ephemeralcontainers" if is_part_of_pod(resource, subresource) => {
@@ -443,6 +453,23 @@ pub(super) fn reset(resource: &Resource, subresource: &str, old: &Value, new: &m
         }
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
         _ => {}
+    }
+}
+
+/// Which generation of a pod was seen stays with those who do not say it (`preserveOldObservedGeneration`).
+fn keep_observed(old: &Value, new: &mut Value) {
+    const FIELD: &str = "observedGeneration";
+    let is_unsaid = |of: &Value| of[FIELD].as_i64().unwrap_or(0) == 0;
+    if is_unsaid(new) {
+        set(new, FIELD, old.get(FIELD).cloned());
+    }
+    let mut known: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
+    for condition in new.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(at) = known.iter().position(|one| one["type"] == condition["type"]) else { continue };
+        let before = known.remove(at);
+        if is_unsaid(condition) {
+            set(condition, FIELD, before.get(FIELD).cloned());
+        }
     }
 }
 
@@ -563,6 +590,13 @@ fn keep_stored_version(definition: &mut Value) {
         && !stored.contains(&name)
     {
         stored.push(name);
+    }
+}
+
+/// Removes a field of a part that may not be there.
+fn forget(object: &mut Value, part: &str, field: &str) {
+    if let Some(part) = object.get_mut(part) {
+        set(part, field, None);
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Answer, body, evict, plugins, update};
 use crate::{
     apply,
     request::Call,
-    status::{Cause, Refusal},
+    status::{Cause, GroupResource, Refusal},
     store::State,
 };
 
@@ -20,8 +20,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let sent = body::read_built_in(call, kind)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
     let is_named_by_path = ["binding", "eviction"].contains(&call.subresource.as_str());
-    // Whoever is bound may be named by the path alone.
-    if is_named_by_path && named != call.name && (call.subresource == "eviction" || !named.is_empty()) {
+    if is_named_by_path && named != call.name {
         return Err(Refusal::bad_request(format!("name in URL does not match name in {kind} object")));
     }
     let within = sent["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -30,10 +29,13 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
+    if call.subresource == "binding" {
+        check_binding(&sent)?;
+    }
     let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     crate::admission::admit_sent(state, call, &shown(state, call, &sent))?;
     match call.subresource.as_str() {
-        "binding" => bind(state, call, &object, &sent),
+        "binding" => bind(state, call, &call.name, &object, &sent),
         "eviction" => evict::evict(state, call, &object, &sent),
         "token" => super::token::create(state, call, &object, sent),
         _ => Err(Refusal::method_not_allowed()),
@@ -67,16 +69,48 @@ pub(super) fn success(code: StatusCode) -> Answer {
     Answer { code, ..Answer::ok(status) }
 }
 
-/// Gives a pod its node (`pkg/registry/core/pod/storage`, `assignPod`).
-fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Result<Answer, Refusal> {
-    let node = binding["target"]["name"].as_str().unwrap_or_default();
-    if node.is_empty() {
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", "target.name: Required value"));
+/// A binding that was sent by itself (`LegacyBindingREST`): its name is that of the pod.
+pub(super) fn bind_named(state: &mut State, call: &Call, binding: &Value) -> Result<Answer, Refusal> {
+    check_binding(binding)?;
+    crate::admission::admit_sent(state, call, binding)?;
+    let name = binding["metadata"]["name"].as_str().unwrap_or_default();
+    if name.is_empty() {
+        return Err(Refusal::bad_request("Name parameter required."));
     }
+    let pod = state.get(&pods(), &(call.namespace.clone(), name.to_owned()));
+    let pod = pod.ok_or_else(|| Refusal::not_found(&pods(), name))?;
+    bind(state, call, name, &pod, binding)
+}
+
+fn pods() -> GroupResource {
+    GroupResource::new("", "pods")
+}
+
+/// The real server answers as if it had failed (`ValidatePodBinding`).
+fn check_binding(binding: &Value) -> Result<(), Refusal> {
+    let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
+    let mut wrong = Vec::new();
+    if !["", "Node"].contains(&text("kind")) {
+        let kind = text("kind");
+        wrong.push(format!("target.kind: Unsupported value: {kind:?}: supported values: \"Node\", \"<empty>\""));
+    }
+    if text("name").is_empty() {
+        wrong.push("target.name: Required value".to_owned());
+    }
+    match wrong.as_slice() {
+        [] => Ok(()),
+        [one] => Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", one.clone())),
+        several => Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", format!("[{}]", several.join(", ")))),
+    }
+}
+
+/// Gives a pod its node (`pkg/registry/core/pod/storage`, `assignPod`).
+fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &Value) -> Result<Answer, Refusal> {
+    let node = binding["target"]["name"].as_str().unwrap_or_default();
     let bound = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     if !bound.is_empty() {
-        let why = format!("pod {} is already assigned to node {bound:?}", call.name);
-        return Err(Refusal::conflict(&crate::status::GroupResource::new("", "pods/binding"), &call.name, &why));
+        let why = format!("pod {name} is already assigned to node {bound:?}");
+        return Err(Refusal::conflict(&GroupResource::new("", "pods/binding"), name, &why));
     }
     let mut new = Value::clone(pod);
     new["spec"]["nodeName"] = node.into();
@@ -91,7 +125,11 @@ fn bind(state: &mut State, call: &Call, pod: &Arc<Value>, binding: &Value) -> Re
     let conditions = new["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let others = conditions.into_iter().filter(|condition| condition["type"] != "PodScheduled");
     new["status"]["conditions"] = others.chain([scheduled]).collect();
-    update::settle(state, &call.resource.of, call.key(), pod, new);
+    // It is not only to get one any more.
+    new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
+    if !call.dry_run() {
+        update::settle(state, &pods(), (call.namespace.clone(), name.to_owned()), pod, new);
+    }
     Ok(success(StatusCode::CREATED))
 }
 

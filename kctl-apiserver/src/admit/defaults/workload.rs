@@ -111,11 +111,15 @@ pub(super) fn job(object: &mut Value) {
     add(spec, "manualSelector", false);
     let has_policy = spec.get("podFailurePolicy").is_some();
     add(spec, "podReplacementPolicy", if has_policy { "Failed" } else { "TerminatingOrFailed" });
+    failure_policy(spec);
+    pod::template(spec, "template");
+    zeros(object, &[]);
+}
+
+fn failure_policy(spec: &mut Value) {
     for rule in spec.get_mut("podFailurePolicy").into_iter().flat_map(|policy| items(policy, "rules")) {
         items(rule, "onPodConditions").for_each(|condition| fill(condition, "status", "True"));
     }
-    pod::template(spec, "template");
-    zeros(object, &[]);
 }
 
 /// Of the job in it, only the template of the pod gets defaults.
@@ -127,7 +131,9 @@ pub(super) fn cron_job(object: &mut Value) {
     add(spec, "failedJobsHistoryLimit", 1);
     let job = part(spec, "jobTemplate");
     part(job, "metadata");
-    pod::template(part(job, "spec"), "template");
+    let job = part(job, "spec");
+    failure_policy(job);
+    pod::template(job, "template");
     zeros(object, &[]);
 }
 

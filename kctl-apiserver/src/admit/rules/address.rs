@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::{Errors, text};
 
-const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+pub(in crate::admit) const INVALID: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
 /// An address, in a form that all parsers read alike (`IsValidIPForLegacyField` with `StrictIPCIDRValidation`).
 pub(super) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
     match parse(text(address)) {
-        None => errors.invalid(at, address, ADDRESS),
+        None => errors.invalid(at, address, INVALID),
         Some(_) if has_zeros(text(address)) => errors.invalid(at, address, "must not have leading 0s"),
         Some(parsed) if is_mapped(parsed) => errors.invalid(at, address, MAPPED),
         Some(_) => {}
@@ -31,7 +31,7 @@ fn has_zeros(address: &str) -> bool {
 }
 
 /// An address as Go's older parser reads it.
-pub(super) fn parse(address: &str) -> Option<IpAddr> {
+pub(in crate::admit) fn parse(address: &str) -> Option<IpAddr> {
     let plain = |part: &str| match part.trim_start_matches('0') {
         "" if !part.is_empty() => "0".to_owned(),
         rest => rest.to_owned(),

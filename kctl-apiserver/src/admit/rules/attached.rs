@@ -8,11 +8,20 @@ use crate::admit::names::NameRule;
 /// In bytes: what the name of a node is for its driver (`csiNodeIDMaxLength`).
 const NODE_ID_LEN_MAX: usize = 256;
 
+/// In bytes: what a driver says of an error (`maxVolumeErrorMessageSize`).
+const ERROR_LEN_MAX: usize = 1024;
+/// In bytes: what the real server says of the same (`maxAttachedVolumeMetadataSize`).
+const METADATA_LEN_MAX: usize = 256 * 1024;
+
 pub(super) fn attachment(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     volume_source::driver(&spec["attacher"], "spec.attacher", errors);
     source(&spec["source"], errors);
     errors.name("spec.nodeName", &text(&spec["nodeName"]).into(), NameRule::Subdomain);
+    let volume = &spec["source"]["persistentVolumeName"];
+    if !volume.is_null() {
+        errors.name("spec.source.persistentVolumeName", volume, NameRule::Subdomain);
+    }
 }
 
 /// What is attached: a volume by its name, or one that is written out.
@@ -23,11 +32,9 @@ fn source(source: &Value, errors: &mut Errors) {
         (true, true) => errors.required("spec.source", ONE),
         (false, false) => errors.forbidden("spec.source", ONE),
         (true, false) => {
-            let at = "spec.source.persistentVolumeName";
             if text(name).is_empty() {
-                errors.required(at, "must specify non empty persistentVolumeName");
+                errors.required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName");
             }
-            errors.name(at, name, NameRule::Subdomain);
         }
         (false, true) => {}
     }
@@ -95,5 +102,18 @@ pub(super) fn provisioner(name: &str, at: &str, errors: &mut Errors) {
 pub(super) fn parameters(parameters: &Value, errors: &mut Errors) {
     for (name, _) in pairs(parameters).filter(|(name, _)| name.is_empty()) {
         errors.invalid("parameters", &name.into(), "field can not be empty.");
+    }
+}
+
+/// What became of an attachment.
+pub(super) fn status(object: &Value, errors: &mut Errors) {
+    for part in ["attachError", "detachError"] {
+        let (error, at) = (&object["status"][part], format!("status.{part}"));
+        if text(&error["message"]).len() > ERROR_LEN_MAX {
+            errors.too_long(&format!("{at}.message"), METADATA_LEN_MAX);
+        }
+        if error["errorCode"].as_i64().is_some_and(|code| code < 0) {
+            errors.in_range(&format!("{at}.errorCode"), &error["errorCode"], 0, i32::MAX.into());
+        }
     }
 }

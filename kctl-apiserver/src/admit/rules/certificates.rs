@@ -104,7 +104,7 @@ fn conditions(conditions: &Value, errors: &mut Errors) {
         } else if LASTING.contains(&kind) {
             errors.one_of(&format!("{at}.status"), &condition["status"], &["True"]);
         } else {
-            errors.one_of(&format!("{at}.status"), &condition["status"], &["True", "False", "Unknown"]);
+            errors.one_of(&format!("{at}.status"), &condition["status"], &["False", "True", "Unknown"]);
         }
         let other = if kind == "Approved" { "Denied" } else { "Approved" };
         if ["Approved", "Denied"].contains(&kind) && seen.contains(&other) {

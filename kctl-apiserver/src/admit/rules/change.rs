@@ -29,8 +29,9 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
         }
         ("", "persistentvolumes") => volume(old, new, &mut errors),
         ("", "nodes") => {
-            // The real server judges taints twice.
-            node::node(new, &mut errors);
+            // The real server judges it as a new one, and then once more.
+            node::new_node(new, &mut errors);
+            node::status(new, &mut errors);
             node::kept(old, new, &mut errors);
         }
         ("", "resourcequotas") if old["spec"]["scopes"] != new["spec"]["scopes"] => {

@@ -63,6 +63,7 @@ fn ephemeral(container: &Value, at: &str, spec: &Value, errors: &mut Errors) {
         "resources",
         "resizePolicy",
         "restartPolicy",
+        "restartPolicyRules",
         "livenessProbe",
         "readinessProbe",
         "startupProbe",
@@ -111,10 +112,11 @@ fn ends_before(container: &Value, at: &str, errors: &mut Errors) {
 
 fn named<'a>(container: &'a Value, at: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&container["name"]);
-    if names.contains(&name) && !name.is_empty() {
-        errors.duplicate(&format!("{at}.name"), &container["name"].to_string());
+    if names.contains(&name) {
+        errors.duplicate(&format!("{at}.name"), &format!("{name:?}"));
+    } else if !name.is_empty() || !at.contains(".initContainers[") {
+        names.push(name);
     }
-    names.push(name);
 }
 
 fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], claims: &[&str], errors: &mut Errors) {

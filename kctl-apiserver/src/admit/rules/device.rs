@@ -1,14 +1,14 @@
 //! Rules that classes of devices, claims for devices and slices of devices share: names, selectors, settings of drivers.
 //!
-//! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.36. Whether the expression of a selector
-//! compiles is not judged.
+//! Behaviour: `pkg/apis/resource/validation/validation.go`, asked of kube-apiserver 1.36.
 
 use std::collections::BTreeSet;
 
+use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
 use super::{Errors, entries, text};
-use crate::admit::names::NameRule;
+use crate::{admission::type_of, admit::names::NameRule};
 
 /// The longest name of a driver, and of a domain of names (`DriverNameMaxLength`).
 const DRIVER_LEN_MAX: usize = 63;
@@ -87,8 +87,21 @@ pub(super) fn selectors(list: &Value, at: &str, errors: &mut Errors) {
             errors.required(&format!("{at}.cel"), "");
         } else if text(&selector["cel"]["expression"]).len() > EXPRESSION_LEN_MAX {
             errors.too_long(&format!("{at}.cel.expression"), EXPRESSION_LEN_MAX);
+        } else if let Some(why) = problem(text(&selector["cel"]["expression"])) {
+            errors.invalid(&format!("{at}.cel.expression"), &selector["cel"]["expression"], &why);
         }
     });
+}
+
+/// What is wrong with a selector. Nobody evaluates it here, so its cost is not judged.
+fn problem(expression: &str) -> Option<String> {
+    match type_of(expression, &Environment::of_device()) {
+        Err(why) => Some(format!("compilation failed: {why}")),
+        Ok(Some(found)) if !matches!(found, Type::Bool | Type::Any) => {
+            Some(format!("must evaluate to bool or the unknown type, not {}", found.whole_name()))
+        }
+        Ok(_) => None,
+    }
 }
 
 /// Settings that only their driver reads.

@@ -66,6 +66,15 @@ pub(super) fn slice(object: &Value, errors: &mut Errors) {
     } else {
         errors.one_of("addressType", kind, &["FQDN", "IPv4", "IPv6"]);
     }
+    let mut known = Vec::new();
+    for (index, port) in entries(&object["ports"]) {
+        let (at, name) = (format!("ports[{index}]"), text(&port["name"]));
+        if known.contains(&name) {
+            errors.duplicate(&format!("{at}.name"), &format!("{name:?}"));
+        }
+        known.push(name);
+        one_port(port, &at, None, errors);
+    }
     for (index, endpoint) in entries(&object["endpoints"]) {
         let at = format!("endpoints[{index}]");
         if !endpoint["nodeName"].is_null() {
@@ -75,15 +84,6 @@ pub(super) fn slice(object: &Value, errors: &mut Errors) {
             errors.name(&format!("{at}.hostname"), &endpoint["hostname"], NameRule::Label);
         }
         hints(&endpoint["hints"], &format!("{at}.hints"), errors);
-    }
-    let mut known = Vec::new();
-    for (index, port) in entries(&object["ports"]) {
-        let (at, name) = (format!("ports[{index}]"), text(&port["name"]));
-        if known.contains(&name) {
-            errors.duplicate(&format!("{at}.name"), &format!("{name:?}"));
-        }
-        known.push(name);
-        one_port(port, &at, None, errors);
     }
 }
 

@@ -253,3 +253,18 @@ fn of_queues(queuing: &Value, at: &str, errors: &mut Errors) {
         errors.invalid(&format!("{at}.handSize"), &queuing["handSize"], &detail);
     }
 }
+
+/// The conditions of flow schemas and of priority levels.
+pub(super) fn status(object: &Value, errors: &mut Errors) {
+    let mut known: Vec<&str> = Vec::new();
+    for (index, condition) in entries(&object["status"]["conditions"]) {
+        let (at, kind) = (format!("status.conditions[{index}].type"), text(&condition["type"]));
+        if known.contains(&kind) {
+            errors.duplicate(&at, &format!("{kind:?}"));
+        }
+        known.push(kind);
+        if kind.is_empty() {
+            errors.required(&at, "");
+        }
+    }
+}

@@ -131,8 +131,27 @@ fn backend(backend: &Value, at: &str, errors: &mut Errors) {
 }
 
 /// Another object by group, kind and name.
+/// Where an ingress can be reached (`ValidateIngressLoadBalancerStatus`); what was told before stays.
+pub(super) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+    let list = |object: &Value| object["status"]["loadBalancer"]["ingress"].clone();
+    let (before, now) = (list(old), list(new));
+    for (index, ingress) in entries(&now) {
+        let at = |field: &str| format!("status.loadBalancer.ingress[{index}].{field}");
+        let (ip, host) = (&ingress["ip"], &ingress["hostname"]);
+        if !text(ip).is_empty() && !entries(&before).any(|(_, known)| known["ip"] == *ip) {
+            address::legacy(ip, &at("ip"), errors);
+        }
+        if !text(host).is_empty() {
+            errors.name(&at("hostname"), host, NameRule::Subdomain);
+            if address::parse(text(host)).is_some() {
+                errors.invalid(&at("hostname"), host, "must be a DNS name, not an IP address");
+            }
+        }
+    }
+}
+
 fn reference(reference: &Value, at: &str, errors: &mut Errors) {
-    if !text(&reference["apiGroup"]).is_empty() {
+    if !reference["apiGroup"].is_null() {
         errors.name(&format!("{at}.apiGroup"), &reference["apiGroup"], NameRule::Subdomain);
     }
     for name in ["kind", "name"] {

@@ -4,7 +4,7 @@
 //! kube-apiserver 1.36 answers.
 
 mod access;
-mod address;
+pub(super) mod address;
 mod admission;
 mod affinity;
 mod attached;
@@ -32,13 +32,16 @@ mod node;
 mod paths;
 mod placement;
 mod pod;
+mod pod_status;
 mod policies;
 mod policy;
 mod ports;
 mod probe;
 mod quota;
+mod requests;
 mod resize;
 mod resources;
+pub(crate) mod review;
 mod schedule;
 mod security;
 mod selector;
@@ -183,16 +186,22 @@ pub(crate) fn new_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
 /// What is wrong with a status that was written.
 pub(crate) fn status_causes(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
     let mut errors = Errors::default();
-    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("batch", "jobs") {
-        job_status::status(old, new, &mut errors);
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    match of {
+        ("", "pods") => pod_status::status(old, new, &mut errors),
+        ("", "services") => service::status(new, &mut errors),
+        ("", "nodes") => node::status(new, &mut errors),
+        ("", "persistentvolumeclaims") => storage::status_of_claim(new, &mut errors),
+        ("", "resourcequotas") => quota::status(new, &mut errors),
+        ("batch", "jobs") => job_status::status(old, new, &mut errors),
+        ("networking.k8s.io", "ingresses") => ingress::status(old, new, &mut errors),
+        ("storage.k8s.io", "volumeattachments") => attached::status(new, &mut errors),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => policies::status(new, &mut errors),
+        ("flowcontrol.apiserver.k8s.io", _) => flow::status(new, &mut errors),
+        ("apiregistration.k8s.io", "apiservices") => served::status(new, &mut errors),
+        ("resource.k8s.io", "resourceclaims") => claim_status::status(old, new, &mut errors),
+        _ => status::status(of, old, new, &mut errors),
     }
-    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("resource.k8s.io", "resourceclaims") {
-        claim_status::status(old, new, &mut errors);
-    }
-    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
-        service::status(new, &mut errors);
-    }
-    status::status((resource.of.group.as_str(), resource.of.resource.as_str()), old, new, &mut errors);
     errors.into_causes()
 }
 

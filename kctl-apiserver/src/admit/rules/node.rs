@@ -7,6 +7,8 @@ use crate::admit::names::{NameRule, check_label_value, check_qualified_name};
 
 /// Ranges of addresses for the pods of a node: one of each family.
 const RANGES_MAX: usize = 2;
+/// In bytes (`DNS1123SubdomainMaxLength`).
+const FEATURE_LEN_MAX: usize = 253;
 
 pub(super) fn node(object: &Value, errors: &mut Errors) {
     taints(&object["spec"]["taints"], "metadata.taints", errors);
@@ -15,10 +17,57 @@ pub(super) fn node(object: &Value, errors: &mut Errors) {
             resources::value(name, amount, &format!("status.{part}.{name}"), errors);
         }
     }
+    features(&object["status"]["declaredFeatures"], errors);
+}
+
+/// What is judged when a kubelet tells of its node, and when the node is changed.
+pub(super) fn status(object: &Value, errors: &mut Errors) {
+    node(object, errors);
+    let mut known: Vec<(&str, &str)> = Vec::new();
+    for (index, address) in entries(&object["status"]["addresses"]) {
+        let (kind, address) = (text(&address["type"]), text(&address["address"]));
+        if known.contains(&(kind, address)) {
+            let shown = format!("{{\"Type\":{kind:?},\"Address\":{address:?}}}");
+            errors.duplicate(&format!("status.addresses[{index}]"), &shown);
+        }
+        known.push((kind, address));
+    }
+}
+
+/// What a kubelet can do: paths of words (`nodeDeclaredFeatureRegexp`), in their order.
+fn features(list: &Value, errors: &mut Errors) {
+    const FORM: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
+                        MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    let names: Vec<&str> = entries(list).map(|(_, name)| text(name)).collect();
+    for (index, name) in names.iter().enumerate() {
+        let wrong = |why: &str| format!("invalid feature name {name:?}: {why}");
+        let at = |index: usize| format!("status.declaredFeatures[{index}]");
+        if name.len() > FEATURE_LEN_MAX {
+            let why = wrong(&format!("must be no more than {FEATURE_LEN_MAX} characters"));
+            errors.invalid(&at(index), &(*name).into(), &why);
+        } else if !name.starts_with(|first: char| first.is_ascii_uppercase()) || !name.split('/').all(is_word) {
+            errors.invalid(&at(index), &(*name).into(), &wrong(FORM));
+        }
+        match names.get(index + 1) {
+            Some(next) if next == name => errors.duplicate(&at(index + 1), &format!("{next:?}")),
+            Some(next) if next < name => {
+                errors.invalid(&at(index + 1), &(*next).into(), "list must be sorted alphabetically");
+            }
+            _ => {}
+        }
+    }
 }
 
 /// What is judged of a new node alone, because it stays.
 pub(super) fn new_node(object: &Value, errors: &mut Errors) {
+    let swap = &object["status"]["nodeInfo"]["swap"]["capacity"];
+    if swap.as_i64().is_some_and(|bytes| bytes <= 0) {
+        // There is no such field: the real server names it so.
+        errors.invalid("metadata.nodeSwapStatus.capacity", swap, "must be greater than zero");
+    }
     let (ranges, at) = (&object["spec"]["podCIDRs"], "spec.podCIDRs");
     for (index, range) in entries(ranges) {
         address::legacy_range(range, &format!("{at}[{index}]"), errors);

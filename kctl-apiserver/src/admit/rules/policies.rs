@@ -19,7 +19,7 @@ const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    let environment = common(spec, errors);
+    let environment = common(spec, |_, _, _| {}, errors);
     let is_empty = |field: &str| spec[field].as_array().is_none_or(Vec::is_empty);
     if is_empty("validations") && is_empty("auditAnnotations") {
         for field in ["validations", "auditAnnotations"] {
@@ -35,7 +35,8 @@ pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
 }
 
 /// What both kinds of policies have; hands back what their expressions may name.
-fn common(spec: &Value, errors: &mut Errors) -> Environment {
+/// `more` is what else the kind asks of what its policies are about.
+fn common(spec: &Value, more: fn(&Value, &str, &mut Errors), errors: &mut Errors) -> Environment {
     let mut environment = of_request();
     errors.one_of("spec.failurePolicy", &spec["failurePolicy"], &["Fail", "Ignore"]);
     if !spec["paramKind"].is_null() {
@@ -49,6 +50,7 @@ fn common(spec: &Value, errors: &mut Errors) -> Environment {
         if spec["matchConstraints"]["resourceRules"].as_array().is_none_or(Vec::is_empty) {
             errors.required("spec.matchConstraints.resourceRules", "");
         }
+        more(&spec["matchConstraints"], "spec.matchConstraints", errors);
     }
     match_conditions(&spec["matchConditions"], "spec.matchConditions", &environment, errors);
     composed(spec, environment.with_object("variables", COMPOSED), errors)
@@ -242,8 +244,7 @@ fn param_reference(reference: &Value, errors: &mut Errors) {
 
 pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
-    let environment = common(spec, errors).making_objects();
-    without_deletes(&spec["matchConstraints"], "spec.matchConstraints", errors);
+    let environment = common(spec, without_deletes, errors).making_objects();
     if spec["mutations"].as_array().is_none_or(Vec::is_empty) {
         errors.required("spec.mutations", "mutations must contain at least one item");
     }
@@ -279,6 +280,21 @@ pub(super) fn mutating_policy(object: &Value, errors: &mut Errors) {
     } else {
         errors.one_of("spec.reinvocationPolicy", &spec["reinvocationPolicy"], &["IfNeeded", "Never"]);
     }
+}
+
+/// What was found out about the types of a policy.
+pub(super) fn status(object: &Value, errors: &mut Errors) {
+    let status = &object["status"];
+    for (index, warning) in entries(&status["typeChecking"]["expressionWarnings"]) {
+        let at = format!("status.typeChecking.expressionWarnings[{index}]");
+        if text(&warning["warning"]).is_empty() {
+            errors.required(&format!("{at}.warning"), "");
+        }
+        if text(&warning["fieldRef"]).is_empty() {
+            errors.required(&format!("{at}.fieldRef"), "");
+        }
+    }
+    super::status::conditions(&status["conditions"], "status.conditions", errors);
 }
 
 pub(super) fn mutating_binding(object: &Value, errors: &mut Errors) {

@@ -30,15 +30,27 @@ pub(crate) const OF_PODS: &[&str] = &[
     "limits.ephemeral-storage",
 ];
 
+/// What is counted of a quota (`ValidateResourceQuotaStatusUpdate`).
+pub(super) fn status(object: &Value, errors: &mut Errors) {
+    for part in ["hard", "used"] {
+        for (name, amount) in pairs(&object["status"][part]) {
+            counted(name, amount, &format!("status.{part}[{name}]"), errors);
+        }
+    }
+}
+
+fn counted(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
+    resources::known_name(name, at, errors);
+    if !name.contains('/') && !resources::is_standard(name) {
+        errors.invalid(at, &name.into(), "must be a standard resource for quota");
+    }
+    resources::value(name, amount, at, errors);
+}
+
 pub(super) fn quota(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     for (name, amount) in pairs(&spec["hard"]) {
-        let at = format!("spec.hard[{name}]");
-        resources::known_name(name, &at, errors);
-        if !name.contains('/') && !resources::is_standard(name) {
-            errors.invalid(&at, &name.into(), "must be a standard resource for quota");
-        }
-        resources::value(name, amount, &at, errors);
+        counted(name, amount, &format!("spec.hard[{name}]"), errors);
     }
     let (scopes, at) = (&spec["scopes"], "spec.scopes");
     for (_, scope) in entries(scopes) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Errors, entries, pairs, text};
 use crate::admit::{
     amounts::{self, Side},
-    names::check_qualified_name,
+    names::{NameRule, check_qualified_name},
     quantity,
 };
 
@@ -93,9 +93,16 @@ pub(super) fn value(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     if size(amount).is_some_and(|size| size < 0) {
         errors.invalid(at, amount, "must be greater than or equal to 0");
     }
-    if (COUNTED.contains(&name) || is_extended(name)) && size(amount).is_some_and(|size| size % 1000 != 0) {
+    if (COUNTED.contains(&name) || is_extended(name)) && size(amount).is_some_and(|size| wrapped(size) % 1000 != 0) {
         errors.invalid(at, amount, "must be an integer");
     }
+}
+
+/// Thousandths as the real server counts them: of an amount beyond 63 bits only the lower ones are left.
+fn wrapped(thousandths: i128) -> i128 {
+    #[expect(clippy::cast_possible_truncation, reason = "that is the point")]
+    let lower = thousandths as i64;
+    if thousandths / 1000 > i128::from(i64::MAX) { i128::from(lower) } else { thousandths }
 }
 
 /// Memory in large pages comes in whole ones.
@@ -142,7 +149,7 @@ pub(super) fn is_standard(name: &str) -> bool {
         || name.strip_prefix("requests.").is_some_and(|rest| rest.starts_with(PAGES))
 }
 
-fn is_native(name: &str) -> bool {
+pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
@@ -160,17 +167,29 @@ pub(super) fn size(amount: &Value) -> Option<i128> {
 }
 
 fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut keys: Vec<String> = Vec::new();
     for (index, claim) in entries(list) {
-        let (at, name) = (format!("{at}[{index}]"), text(&claim["name"]));
+        let (at, name, request) = (format!("{at}[{index}]"), text(&claim["name"]), text(&claim["request"]));
         if name.is_empty() {
             errors.required(&at, "");
             continue;
         }
-        if names.contains(&name) {
+        if keys.iter().any(|key| key == name) {
+            // All of the claim is asked for already.
             errors.duplicate(&at, &claim["name"].to_string());
+        } else if request.is_empty() {
+            for _part in keys.iter().filter(|key| key.split('/').next() == Some(name)) {
+                errors.duplicate(&at, &claim["name"].to_string());
+            }
+            keys.push(name.to_owned());
+        } else {
+            errors.name(&format!("{at}.request"), &claim["request"], NameRule::Label);
+            let key = format!("{name}/{request}");
+            if keys.contains(&key) {
+                errors.duplicate(&at, &format!("{key:?}"));
+            }
+            keys.push(key);
         }
-        names.push(name);
         if !known.contains(&name) {
             let which = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", known.join(", ")) };
             let detail = format!("must be one of the names in pod.spec.resourceClaims{which}");

@@ -8,27 +8,37 @@ use crate::{admit::names::check_label_value, selector::selects};
 pub(super) fn selector(selector: &Value, at: &str, errors: &mut Errors) {
     errors.labels(&format!("{at}.matchLabels"), &selector["matchLabels"]);
     for (index, requirement) in entries(&selector["matchExpressions"]) {
-        let at = format!("{at}.matchExpressions[{index}]");
-        let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
-        match text(&requirement["operator"]) {
-            "In" | "NotIn" if !has_values => {
-                errors.required(&format!("{at}.values"), "must be specified when `operator` is 'In' or 'NotIn'");
-            }
-            "Exists" | "DoesNotExist" if has_values => {
-                errors.forbidden(
-                    &format!("{at}.values"),
-                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                );
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => errors.invalid(&format!("{at}.operator"), &requirement["operator"], "not a valid selector operator"),
+        requirement_of(requirement, &format!("{at}.matchExpressions[{index}]"), false, errors);
+    }
+}
+
+/// One requirement of labels; `any_operator` takes those that nobody knows.
+pub(super) fn requirement_of(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
+    values(requirement, at, any_operator, errors);
+    errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
+    for (nth, value) in entries(&requirement["values"]) {
+        for message in check_label_value(text(value)) {
+            errors.invalid(&format!("{at}.values[{nth}]"), value, &message);
         }
-        errors.qualified_name(&format!("{at}.key"), text(&requirement["key"]));
-        for (nth, value) in entries(&requirement["values"]) {
-            for message in check_label_value(text(value)) {
-                errors.invalid(&format!("{at}.values[{nth}]"), value, &message);
-            }
+    }
+}
+
+/// Whether a requirement has values, as its operator wants them.
+pub(super) fn values(requirement: &Value, at: &str, any_operator: bool, errors: &mut Errors) {
+    let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
+    match text(&requirement["operator"]) {
+        "In" | "NotIn" if !has_values => {
+            errors.required(&format!("{at}.values"), "must be specified when `operator` is 'In' or 'NotIn'");
         }
+        "Exists" | "DoesNotExist" if has_values => {
+            errors.forbidden(
+                &format!("{at}.values"),
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            );
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        _ if any_operator => {}
+        _ => errors.invalid(&format!("{at}.operator"), &requirement["operator"], "not a valid selector operator"),
     }
 }
 

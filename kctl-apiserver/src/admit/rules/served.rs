@@ -98,3 +98,11 @@ pub(super) fn owned_address(object: &Value, errors: &mut Errors) {
         errors.name(&format!("{at}.namespace"), &parent["namespace"], NameRule::PathSegment);
     }
 }
+
+/// Whether a group is served by somebody else.
+pub(super) fn status(object: &Value, errors: &mut Errors) {
+    for (index, condition) in entries(&object["status"]["conditions"]) {
+        let at = format!("status.conditions[{index}].status");
+        errors.always_one_of(&at, &text(&condition["status"]).into(), &["True", "False", "Unknown"]);
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Errors, affinity,
     device::{EFFECTS, bindings, driver, few_different, pool_name, qualified},
-    entries, pairs, text,
+    entries, pairs, requests, text,
 };
 use crate::admit::names::{NameRule, check_label_value};
 
@@ -128,8 +128,11 @@ fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
     for (name, capacity) in pairs(&device["capacity"]) {
         let at = format!("{at}.capacity");
         qualified(&name.into(), &at, errors);
-        if !capacity["requestPolicy"].is_null() && device["allowMultipleAllocations"] != true {
-            errors.forbidden(&format!("{at}[{name}].requestPolicy"), "allowMultipleAllocations must be true");
+        let (policy, at) = (&capacity["requestPolicy"], format!("{at}[{name}].requestPolicy"));
+        match device["allowMultipleAllocations"] == true {
+            _ if policy.is_null() => {}
+            false => errors.forbidden(&at, "allowMultipleAllocations must be true"),
+            true => requests::policy(policy, &capacity["value"], &at, errors),
         }
     }
     for (index, one) in entries(&device["taints"]) {

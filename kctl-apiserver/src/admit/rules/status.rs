@@ -69,6 +69,7 @@ const NUMBERS: &[Numbers] = &[
             "updatedNumberScheduled",
             "numberAvailable",
             "numberUnavailable",
+            "collisionCount",
         ],
         orders: &[],
     },

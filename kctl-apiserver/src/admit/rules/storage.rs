@@ -6,7 +6,7 @@ use super::{
     Errors, affinity, attached, entries, pairs, resources, text,
     volume_source::{self, Of},
 };
-use crate::admit::names::NameRule;
+use crate::admit::{names::NameRule, quantity::Quantity};
 
 pub(super) fn claim(object: &Value, errors: &mut Errors) {
     claim_spec(&object["spec"], "spec", errors);
@@ -245,11 +245,6 @@ pub(super) fn csi_driver(object: &Value, errors: &mut Errors) {
     /// Seconds between two looks at what a node can take.
     const UPDATE_SECONDS_MIN: i64 = 10;
     let spec = &object["spec"];
-    let period = &spec["nodeAllocatableUpdatePeriodSeconds"];
-    if period.as_i64().is_some_and(|seconds| seconds < UPDATE_SECONDS_MIN) {
-        let detail = format!("must be greater than or equal to {UPDATE_SECONDS_MIN} seconds");
-        errors.invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, &detail);
-    }
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
     errors.one_of("spec.fsGroupPolicy", &spec["fsGroupPolicy"], &policies);
     let mut audiences = Vec::new();
@@ -267,5 +262,57 @@ pub(super) fn csi_driver(object: &Value, errors: &mut Errors) {
     }
     for (_, mode) in entries(&spec["volumeLifecycleModes"]) {
         errors.one_of("spec.volumeLifecycleModes", mode, &["Persistent", "Ephemeral"]);
+    }
+    let period = &spec["nodeAllocatableUpdatePeriodSeconds"];
+    if period.as_i64().is_some_and(|seconds| seconds < UPDATE_SECONDS_MIN) {
+        let detail = format!("must be greater than or equal to {UPDATE_SECONDS_MIN} seconds");
+        errors.invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, &detail);
+    }
+}
+
+/// What becomes of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).
+pub(super) fn status_of_claim(object: &Value, errors: &mut Errors) {
+    const RESIZES: &[&str] = &[
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let status = &object["status"];
+    for (name, amount) in pairs(&status["capacity"]) {
+        amount_of_claim(amount, &format!("status.capacity[{name}]"), errors);
+    }
+    let at = "status.allocatedResourceStatuses";
+    for (name, resize) in pairs(&status["allocatedResourceStatuses"]) {
+        key_of_claim(name, at, errors);
+        if !RESIZES.contains(&text(resize)) {
+            let mut supported = RESIZES.to_vec();
+            supported.sort_unstable();
+            errors.unsupported(at, &Value::from(name).to_string(), &supported);
+        }
+    }
+    let at = "status.allocatedResources";
+    for (name, amount) in pairs(&status["allocatedResources"]) {
+        if key_of_claim(name, at, errors) {
+            amount_of_claim(amount, &format!("{at}[{name}]"), errors);
+        }
+    }
+}
+
+/// Whether something may be what a claim has of a volume.
+fn key_of_claim(name: &str, at: &str, errors: &mut Errors) -> bool {
+    let before = errors.len();
+    errors.qualified_name(at, name);
+    if errors.len() == before && resources::is_native(name) && name != "storage" {
+        errors.unsupported(at, &Value::from(name).to_string(), &["storage"]);
+    }
+    errors.len() == before
+}
+
+fn amount_of_claim(amount: &Value, at: &str, errors: &mut Errors) {
+    let units = Quantity::parse(text(amount)).map_or(0, Quantity::units);
+    if units < 0 {
+        errors.shown(at, &units.to_string(), "must be a valid resource quantity");
     }
 }

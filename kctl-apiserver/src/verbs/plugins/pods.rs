@@ -61,8 +61,14 @@ pub(in crate::verbs) fn topology(state: &State, node: &str) -> Map<String, Value
         .collect()
 }
 
+/// How the real server calls an object whose name may not be generated yet (`extractResourceName`).
+fn called(object: &Value) -> &str {
+    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    text("name").or_else(|| text("generateName")).unwrap_or("Unknown")
+}
+
 fn forbidden(call: &Call, pod: &Value, why: &str) -> Refusal {
-    Refusal::forbidden(&call.resource.of, pod["metadata"]["name"].as_str().unwrap_or_default(), why)
+    Refusal::forbidden(&call.resource.of, called(pod), why)
 }
 
 /// The admission plugin `Priority`: a new pod has the priority of its class, or of the one for pods without.

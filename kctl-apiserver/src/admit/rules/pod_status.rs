@@ -1,0 +1,275 @@
+//! Rules of the statuses of pods: what a kubelet may say, and what it may not take back.
+//!
+//! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`.
+
+use serde_json::Value;
+
+use super::{Errors, address, entries, text};
+use crate::admit::names::NameRule;
+
+/// In bytes: a word about the health of a device (`ResourceHealthMessageMaxLength`).
+const HEALTH_MESSAGE_LEN_MAX: usize = 1024;
+/// The largest number of a user and of a group.
+const ID_MAX: i64 = 2_147_483_647;
+/// The lists of containers' statuses, and of the containers.
+const LISTS: [(&str, &str); 3] = [
+    ("containerStatuses", "containers"),
+    ("initContainerStatuses", "initContainers"),
+    ("ephemeralContainerStatuses", "ephemeralContainers"),
+];
+
+pub(super) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+    let (before, status) = (&old["status"], &new["status"]);
+    conditions(&status["conditions"], errors);
+    nominated(old, status, errors);
+    not_negative("status.observedGeneration", &status["observedGeneration"], errors);
+    if text(&before["qosClass"]) != text(&status["qosClass"]) {
+        errors.invalid("status.qosClass", &text(&status["qosClass"]).into(), "field is immutable");
+    }
+    for (list, containers) in LISTS {
+        stays_ended(&old["spec"], containers, &before[list], &status[list], &format!("status.{list}"), errors);
+    }
+    claims(&status["resourceClaimStatuses"], &new["spec"]["resourceClaims"], errors);
+    extended(&status["extendedResourceClaimStatus"], &new["spec"], errors);
+    addresses(before, status, "podIPs", errors);
+    host_addresses(before, status, errors);
+    for (list, _) in LISTS {
+        users(&status[list], &format!("status.{list}"), text(&new["spec"]["os"]["name"]), errors);
+    }
+    for (list, containers) in LISTS {
+        devices(&status[list], &new["spec"][containers], &format!("status.{list}"), errors);
+    }
+}
+
+fn not_negative(at: &str, number: &Value, errors: &mut Errors) {
+    if number.as_i64().is_some_and(|number| number < 0) {
+        errors.invalid(at, number, "must be a non-negative integer");
+    }
+}
+
+fn conditions(list: &Value, errors: &mut Errors) {
+    for (index, condition) in entries(list) {
+        let at = format!("status.conditions[{index}]");
+        not_negative(&format!("{at}.observedGeneration"), &condition["observedGeneration"], errors);
+        let kind = text(&condition["type"]);
+        if !["PodScheduled", "Ready", "Initialized"].contains(&kind) {
+            errors.qualified_name(&format!("{at}.Type"), kind);
+        }
+    }
+}
+
+/// The node that a pod is to get is none of one that has its node.
+fn nominated(old: &Value, status: &Value, errors: &mut Errors) {
+    let (at, node) = ("status.nominatedNodeName", &status["nominatedNodeName"]);
+    if text(node).is_empty() || *node == old["status"]["nominatedNodeName"] {
+        return;
+    }
+    errors.name(at, node, NameRule::Subdomain);
+    if !text(&old["spec"]["nodeName"]).is_empty() {
+        errors.forbidden(at, "may not be set on pods that are already bound to a node");
+    }
+}
+
+/// What has ended, and is not started again, does not run again.
+fn stays_ended(spec: &Value, containers: &str, before: &Value, now: &Value, at: &str, errors: &mut Errors) {
+    let is_ephemeral = containers == "ephemeralContainers";
+    if !is_ephemeral && may_all_start_again(spec) {
+        return;
+    }
+    for (index, was) in entries(before) {
+        let ended = &was["state"]["terminated"];
+        let is = entries(now).map(|(_, is)| is).find(|is| is["name"] == was["name"]);
+        if ended.is_null() || is.is_none_or(|is| !is["state"]["terminated"].is_null()) {
+            continue;
+        }
+        let container = entries(&spec[containers]).map(|(_, one)| one).find(|one| one["name"] == was["name"]);
+        let code = ended["exitCode"].as_i64().unwrap_or(0);
+        if is_ephemeral || container.is_none_or(|container| !starts_again(container, spec, code)) {
+            errors.forbidden(&format!("{at}[{index}].state"), "may not be transitioned to non-terminated state");
+        }
+    }
+}
+
+/// Whether the end of one container may start all of them again (`AllContainersCouldRestart`).
+fn may_all_start_again(spec: &Value) -> bool {
+    let all = entries(&spec["initContainers"]).chain(entries(&spec["containers"]));
+    let mut rules = all.flat_map(|(_, container)| entries(&container["restartPolicyRules"]));
+    rules.any(|(_, rule)| rule["action"] == "RestartAllContainers")
+}
+
+/// Whether a container that has ended so is started again (`ContainerShouldRestart`).
+fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
+    let by = |policy: &Value| match text(policy) {
+        "OnFailure" => code != 0,
+        policy => policy != "Never",
+    };
+    if container["restartPolicy"].is_null() {
+        return by(&spec["restartPolicy"]);
+    }
+    let fits = |rule: &Value| {
+        let codes = &rule["exitCodes"];
+        let is_listed = entries(&codes["values"]).any(|(_, listed)| listed.as_i64() == Some(code));
+        !codes.is_null() && is_listed == (codes["operator"] == "In")
+    };
+    entries(&container["restartPolicyRules"]).any(|(_, rule)| fits(rule)) || by(&container["restartPolicy"])
+}
+
+fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
+    let mut known: Vec<&str> = Vec::new();
+    for (index, status) in entries(list) {
+        let at = |field: &str| format!("status.resourceClaimStatuses[{index}].{field}");
+        let name = text(&status["name"]);
+        if !entries(of_pod).any(|(_, claim)| text(&claim["name"]) == name) {
+            errors.invalid(&at("name"), &name.into(), "must match the name of an entry in `spec.resourceClaims`");
+        }
+        if known.contains(&name) {
+            errors.duplicate(&at("name"), &format!("{name:?}"));
+        }
+        known.push(name);
+        if !status["resourceClaimName"].is_null() {
+            errors.name(&at("resourceClaimName"), &status["resourceClaimName"], NameRule::Subdomain);
+        }
+    }
+}
+
+/// The claim that a pod has for what it asks of devices by the names of resources.
+fn extended(status: &Value, spec: &Value, errors: &mut Errors) {
+    const AT: &str = "status.extendedResourceClaimStatus";
+    if status.is_null() {
+        return;
+    }
+    let mappings = &status["requestMappings"];
+    if entries(mappings).next().is_none() {
+        errors.required(&format!("{AT}.requestMappings"), "at least one request mapping is required");
+    }
+    let mut known: Vec<[&str; 3]> = Vec::new();
+    for (index, mapping) in entries(mappings) {
+        let at = |field: &str| format!("{AT}.requestMappings[{index}].{field}");
+        let fields = ["containerName", "resourceName", "requestName"];
+        let [container, resource, request] = fields.map(|field| text(&mapping[field]));
+        let mut all = entries(&spec["containers"]).chain(entries(&spec["initContainers"]));
+        match all.find(|(_, one)| text(&one["name"]) == container) {
+            None => {
+                let detail = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+                errors.invalid(&at("containerName"), &container.into(), detail);
+            }
+            Some((_, one)) if one["resources"]["requests"][resource].is_null() => {
+                let detail = "must match the extended resource name of an entry in spec.initContainers.resources.requests or \
+                              spec.containers.resources.requests";
+                errors.invalid(&at("resourceName"), &resource.into(), detail);
+            }
+            Some(_) => {}
+        }
+        errors.name(&format!("{AT}.requestName"), &request.into(), NameRule::Label);
+        if known.contains(&[container, resource, request]) {
+            for (field, value) in fields.into_iter().zip([container, resource, request]) {
+                errors.duplicate(&at(field), &format!("{value:?}"));
+            }
+        }
+        known.push([container, resource, request]);
+    }
+    errors.required_name(&format!("{AT}.resourceClaimName"), &status["resourceClaimName"], NameRule::Subdomain);
+}
+
+fn host_addresses(before: &Value, status: &Value, errors: &mut Errors) {
+    let Some((_, first)) = entries(&status["hostIPs"]).next() else { return };
+    if text(&first["ip"]) != text(&status["hostIP"]) {
+        errors.invalid("status.hostIPs[0].ip", &text(&first["ip"]).into(), "must be equal to `hostIP`");
+    }
+    addresses(before, status, "hostIPs", errors);
+}
+
+/// New addresses are good ones, and of two families.
+fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
+    let at = format!("status.{list}");
+    let all: Vec<&str> = entries(&status[list]).map(|(_, one)| text(&one["ip"])).collect();
+    for (index, ip) in all.iter().enumerate() {
+        if !entries(&before[list]).any(|(_, known)| text(&known["ip"]) == *ip) {
+            address::legacy(&(*ip).into(), &format!("{at}[{index}]"), errors);
+        }
+    }
+    let families: Vec<bool> = all.iter().filter_map(|ip| address::parse(ip)).map(|ip| ip.is_ipv4()).collect();
+    if families.len() < all.len() || all.len() < 2 {
+        return;
+    }
+    if all.len() > 2 || families[0] == families[1] {
+        // The real server shows its own type, whose field has another name.
+        let shown: Vec<String> = all.iter().map(|ip| format!("{{\"IP\":{ip:?}}}")).collect();
+        let detail = "may specify no more than one IP for each IP family";
+        errors.shown(&at, &format!("[{}]", shown.join(",")), detail);
+    }
+}
+
+fn users(list: &Value, at: &str, system: &str, errors: &mut Errors) {
+    for (index, status) in entries(list) {
+        let (user, at) = (&status["user"]["linux"], format!("{at}[{index}].user.linux"));
+        if user.is_null() {
+            continue;
+        }
+        if system == "windows" {
+            errors.forbidden(&at, "cannot be set for a windows pod");
+            continue;
+        }
+        errors.in_range(&format!("{at}.uid"), &user["uid"], 0, ID_MAX);
+        errors.in_range(&format!("{at}.gid"), &user["gid"], 0, ID_MAX);
+        for (index, group) in entries(&user["supplementalGroups"]) {
+            errors.in_range(&format!("{at}.supplementalGroups[{index}]"), group, 0, ID_MAX);
+        }
+    }
+}
+
+/// The health of devices that containers have.
+fn devices(list: &Value, containers: &Value, at: &str, errors: &mut Errors) {
+    for (index, status) in entries(list) {
+        let at = format!("{at}[{index}].allocatedResourcesStatus");
+        let allocated = &status["allocatedResourcesStatus"];
+        if at.starts_with("status.ephemeral") {
+            if entries(allocated).next().is_some() {
+                errors.forbidden(&at, "must not be specified in container status");
+            }
+            continue;
+        }
+        let container = entries(containers).map(|(_, one)| one).find(|one| one["name"] == status["name"]);
+        for (index, resource) in entries(allocated) {
+            let at = format!("{at}[{index}]");
+            if let Some(why) = container.and_then(|container| unasked(text(&resource["name"]), container)) {
+                errors.invalid(&format!("{at}.name"), &resource["name"], why);
+            }
+            healths(&resource["resources"], &format!("{at}.resources"), errors);
+        }
+    }
+}
+
+/// Why a container has no such resource.
+fn unasked(name: &str, container: &Value) -> Option<&'static str> {
+    let asked = &container["resources"];
+    let Some(claim) = name.strip_prefix("claim:") else {
+        return asked["requests"][name].is_null().then_some("must match one of the container's resource requests");
+    };
+    let whole = |claim: &Value| match text(&claim["request"]) {
+        "" => text(&claim["name"]).to_owned(),
+        request => format!("{}/{request}", text(&claim["name"])),
+    };
+    (!entries(&asked["claims"]).any(|(_, known)| whole(known) == claim)).then_some(
+        "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if \
+         request is empty",
+    )
+}
+
+fn healths(list: &Value, at: &str, errors: &mut Errors) {
+    let mut known: Vec<&str> = Vec::new();
+    for (index, one) in entries(list) {
+        let (at, id, message) = (format!("{at}[{index}]"), text(&one["resourceID"]), &one["message"]);
+        let health = &text(&one["health"]).into();
+        errors.always_one_of(&format!("{at}.health"), health, &["Healthy", "Unhealthy", "Unknown"]);
+        if message == "" {
+            errors.required(&format!("{at}.message"), "must be non-empty if specified");
+        } else if text(message).len() > HEALTH_MESSAGE_LEN_MAX {
+            errors.too_long(&format!("{at}.message"), HEALTH_MESSAGE_LEN_MAX);
+        }
+        if known.contains(&id) {
+            errors.duplicate(&format!("{at}.resourceID"), &format!("{id:?}"));
+        }
+        known.push(id);
+    }
+}

@@ -1,0 +1,118 @@
+//! Rules of how much of a device that several may have one of them may ask for.
+//!
+//! Behaviour: `validateRequestPolicy` in `pkg/apis/resource/validation/validation.go`.
+
+use serde_json::Value;
+
+use super::{Errors, entries, text};
+use crate::admit::quantity::{Quantity, canonical};
+
+/// Amounts that a policy lists (`CapacityRequestPolicyDiscreteMaxOptions`).
+const OPTIONS_MAX: usize = 10;
+
+/// An amount as Go writes it.
+fn shown(value: &Value) -> String {
+    canonical(text(value)).unwrap_or_else(|| text(value).to_owned())
+}
+
+fn amount(value: &Value) -> Quantity {
+    Quantity::parse(text(value)).unwrap_or(Quantity::ZERO)
+}
+
+/// Whether the first amount is more than the second.
+fn is_more(one: &Value, other: &Value) -> bool {
+    amount(one).thousandths() > amount(other).thousandths()
+}
+
+pub(super) fn policy(policy: &Value, most: &Value, at: &str, errors: &mut Errors) {
+    let (values, range) = (&policy["validValues"], &policy["validRange"]);
+    let which = match (entries(values).next().is_some(), !range.is_null()) {
+        (true, true) => {
+            let text = r#"exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time"#;
+            return errors.forbidden(at, text);
+        }
+        (true, false) => "validValues",
+        (false, true) => "validRange",
+        (false, false) => return,
+    };
+    let usual = &policy["default"];
+    if usual.is_null() {
+        return errors.required(&format!("{at}.default"), &format!("required when {which} is defined"));
+    }
+    let at = format!("{at}.{which}");
+    if which == "validValues" {
+        options(values, usual, most, &at, errors);
+    } else {
+        bounds(range, usual, most, &at, errors);
+    }
+}
+
+fn options(values: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Errors) {
+    let all: Vec<&Value> = entries(values).map(|(_, value)| value).collect();
+    for (index, pair) in all.windows(2).enumerate().filter(|(_, pair)| is_more(pair[0], pair[1])) {
+        let next = shown(pair[1]).into();
+        errors.invalid(&format!("{at}[{}]", index + 1), &next, "values must be sorted in ascending order");
+    }
+    let wrong_default = "default value is not valid according to the requestPolicy";
+    if all.len() > OPTIONS_MAX {
+        // None is looked at any more.
+        errors.invalid(at, &shown(usual).into(), wrong_default);
+        return errors.too_many(at, all.len(), OPTIONS_MAX);
+    }
+    let mut known: Vec<i128> = Vec::new();
+    for (index, value) in all.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        if is_more(value, most) {
+            let why = format!("option is larger than capacity value: {}", shown(most));
+            errors.invalid(&at, &shown(value).into(), &why);
+        }
+        let thousandths = amount(value).thousandths();
+        if known.contains(&thousandths) {
+            errors.duplicate(&at, &format!("{:?}", shown(value)));
+        }
+        known.push(thousandths);
+    }
+    if !known.contains(&amount(usual).thousandths()) {
+        errors.invalid(at, &shown(usual).into(), wrong_default);
+    }
+}
+
+fn bounds(range: &Value, usual: &Value, most: &Value, at: &str, errors: &mut Errors) {
+    let (min, max, step) = (&range["min"], &range["max"], &range["step"]);
+    let field = |name: &str| format!("{at}.{name}");
+    if min.is_null() {
+        return errors.required(&field("min"), "required when validRange is defined");
+    }
+    let mut wrong = |name: &str, value: &Value, why: String| errors.invalid(&field(name), &shown(value).into(), &why);
+    if is_more(min, most) {
+        wrong("min", min, format!("min is larger than capacity value: {}", shown(most)));
+    }
+    if is_more(min, usual) {
+        wrong("min", usual, format!("default is less than min: {}", shown(min)));
+    }
+    if !max.is_null() {
+        if is_more(min, max) {
+            wrong("max", min, format!("min is larger than max: {}", shown(max)));
+        }
+        if is_more(max, most) {
+            wrong("max", max, format!("max is larger than capacity value: {}", shown(most)));
+        }
+        if is_more(usual, max) {
+            wrong("max", usual, format!("default is more than max: {}", shown(max)));
+        }
+    }
+    if step.is_null() {
+        return;
+    }
+    let added = amount(min).plus(amount(step));
+    if added.thousandths() > amount(most).thousandths() {
+        wrong("step", step, format!("one step {added} is larger than capacity value: {}", shown(most)));
+    }
+    for value in [usual, max].into_iter().filter(|value| !value.is_null()) {
+        let (from, size) = (amount(value).units() - amount(min).units(), amount(step).units());
+        if size != 0 && from % size != 0 {
+            let why = format!("value is not a multiple of a given step ({}) from ({})", shown(step), shown(min));
+            wrong("step", value, why);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Rules of questions about access, which the real server judges all at once.
+//!
+//! Behaviour: `pkg/apis/authorization/validation/validation.go`.
+
+use serde_json::Value;
+
+use super::{Errors, entries, selector, text};
+use crate::{admit::metadata, cause::Cause};
+
+/// What is wrong with a `SubjectAccessReview`, or one for whoever asks or for a namespace.
+pub(crate) fn causes(kind: &str, review: &Value) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    let (spec, meta) = (&review["spec"], &review["metadata"]);
+    let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    let is_local = kind == "LocalSubjectAccessReview";
+    // The real server shows its own type, whose fields have no other names.
+    let shown = format!("{{\"Path\":{:?},\"Verb\":{:?}}}", text(&other["path"]), text(&other["verb"]));
+    match (resource.is_null(), other.is_null()) {
+        (false, false) => {
+            let detail = "cannot be specified in combination with resourceAttributes";
+            errors.shown("spec.nonResourceAttributes", &shown, detail);
+        }
+        (true, true) => {
+            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            errors.invalid("spec.resourceAttributes", &Value::Null, detail);
+        }
+        _ => {}
+    }
+    if kind != "SelfSubjectAccessReview" && text(&spec["user"]).is_empty() && entries(&spec["groups"]).next().is_none()
+    {
+        errors.invalid("spec.user", &"".into(), "at least one of user or group must be specified");
+    }
+    selectors(resource, &mut errors);
+    let known = if is_local { &["managedFields", "namespace"][..] } else { &["managedFields"] };
+    if meta.as_object().into_iter().flatten().any(|(name, _)| !known.contains(&name.as_str())) {
+        let detail = if is_local { "must be empty except for namespace" } else { "must be empty" };
+        errors.shown("metadata", &metadata::go_json(meta), detail);
+    }
+    if is_local && !resource.is_null() && resource["namespace"] != meta["namespace"] {
+        let namespace = text(&resource["namespace"]).into();
+        errors.invalid("spec.resourceAttributes.namespace", &namespace, "must match metadata.namespace");
+    }
+    if is_local && !other.is_null() {
+        errors.shown("spec.nonResourceAttributes", &shown, "disallowed on this kind of request");
+    }
+    errors.into_causes()
+}
+
+fn selectors(resource: &Value, errors: &mut Errors) {
+    for kind in ["fieldSelector", "labelSelector"] {
+        let (selector, at) = (&resource[kind], format!("spec.resourceAttributes.{kind}"));
+        let (raw, requirements) = (text(&selector["rawSelector"]), &selector["requirements"]);
+        match (raw.is_empty(), entries(requirements).next().is_none()) {
+            _ if selector.is_null() => continue,
+            (false, false) => {
+                let detail = "may not specified at the same time as requirements";
+                errors.invalid(&format!("{at}.rawSelector"), &raw.into(), detail);
+            }
+            (true, true) => {
+                let detail = format!("when {at} is specified, requirements or rawSelector is required");
+                errors.required(&format!("{at}.requirements"), &detail);
+            }
+            _ => {}
+        }
+        for (index, requirement) in entries(requirements) {
+            let at = format!("{at}.requirements[{index}]");
+            // Operators that nobody knows may come from newer clients.
+            if kind == "labelSelector" {
+                selector::requirement_of(requirement, &at, true, errors);
+                continue;
+            }
+            if text(&requirement["key"]).is_empty() {
+                errors.required(&format!("{at}.key"), "must be specified");
+            }
+            selector::values(requirement, &at, true, errors);
+        }
+    }
+}
