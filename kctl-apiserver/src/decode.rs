@@ -242,6 +242,10 @@ impl Decoder {
             Value::Array(items) => {
                 let Some(of_items) = schema.items() else { return Ok(()) };
                 for (index, item) in items.iter_mut().enumerate() {
+                    // As in a map.
+                    if item.is_null() && of_items.type_name() == Some("string") && of_items.reference().is_none() {
+                        *item = Value::String(String::new());
+                    }
                     let stored = stored.and_then(|stored| stored.get(index));
                     if stored != Some(item) {
                         self.value(of_items, owner, item, stored, &Path::Item(path, index))?;
@@ -324,14 +328,17 @@ fn wrong_type(schema: Schema<'_>, value: &Value) -> Option<String> {
     let format = schema.format().unwrap_or_default();
     let fits = match (schema.type_name()?, value) {
         ("string", Value::String(text)) => format != "date-time" || text.parse::<jiff::Timestamp>().is_ok(),
-        ("string", Value::Number(_)) => {
-            format == "int-or-string" || schema.reference().is_some_and(|name| name == "Quantity")
-        }
-        ("integer", Value::Number(number)) if format == "int32" && number.as_i64().is_some() => {
-            number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
-        }
+        ("string", Value::Number(number)) => match format {
+            "int-or-string" => is_int32(number),
+            _ => schema.reference().is_some_and(|name| name == "Quantity"),
+        },
+        // One with a point or an exponent is none, whatever it is worth; where YAML is read it has neither by now.
         ("integer", Value::Number(number)) => {
-            number.is_i64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
+            if format == "int32" {
+                is_int32(number)
+            } else {
+                number.is_i64()
+            }
         }
         (_, Value::Null)
         | ("number", Value::Number(_))
@@ -341,6 +348,10 @@ fn wrong_type(schema: Schema<'_>, value: &Value) -> Option<String> {
         _ => false,
     };
     (!fits).then(|| go_type(schema))
+}
+
+fn is_int32(number: &serde_json::Number) -> bool {
+    number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
 }
 
 fn go_type(schema: Schema<'_>) -> String {

@@ -42,6 +42,15 @@ impl Drop for Browser {
     }
 }
 
+/// How often a driver is started again that ends at once.
+const TRIES_MAX: usize = 4;
+
+fn driver() -> Command {
+    let mut driver = Command::new("chromedriver");
+    driver.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
+    driver
+}
+
 fn request(method: &str, path: &str, port: u16, body: &str) -> String {
     let kind = "content-type: application/json";
     let length = body.len();
@@ -51,20 +60,34 @@ fn request(method: &str, path: &str, port: u16, body: &str) -> String {
 impl Browser {
     /// Starts one. `None` where there is no chromedriver; with `KCTL_BROWSER` set that is a failure.
     pub(crate) async fn start() -> Option<Self> {
-        let driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut driver = match driver {
-            Ok(driver) => driver,
-            Err(error) => {
-                assert!(std::env::var_os("KCTL_BROWSER").is_none(), "KCTL_BROWSER is set, and chromedriver: {error}");
-                eprintln!("no chromedriver: the page is not tried in a browser");
-                return None;
+        let mut n_tries = 0;
+        let (driver, said, port) = loop {
+            let mut driver = match driver().spawn() {
+                Ok(driver) => driver,
+                Err(error) => {
+                    assert!(
+                        std::env::var_os("KCTL_BROWSER").is_none(),
+                        "KCTL_BROWSER is set, and chromedriver: {error}"
+                    );
+                    eprintln!("no chromedriver: the page is not tried in a browser");
+                    return None;
+                }
+            };
+            let mut said = std::io::BufReader::new(driver.stdout.take().unwrap()).lines();
+            let mut lines = Vec::new();
+            let port = said.by_ref().map_while(Result::ok).find_map(|line| {
+                let port = line.split("successfully on port ").nth(1).map(|rest| rest.trim_end_matches('.').parse());
+                lines.push(line);
+                port?.ok()
+            });
+            match port {
+                Some(port) => break (driver, said, port),
+                // It picks a free port first, which the driver of another test may have got before it takes it.
+                None if n_tries < TRIES_MAX => driver.wait().map(drop).unwrap(),
+                None => panic!("chromedriver does not say its port: {lines:?}"),
             }
+            n_tries += 1;
         };
-        let mut said = std::io::BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = said.by_ref().map_while(Result::ok).find_map(|line| {
-            line.split("successfully on port ").nth(1).and_then(|rest| rest.trim_end_matches('.').parse().ok())
-        });
-        let port = port.expect("chromedriver says its port");
         let mut browser = Self { driver, _said: said, port, session: String::new() };
         let chrome =
             json!({ "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"] });

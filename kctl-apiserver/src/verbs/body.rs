@@ -98,14 +98,14 @@ fn fit(call: &Call, object: Value) -> Result<Value, Refusal> {
 pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
     let resource = &call.resource;
     identify(call, &mut object).map_err(Misfit::Identity)?;
+    // YAML is made JSON first, where a number without a fraction is an integer; in JSON it is what it is written as.
+    if media_type(call) == "application/yaml" {
+        go::whole_numbers(&mut object);
+    }
     let unknown = match (&resource.custom, resource.schema()) {
         (Some(_), Some(schema)) => {
             if let Some(metadata) = object.get_mut("metadata") {
                 decode::typed_metadata(metadata).map_err(Misfit::Content)?;
-            }
-            // YAML is made JSON first, where a number without a fraction is an integer; in JSON it is what it is written as.
-            if media_type(call) == "application/yaml" {
-                go::whole_numbers(&mut object);
             }
             crd::fit_embedded(schema, &mut object).map_err(Misfit::Content)?;
             let unknown = crd::prune(schema, &mut object);

@@ -84,7 +84,7 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
     let merges = media == "application/merge-patch+json";
     let undecodable =
         |why: &str| Refusal::bad_request(format!("{}{why}", if merges { "error decoding patch: " } else { "" }));
-    let patch: Value = serde_json::from_slice(&call.body).map_err(|error| {
+    let mut patch: Value = serde_json::from_slice(&call.body).map_err(|error| {
         if error.is_eof() { undecodable("unexpected end of JSON input") } else { undecodable(&error.to_string()) }
     })?;
     if !patch.is_object() && !patch.is_null() {
@@ -98,6 +98,8 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
         crate::patch::merge(&mut object, &patch);
         return Ok(Patched { object, shown: None });
     }
+    // It is laid over the type, and not over its JSON: there a number is what it is worth.
+    go::whole_numbers(&mut patch);
     crate::patch::strategic_merge(call.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {
         BAD_RETAIN_KEYS => Refusal::bad_request(why),
         _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),

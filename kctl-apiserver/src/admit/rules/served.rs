@@ -15,7 +15,7 @@ pub(super) fn version(object: &Value, errors: &mut Errors) {
     let wanted = format!("{version}.{group}");
     if object["metadata"]["name"] != wanted.as_str() {
         let detail = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
-        errors.invalid("metadata.name", &object["metadata"]["name"], &detail);
+        errors.invalid("metadata.name", &text(&object["metadata"]["name"]).into(), &detail);
     }
     if group.is_empty() && version != "v1" {
         errors.required("spec.group", "only v1 may have an empty group and it better be legacy kube");

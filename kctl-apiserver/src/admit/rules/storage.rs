@@ -268,6 +268,11 @@ pub(super) fn csi_driver(object: &Value, errors: &mut Errors) {
         let detail = format!("must be greater than or equal to {UPDATE_SECONDS_MIN} seconds");
         errors.invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, &detail);
     }
+    let in_secrets = &spec["serviceAccountTokenInSecrets"];
+    if !in_secrets.is_null() && entries(&spec["tokenRequests"]).next().is_none() {
+        let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        errors.invalid("spec.serviceAccountTokenInSecrets", in_secrets, detail);
+    }
 }
 
 /// What becomes of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).

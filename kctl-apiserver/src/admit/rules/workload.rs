@@ -112,6 +112,8 @@ pub(super) fn revision(object: &Value, errors: &mut Errors) {
     errors.not_negative("revision", &object["revision"]);
     if object["data"].is_null() {
         errors.required("data", "data is mandatory");
+    } else if !object["data"].is_object() {
+        errors.required("data", "data must be a valid JSON object");
     }
 }
 
