@@ -1,8 +1,9 @@
 //! What a script costs: one call on an object of 5 KB, and the compilation that the pool saves.
 //!
-//! `cargo bench -p kctl-interpreter --all-features --bench lua`, 2026-11-22, two cores that others used as well (load 10), medians of three
-//! runs: `InterpretHealth` 26 µs, `InterpretStatus` 27 µs, `ReviseReplica` 98 µs, `AggregateStatus` 105 µs, `InterpretReplica` 114 µs, `Retain`
-//! 117 µs, `InterpretDependency` 129 µs: most of it is the way of the object into Lua (20 µs) and back (70 µs). A `..` of texts costs
+//! `cargo bench -p kctl-interpreter --all-features --bench lua`, 2026-11-23, two cores that others used as well, lowest medians of three
+//! runs: `InterpretHealth` 24 µs, `InterpretStatus` 26 µs, `ReviseReplica` 95 µs, `Retain` 105 µs, `InterpretReplica` 106 µs, `AggregateStatus`
+//! 107 µs, `InterpretDependency` 114 µs, and a sixth less with mimalloc (`benches/README.md` of the workspace): most of it is the way of
+//! the object into Lua (20 µs) and back (70 µs). A `..` of texts costs
 //! 0.2 µs, one with a fraction 0.9 µs.
 
 use divan::{Bencher, black_box};
