@@ -1,14 +1,17 @@
 //! What a script costs: one call on an object of 5 KB, and the compilation that the pool saves.
 //!
 //! `cargo bench -p kctl-interpreter --all-features --bench lua`, 2026-11-23, two cores that others used as well, lowest medians of three
-//! runs: `InterpretHealth` 24 µs, `InterpretStatus` 26 µs, `ReviseReplica` 95 µs, `Retain` 105 µs, `InterpretReplica` 106 µs, `AggregateStatus`
-//! 107 µs, `InterpretDependency` 114 µs, and a sixth less with mimalloc (`benches/README.md` of the workspace): most of it is the way of
-//! the object into Lua (20 µs) and back (70 µs). A `..` of texts costs
-//! 0.2 µs, one with a fraction 0.9 µs.
+//! runs: `InterpretHealth` 23 µs, `InterpretStatus` 25 µs, `AggregateStatus` 77 µs, `ReviseReplica` 78 µs, `InterpretReplica` 89 µs, `Retain`
+//! 93 µs, `InterpretDependency` 97 µs; a sixth more with the allocator of the system (`benches/README.md` of the workspace). Most of it is
+//! the way of the object into Lua (20 µs) and back (60 µs). A `..` of texts costs 0.2 µs, one with a fraction 0.9 µs.
 
 use divan::{Bencher, black_box};
 use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
 use serde_json::{Value, json};
+
+/// As in programs that mostly interpret.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     divan::main();
