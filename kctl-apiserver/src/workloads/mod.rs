@@ -31,6 +31,7 @@ use kube::{
     api::{ListParams, ObjectList, WatchEvent, WatchParams},
 };
 use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
 
 use crate::clock::Clock;
 
@@ -47,6 +48,8 @@ pub struct Workloads {
     clock: Clock,
     /// The resourceVersion up to which everything was compared and found as it should be.
     seen: Arc<AtomicU64>,
+    /// Two that compare at once would both make what is missing.
+    passing: Arc<Mutex<()>>,
 }
 
 /// All that there is.
@@ -66,12 +69,21 @@ impl Workloads {
     }
 
     pub(crate) fn on(client: Client, clock: Clock) -> Self {
-        Self { client, clock, seen: Arc::default() }
+        Self { client, clock, seen: Arc::default(), passing: Arc::default() }
     }
 
     /// The resourceVersion up to which nothing is left to do.
     pub fn seen(&self) -> u64 {
         self.seen.load(Ordering::Acquire)
+    }
+
+    /// Compares everything now. Whether all was as it should be, however late changes are told.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn is_settled(&self) -> kube::Result<bool> {
+        let (_, n_writes) = self.pass().await?;
+        Ok(n_writes == 0)
     }
 
     /// Works until it is dropped.
@@ -86,7 +98,7 @@ impl Workloads {
 
     /// Compares, then waits for changes, until a watch ends.
     async fn work(&self) -> kube::Result<()> {
-        let mut lists = self.pass().await?;
+        let (mut lists, _) = self.pass().await?;
         let [deployments, sets, jobs, pods] = &lists.versions;
         let mut changes = stream::select_all([
             self.changes::<Deployment>(deployments).await?,
@@ -107,7 +119,7 @@ impl Workloads {
                 let Some(change) = change else { return Ok(()) };
                 change?;
             }
-            lists = self.pass().await?;
+            (lists, _) = self.pass().await?;
         }
     }
 
@@ -121,8 +133,9 @@ impl Workloads {
         }
     }
 
-    /// Compares everything once. What it writes are changes, and those are followed by the next pass.
-    async fn pass(&self) -> kube::Result<Lists> {
+    /// Compares everything once, and counts what it writes: those are changes, which are followed by the next pass.
+    async fn pass(&self) -> kube::Result<(Lists, usize)> {
+        let _alone = self.passing.lock().await;
         let lists = self.lists().await?;
         let mut n_writes = 0;
         for deployment in lists.deployments.iter().filter(|object| is_alive(*object)) {
@@ -139,7 +152,7 @@ impl Workloads {
             let oldest = lists.versions.iter().filter_map(|version| version.parse().ok()).min();
             self.seen.store(oldest.unwrap_or(0), Ordering::Release);
         }
-        Ok(lists)
+        Ok((lists, n_writes))
     }
 
     async fn lists(&self) -> kube::Result<Lists> {

@@ -4,7 +4,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use http::{HeaderName, HeaderValue, Request};
 use k8s_openapi::api::{
-    core::v1::Namespace,
+    core::v1::{Namespace, Pod},
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
 use kctl_apiserver::{Kubelet, Workloads};
@@ -14,7 +14,7 @@ use kctl_runtime::{
 };
 use kube::{
     Api, Client,
-    api::{DeleteParams, ObjectMeta, PostParams},
+    api::{DeleteParams, ListParams, ObjectMeta, PostParams},
     client::Body,
 };
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub(super) struct RealServer {
     pub(super) refusals: Refusals,
     pub(super) kubelet: Kubelet,
     /// The pods of Deployments and Jobs, where the trial makes them.
-    workloads: OnceLock<JoinSet<()>>,
+    workloads: OnceLock<(Workloads, JoinSet<()>)>,
     /// As the administrator came.
     bare: Client,
     made: Made,
@@ -82,10 +82,20 @@ impl RealServer {
     /// Makes the pods of Deployments, `ReplicaSets` and Jobs from here on.
     pub(super) fn add_workloads(&self) {
         self.workloads.get_or_init(|| {
-            let mut tasks = JoinSet::new();
-            tasks.spawn(Workloads::new(self.bare.clone()).run());
-            tasks
+            let (workloads, mut tasks) = (Workloads::new(self.bare.clone()), JoinSet::new());
+            tasks.spawn(workloads.clone().run());
+            (workloads, tasks)
         });
+    }
+
+    /// Whether those who make pods and run them have seen all that there is and have nothing left to do, however late a server
+    /// tells them of changes.
+    pub(super) async fn is_settled(&self) -> kube::Result<bool> {
+        let pods = Api::<Pod>::default_namespaced(self.client.clone()).list_metadata(&ListParams::default()).await?;
+        let versions = pods.items.iter().filter_map(|pod| pod.metadata.resource_version.as_ref()?.parse().ok());
+        let is_seen = versions.max().is_none_or(|newest: u64| self.kubelet.seen() >= newest);
+        let Some((workloads, _)) = self.workloads.get() else { return Ok(is_seen) };
+        Ok(is_seen && workloads.is_settled().await?)
     }
 
     /// Removes what the trial has made.

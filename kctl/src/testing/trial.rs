@@ -177,7 +177,7 @@ impl RealServers {
             while quiet < IDLE_POLLS {
                 tokio::time::sleep(POLL).await;
                 quiet = if self.is_quiet() { quiet + 1 } else { 0 };
-                if quiet == IDLE_POLLS && !(self.is_current().await && self.is_quiet()) {
+                if quiet == IDLE_POLLS && !self.is_still().await {
                     quiet = 0;
                 }
             }
@@ -191,6 +191,20 @@ impl RealServers {
 
     fn is_quiet(&self) -> bool {
         self.view.is_idle() && self.servers.iter().all(|server| server.kubelet.pending() == 0)
+    }
+
+    /// Whether nothing is on its way any more: to the caches, and from the controllers to those who make and run pods.
+    async fn is_still(&self) -> bool {
+        self.is_current().await && self.is_quiet() && self.is_settled().await && self.is_quiet()
+    }
+
+    async fn is_settled(&self) -> bool {
+        for server in &self.servers {
+            if !server.is_settled().await.unwrap_or(false) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether nothing is on its way to the caches, however slow a server is.
