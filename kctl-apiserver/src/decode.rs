@@ -1,8 +1,10 @@
 //! From the body of a request to an object of its kind: wrong types are refused, unknown fields are dropped and named.
 
 mod duplicates;
+mod go_types;
 mod path;
 mod unrepeated;
+mod wrong;
 
 use serde_json::{Map, Value};
 
@@ -206,12 +208,15 @@ impl Decoder {
         if schema.reference() == Some("RawExtension") {
             return Ok(());
         }
-        if let Some(why) = wrong_text(schema, value) {
-            return Err(why);
+        // JSON has a zero below zero, which is an integer in Go.
+        let is_zero = |number: f64| number.to_bits() == (-0.0_f64).to_bits();
+        if schema.type_name() == Some("integer") && value.as_f64().is_some_and(is_zero) {
+            *value = 0.into();
         }
-        if let Some(expected) = wrong_type(schema, value) {
-            return Err(cannot_unmarshal(value, owner, &expected, path));
+        if schema.format() == Some("byte") && value.is_array() {
+            *value = wrong::bytes(value, owner, path)?;
         }
+        wrong::check(schema, value, owner, path)?;
         match value {
             // A type without fields, and not one of any.
             Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
@@ -225,26 +230,18 @@ impl Decoder {
                 }
                 let Some(values) = schema.additional_properties() else { return Ok(()) };
                 for (key, value) in map.iter_mut() {
-                    // A null in a map is the zero of the type: an empty text, no amount.
-                    if value.is_null() && values.reference() == Some("Quantity") {
-                        *value = Value::String("0".into());
-                    } else if value.is_null()
-                        && values.type_name() == Some("string")
-                        && values.reference() != Some("Time")
-                    {
-                        *value = Value::String(String::new());
+                    if value.is_null() {
+                        *value = zero(values);
                     }
-                    let decoded = self.value(values, owner, value, None, &Path::Field(path, key, None));
-                    decoded.map_err(|error| error.replace(&format!(".{key} of type"), " of type"))?;
+                    self.value(values, owner, value, None, &Path::Field(path, key, None))?;
                 }
                 Ok(())
             }
             Value::Array(items) => {
                 let Some(of_items) = schema.items() else { return Ok(()) };
                 for (index, item) in items.iter_mut().enumerate() {
-                    // As in a map.
-                    if item.is_null() && of_items.type_name() == Some("string") && of_items.reference().is_none() {
-                        *item = Value::String(String::new());
+                    if item.is_null() {
+                        *item = zero(of_items);
                     }
                     let stored = stored.and_then(|stored| stored.get(index));
                     if stored != Some(item) {
@@ -258,114 +255,22 @@ impl Decoder {
     }
 }
 
-fn cannot_unmarshal(value: &Value, owner: &str, expected: &str, path: &Path<'_>) -> String {
-    let found = match value {
-        Value::Bool(_) => "bool".into(),
-        Value::Number(number) if expected.starts_with("int") => format!("number {number}"),
-        Value::Number(_) => "number".into(),
-        Value::String(text) if expected == "Time" => {
-            return format!(r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#);
-        }
-        Value::String(_) => "string".into(),
-        Value::Array(_) => "array".into(),
-        _ => "object".to_owned(),
-    };
-    // Go names the fields on the way, not the places in lists.
-    let fields = path.fields().join(".");
-    format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {expected}")
+/// What a null in a list or in a map is: the zero of the type, which is null where Go has a pointer, a list or a map.
+fn zero(schema: Schema<'_>) -> Value {
+    match (schema.reference(), schema.type_name()) {
+        (Some("Quantity"), _) => "0".into(),
+        (Some("Time" | "MicroTime" | "RawExtension" | "JSON"), _) => Value::Null,
+        (_, Some("string")) => "".into(),
+        (_, Some("boolean")) => false.into(),
+        (_, Some("integer" | "number")) => 0.into(),
+        (_, Some("object")) if schema.has_properties() => Value::Object(Map::new()),
+        _ => Value::Null,
+    }
 }
 
 fn remove(map: &mut Map<String, Value>, names: &[String]) {
     for name in names {
         map.remove(name);
-    }
-}
-
-/// What Go says of a text that is of the right type and not in the right form.
-fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
-    const QUANTITY: &str =
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-    let is = |name: &str| schema.reference() == Some(name);
-    let text = match value {
-        Value::String(text) => text,
-        Value::Array(_) | Value::Object(_) | Value::Bool(_) if is("Quantity") => return Some(QUANTITY.into()),
-        _ => return None,
-    };
-    if schema.format() == Some("byte") {
-        return illegal_base64(text).map(|at| format!("illegal base64 data at input byte {at}"));
-    }
-    if is("MicroTime") {
-        const LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
-        let fails = |rest: &str, part: &str| {
-            Some(format!("parsing time {text:?} as {LAYOUT:?}: cannot parse {rest:?} as {part:?}"))
-        };
-        return match text.split_once('.') {
-            _ if text.parse::<jiff::Timestamp>().is_err() => fails(text, "2006"),
-            None => fails(text.get("2006-01-02T15:04:05".len()..).unwrap_or_default(), ".000000"),
-            Some(_) => None,
-        };
-    }
-    if is("Quantity") && crate::admit::quantity::canonical(text).is_none() {
-        return Some(QUANTITY.into());
-    }
-    None
-}
-
-/// Where a text stops being base64.
-fn illegal_base64(text: &str) -> Option<usize> {
-    let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, byte)| !b"\r\n".contains(byte)).collect();
-    let n_digits = bytes.iter().take_while(|(_, byte)| byte.is_ascii_alphanumeric() || b"+/".contains(byte)).count();
-    let padding = &bytes[n_digits..];
-    let whole = bytes.len().is_multiple_of(4) && padding.len() <= 2 && padding.iter().all(|(_, byte)| *byte == b'=');
-    if whole {
-        return None;
-    }
-    Some(padding.first().map_or(text.len() - text.len() % 4, |(at, _)| *at))
-}
-
-/// The Go type that was expected, when the value is of another one.
-fn wrong_type(schema: Schema<'_>, value: &Value) -> Option<String> {
-    let format = schema.format().unwrap_or_default();
-    let fits = match (schema.type_name()?, value) {
-        ("string", Value::String(text)) => format != "date-time" || text.parse::<jiff::Timestamp>().is_ok(),
-        ("string", Value::Number(number)) => match format {
-            "int-or-string" => is_int32(number),
-            _ => schema.reference().is_some_and(|name| name == "Quantity"),
-        },
-        // One with a point or an exponent is none, whatever it is worth; where YAML is read it has neither by now.
-        ("integer", Value::Number(number)) => {
-            if format == "int32" {
-                is_int32(number)
-            } else {
-                number.is_i64()
-            }
-        }
-        (_, Value::Null)
-        | ("number", Value::Number(_))
-        | ("boolean", Value::Bool(_))
-        | ("array", Value::Array(_))
-        | ("object", Value::Object(_)) => true,
-        _ => false,
-    };
-    (!fits).then(|| go_type(schema))
-}
-
-fn is_int32(number: &serde_json::Number) -> bool {
-    number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
-}
-
-fn go_type(schema: Schema<'_>) -> String {
-    let named = |schema: Schema<'_>| schema.reference().map(|name| format!("v1.{name}"));
-    match (schema.type_name().unwrap_or_default(), schema.format().unwrap_or_default()) {
-        ("string", "date-time") => "Time".into(),
-        ("string", "int-or-string") => "int32".into(),
-        ("integer", "") => "int64".into(),
-        ("integer", format) => format.into(),
-        ("number", _) => "float64".into(),
-        ("boolean", _) => "bool".into(),
-        ("array", _) => format!("[]{}", schema.items().map(go_type).unwrap_or_default()),
-        ("object", _) => named(schema).unwrap_or_else(|| "map[string]string".into()),
-        (other, _) => other.into(),
     }
 }
 
@@ -409,6 +314,26 @@ mod tests {
         ] {
             let error = check("apps/v1", "Deployment", json!({ "spec": spec })).unwrap_err();
             assert_eq!(error, format!("json: cannot unmarshal {text}"));
+        }
+        for (api, kind, object, text) in [
+            ("v1", "Service", json!({ "spec": { "type": 1 } }), "ServiceSpec.spec.type of type v1.ServiceType"),
+            (
+                "v1",
+                "Service",
+                json!({ "spec": { "ipFamilies": [1] } }),
+                "ServiceSpec.spec.ipFamilies of type v1.IPFamily",
+            ),
+            ("v1", "Secret", json!({ "data": { "a": 1 } }), "Secret.data of type []uint8"),
+            (
+                "v1",
+                "Node",
+                json!({ "status": { "capacity": 1 } }),
+                "NodeStatus.status.capacity of type v1.ResourceList",
+            ),
+            ("v1", "Event", json!({ "lastTimestamp": 1 }), "Event.lastTimestamp of type string"),
+        ] {
+            let error = check(api, kind, object).unwrap_err();
+            assert_eq!(error, format!("json: cannot unmarshal number into Go struct field {text}"));
         }
         let error = check("v1", "ConfigMap", json!({ "data": { "a": 1 } })).unwrap_err();
         assert_eq!(error, "json: cannot unmarshal number into Go struct field ConfigMap.data of type string");

@@ -150,12 +150,6 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         why: TWICE,
     },
     Difference {
-        case: "an update creates more kinds that allow it",
-        at: "/1/body/spec/limits",
-        ours: "[]",
-        why: "an empty list that a client has sent is answered as it was sent",
-    },
-    Difference {
         case: "merge patches that are not patches",
         at: "/8/body/details/causes/0/message",
         ours: r#""Invalid value: BODY: converting (v1.Secret) to (core.ConfigMap): unknown conversion""#,

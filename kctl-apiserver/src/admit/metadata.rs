@@ -176,7 +176,7 @@ fn owner_json(reference: &Value) -> String {
 }
 
 /// Fields of metadata in the order of Go's type.
-const FIELDS: [&str; 15] = [
+pub(in crate::admit) const FIELDS: [&str; 15] = [
     "name",
     "generateName",
     "namespace",

@@ -22,21 +22,14 @@ pub fn validate_definition(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     name(object, &mut errors);
-    approval(object, &mut errors);
     group(spec, &mut errors);
     enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], &mut errors);
-    version_names(spec, versions, &mut errors);
     // What all versions share is told after the names.
     let mut parts = Vec::new();
     version_parts(versions, &mut parts);
     let (own, shared): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|error| error.field.starts_with("spec.versions["));
-    errors.extend(own);
-    if spec["preserveUnknownFields"] == true {
-        let detail =
-            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        errors.push(Cause::invalid("spec.preserveUnknownFields", &true.into(), detail));
-    }
+    all_versions(spec, versions, &own, &mut errors);
     resource_names(&spec["names"], "spec.names", &mut errors);
     errors.extend(shared);
     if spec["preserveUnknownFields"] == true && spec["conversion"]["strategy"] != "None" {
@@ -45,6 +38,12 @@ pub fn validate_definition(object: &Value) -> Vec<Cause> {
     }
     conversion(&spec["conversion"], &mut errors);
     stored_versions(object, versions, &mut errors);
+    approval(object, &mut errors);
+    if spec["preserveUnknownFields"] == true {
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.push(Cause::invalid("spec.preserveUnknownFields", &true.into(), detail));
+    }
     errors
 }
 
@@ -73,6 +72,9 @@ fn problems(field: &str, text: &str, problems: &[String], errors: &mut Vec<Cause
 
 fn name(object: &Value, errors: &mut Vec<Cause>) {
     let name = text(&object["metadata"], "name");
+    if name.is_empty() {
+        return;
+    }
     problems("metadata.name", name, &NameRule::Subdomain.check(name), errors);
     let spec = &object["spec"];
     if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
@@ -127,10 +129,16 @@ fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<C
     }
 }
 
-fn version_names(spec: &Value, versions: &[Value], errors: &mut Vec<Cause>) {
+/// The versions, each with its name and what is wrong with its parts.
+fn all_versions(spec: &Value, versions: &[Value], of_parts: &[Cause], errors: &mut Vec<Cause>) {
     let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
+    let is_missing =
+        |cause: &&Cause| cause.reason == "FieldValueRequired" && cause.field.ends_with("].schema.openAPIV3Schema");
+    errors.extend(of_parts.iter().filter(is_missing).cloned());
     for (i, name) in names.iter().enumerate() {
-        problems(&format!("spec.versions[{i}].name"), name, &names::label_problems(name), errors);
+        let at = format!("spec.versions[{i}]");
+        problems(&format!("{at}.name"), name, &names::label_problems(name), errors);
+        errors.extend(of_parts.iter().filter(|cause| cause.field.starts_with(&at) && !is_missing(cause)).cloned());
     }
     let list = internal(spec, versions);
     if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
@@ -286,13 +294,11 @@ fn resource_names(all: &Value, at: &str, errors: &mut Vec<Cause>) {
     for key in ["plural", "singular", "kind", "listKind"] {
         let (name, field) = (text(all, key), format!("{at}.{key}"));
         // A definition has names, and accepts some of them.
-        if name.is_empty() && at == "spec.names" {
-            errors.push(Cause::required(&field, ""));
-        } else if name.is_empty() {
-        } else if key == "plural" || key == "singular" {
-            problems(&field, name, &names::label_problems(name), errors);
-        } else {
-            problems(&field, name, &names::kind_problems(name), errors);
+        match key {
+            _ if name.is_empty() && at == "spec.names" => errors.push(Cause::required(&field, "")),
+            _ if name.is_empty() => {}
+            "plural" | "singular" => problems(&field, name, &names::label_problems(name), errors),
+            _ => problems(&field, name, &names::kind_problems(name), errors),
         }
     }
     let labels = |key: &str, errors: &mut Vec<Cause>| {

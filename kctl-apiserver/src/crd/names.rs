@@ -1,4 +1,4 @@
-//! Names: the DNS labels, subdomains and label keys of the real server, and what it says of those that are not.
+//! Names in a definition: labels and kinds as the real server takes them, and what it says of those that are not.
 
 use super::pattern;
 

@@ -196,8 +196,7 @@ impl Identity {
     /// The digest of the administrator's certificate, as reviews name it: SHA-256 in hexadecimal letters.
     pub(super) fn admin_digest(&self) -> String {
         let digest = ::ring::digest::digest(&::ring::digest::SHA256, self.admin.as_ref());
-        let letters = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0'));
-        digest.as_ref().iter().flat_map(letters).collect()
+        digest.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
     }
 
     pub(super) fn tls(&self) -> Result<Arc<ServerConfig>, Failure> {

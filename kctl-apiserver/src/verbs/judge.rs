@@ -20,8 +20,12 @@ pub(super) fn validate(
     mut causes: Vec<Cause>,
 ) -> Result<(), Refusal> {
     let resource = &call.resource;
-    let of_metadata = crate::admit::metadata(resource, object);
-    if old.is_some() && (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "configmaps") {
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    let mut of_metadata = crate::admit::metadata(resource, object);
+    // Of these the metadata is judged for itself, when nothing else is wrong.
+    let of_budget =
+        if of == ("policy", "poddisruptionbudgets") { std::mem::take(&mut of_metadata) } else { Vec::new() };
+    if old.is_some() && of == ("", "configmaps") {
         causes.extend(of_metadata.clone());
     }
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
@@ -50,7 +54,7 @@ pub(super) fn validate(
         }
     }
     if let Some(old) = old.filter(|_| strategy::is_part_of_pod(resource, &call.subresource)) {
-        causes.extend(rules::causes(resource, object));
+        causes.extend(rules::causes(resource, object, false));
         causes.extend(rules::forbidden_in_pod(&call.subresource, old, object));
         return refuse(resource, object, &causes);
     }
@@ -69,7 +73,7 @@ pub(super) fn validate(
     };
     if resource.custom.is_none() && whole && !judged_before {
         let at = causes.len();
-        causes.extend(rules::causes(resource, object));
+        causes.extend(rules::causes(resource, object, old.is_none()));
         match old {
             Some(old) if rules::come_first(resource) => {
                 causes.splice(at..at, rules::forbidden_changes(resource, old, object));
@@ -83,6 +87,9 @@ pub(super) fn validate(
     }
     if let Some(old) = old.filter(|_| resource.custom.is_none() && call.subresource == "status") {
         causes.extend(rules::status_causes(resource, old, object));
+    }
+    if causes.is_empty() {
+        causes = of_budget;
     }
     refuse(resource, object, &causes)
 }

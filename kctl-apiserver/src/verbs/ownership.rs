@@ -21,6 +21,8 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("discovery.k8s.io", "endpointslices", &["/endpoints", "/ports"]),
     ("apps", "statefulsets", &["/spec/serviceName", "/spec/updateStrategy/rollingUpdate/maxUnavailable"]),
     ("coordination.k8s.io", "leases", &["/spec/strategy", "/spec/preferredHolder"]),
+    ("resource.k8s.io", "resourceclaims", &["/spec/devices/requests"]),
+    ("resource.k8s.io", "resourceclaimtemplates", &["/spec/spec/devices/requests"]),
     ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
 ];
 
@@ -49,7 +51,9 @@ pub(super) fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Va
             Some(Value::Array(items)) if items.is_empty() && *field == "/spec/tolerations" => remove(object, field),
             Some(Value::String(text)) if text.is_empty() => remove(object, field),
             // What the client sent of it is the client's, also where the server has dropped it since.
-            Some(given) if given.is_object() || object.pointer(field).is_none() => put(object, field, given),
+            Some(given) if given.is_object() || object.pointer(field).is_none_or(Value::is_null) => {
+                put(object, field, given);
+            }
             Some(_) => {}
         }
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     access::{self, Attributes},
-    create::Writing,
+    create::{self, Writing},
 };
 use crate::{
     admit, apply,
@@ -25,6 +25,7 @@ pub(super) fn is_of(call: &Call) -> bool {
 
 /// The answer to a review.
 pub(super) fn review(state: &State, call: &Call, mut asked: Value) -> Result<Value, Refusal> {
+    create::default(call, &mut asked, None);
     apply::update(&Writing::of(call, state).request(), None, &mut asked);
     let spec = &asked["spec"];
     match call.resource.of.resource.as_str() {

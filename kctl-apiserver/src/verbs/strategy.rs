@@ -139,6 +139,7 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             }
         }
         ("", "namespaces") => prepare_namespace(object),
+        ("", "limitranges") => name_limits(state, &mut object["metadata"]),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::default_definition(object),
         ("discovery.k8s.io", "endpointslices") => drop_old_topology(object),
         ("", "nodes") => {
@@ -276,8 +277,20 @@ pub(super) fn date_taints(state: &State, resource: &Resource, object: &mut Value
     }
 }
 
-/// What a custom object is after it was written and read: numbers as JSON of Go has them, and no null that an apply has left.
+/// Lists that are null when nothing is in them, though they may be sent without items: the store does not tell the two apart.
+const NULL_WHEN_EMPTY: [(&str, &str, &str); 2] =
+    [("", "limitranges", "/spec/limits"), ("storage.k8s.io", "csinodes", "/spec/drivers")];
+
+/// What an object is after it was written and read: of a custom one numbers are as JSON of Go has them, and there is no null
+/// that an apply has left.
 pub(super) fn read_again(call: &Call, object: &mut Value) {
+    for (group, resource, list) in NULL_WHEN_EMPTY {
+        if let Some(list) =
+            object.pointer_mut(list).filter(|list| of(&call.resource) == (group, resource) && **list == json!([]))
+        {
+            *list = Value::Null;
+        }
+    }
     if let (Some(_), Some(schema)) = (&call.resource.custom, call.resource.schema()) {
         go::whole_numbers(object);
         if call.applies() {
@@ -307,6 +320,13 @@ fn label_own_pods(job: &mut Value) {
         job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
     }
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
+}
+
+/// Limits without a name get one.
+fn name_limits(state: &mut State, meta: &mut Value) {
+    if ["name", "generateName"].iter().all(|field| meta[field].as_str().unwrap_or_default().is_empty()) {
+        meta["name"] = state.chance.uid().into();
+    }
 }
 
 /// A namespace is held until what is in it has gone.

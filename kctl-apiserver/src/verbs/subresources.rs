@@ -157,7 +157,7 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
 fn causes_of_finalizers(call: &Call, list: &Value) -> Vec<Cause> {
     let one = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });
-        let mut causes = crate::admit::rules::causes(&call.resource, &alone);
+        let mut causes = crate::admit::rules::causes(&call.resource, &alone, false);
         causes.retain(|cause| cause.field == "spec.finalizers");
         causes.into_iter().map(move |cause| Cause { field: format!("spec.finalizers[{index}]"), ..cause })
     };

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::{Errors, text};
+use crate::admit::names::NameRule;
 
 pub(in crate::admit) const INVALID: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
@@ -16,6 +17,17 @@ pub(super) fn legacy(address: &Value, at: &str, errors: &mut Errors) {
         Some(_) if has_zeros(text(address)) => errors.invalid(at, address, "must not have leading 0s"),
         Some(parsed) if is_mapped(parsed) => errors.invalid(at, address, MAPPED),
         Some(_) => {}
+    }
+}
+
+/// The name of a load balancer, where it has no address.
+pub(super) fn host(name: &Value, at: &str, errors: &mut Errors) {
+    if text(name).is_empty() {
+        return;
+    }
+    errors.name(at, name, NameRule::Subdomain);
+    if parse(text(name)).is_some() {
+        errors.invalid(at, name, "must be a DNS name, not an IP address");
     }
 }
 

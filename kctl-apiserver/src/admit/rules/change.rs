@@ -30,7 +30,8 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
         ("", "persistentvolumes") => volume(old, new, &mut errors),
         ("", "nodes") => {
             // The real server judges it as a new one, and then once more.
-            node::new_node(new, &mut errors);
+            node::swap(&new["status"]["nodeInfo"]["swap"]["capacity"], &mut errors);
+            node::ranges(&new["spec"]["podCIDRs"], &mut errors);
             node::status(new, &mut errors);
             node::kept(old, new, &mut errors);
         }

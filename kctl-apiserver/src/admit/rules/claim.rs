@@ -11,26 +11,13 @@ use super::{
     device::{EFFECTS, ITEMS_MAX, few, few_different, fully_qualified, opaque, selectors},
     entries, text,
 };
-use crate::admit::names::{NameRule, check_label_value};
+use crate::admit::{
+    metadata,
+    names::{NameRule, check_label_value},
+};
 
 /// Ways out of a request (`FirstAvailableDeviceRequestMaxSize`).
 const WAYS_MAX: usize = 8;
-/// What the metadata of a template does not have, in the order of the type: labels and annotations alone are copied.
-const NOT_IN_TEMPLATES: [&str; 13] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
 const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
@@ -48,7 +35,7 @@ pub(super) fn template(object: &Value, errors: &mut Errors) {
 pub(super) fn metadata_of_template(meta: &Value, at: &str, errors: &mut Errors) {
     errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
     errors.labels(&format!("{at}.labels"), &meta["labels"]);
-    for field in NOT_IN_TEMPLATES {
+    for field in metadata::FIELDS.into_iter().filter(|field| !matches!(*field, "labels" | "annotations")) {
         let value = &meta[field];
         let is_zero = *value == "" || (*value == 0 && field == "generation");
         if !value.is_null() && !is_zero {

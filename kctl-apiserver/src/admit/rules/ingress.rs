@@ -141,12 +141,7 @@ pub(super) fn status(old: &Value, new: &Value, errors: &mut Errors) {
         if !text(ip).is_empty() && !entries(&before).any(|(_, known)| known["ip"] == *ip) {
             address::legacy(ip, &at("ip"), errors);
         }
-        if !text(host).is_empty() {
-            errors.name(&at("hostname"), host, NameRule::Subdomain);
-            if address::parse(text(host)).is_some() {
-                errors.invalid(&at("hostname"), host, "must be a DNS name, not an IP address");
-            }
-        }
+        address::host(host, &at("hostname"), errors);
     }
 }
 

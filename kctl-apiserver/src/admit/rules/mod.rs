@@ -65,7 +65,7 @@ pub(crate) use self::service::is_checked as is_checked_on_nodes;
 use crate::{kinds::Resource, status::Cause};
 
 /// What is wrong with a new or changed object of a built-in kind, besides its metadata.
-pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
+pub(crate) fn causes(resource: &Resource, object: &Value, is_new: bool) -> Vec<Cause> {
     let mut errors = Errors::default();
     let rules: fn(&Value, &mut Errors) = match (resource.of.group.as_str(), resource.of.resource.as_str()) {
         ("", "pods") => pod::pod,
@@ -86,7 +86,8 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("", "namespaces") => node::namespace,
         ("apps", "deployments") => workload::deployment,
         ("apps", "replicasets") => workload::replica_set,
-        ("apps", "statefulsets") => workload::stateful_set,
+        ("apps", "statefulsets") if is_new => |object, errors| workload::stateful_set(object, true, errors),
+        ("apps", "statefulsets") => |object, errors| workload::stateful_set(object, false, errors),
         ("apps", "daemonsets") => workload::daemon_set,
         ("batch", "jobs") => job::job,
         ("batch", "cronjobs") => job::cron_job,
@@ -114,7 +115,8 @@ pub(crate) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
         ("resource.k8s.io", "resourceclaimtemplates") => claim::template,
         ("resource.k8s.io", "resourceslices") => slice::slice,
         ("", "limitranges") => quota::limits,
-        ("", "nodes") => node::node,
+        ("", "nodes") if is_new => |object, errors| node::node(object, true, errors),
+        ("", "nodes") => |object, errors| node::node(object, false, errors),
         ("rbac.authorization.k8s.io", "roles") => |object, errors| access::role(object, true, errors),
         ("rbac.authorization.k8s.io", "clusterroles") => access::cluster_role,
         ("rbac.authorization.k8s.io", "rolebindings") => |object, errors| access::binding(object, true, errors),
@@ -173,11 +175,9 @@ pub(crate) fn new_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut errors = Errors::default();
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
         ("", "pods") => pod::new_pod(object, &mut errors),
-        ("apps", "statefulsets") => workload::new_stateful_set(object, &mut errors),
         ("batch", "jobs") => job::new_job(object, &mut errors),
         ("discovery.k8s.io", "endpointslices") => endpoints::addresses_of_slice(object, &mut errors),
         ("networking.k8s.io", "ingresses") => ingress::new_ingress(object, &mut errors),
-        ("", "nodes") => node::new_node(object, &mut errors),
         _ => {}
     }
     errors.into_causes()

@@ -10,19 +10,33 @@ const RANGES_MAX: usize = 2;
 /// In bytes (`DNS1123SubdomainMaxLength`).
 const FEATURE_LEN_MAX: usize = 253;
 
-pub(super) fn node(object: &Value, errors: &mut Errors) {
+/// A node; of a new one also what stays.
+pub(super) fn node(object: &Value, is_new: bool, errors: &mut Errors) {
     taints(&object["spec"]["taints"], "metadata.taints", errors);
     for part in ["capacity", "allocatable"] {
         for (name, amount) in pairs(&object["status"][part]) {
             resources::value(name, amount, &format!("status.{part}.{name}"), errors);
         }
     }
+    if is_new {
+        swap(&object["status"]["nodeInfo"]["swap"]["capacity"], errors);
+    }
     features(&object["status"]["declaredFeatures"], errors);
+    if is_new {
+        ranges(&object["spec"]["podCIDRs"], errors);
+    }
+}
+
+pub(super) fn swap(capacity: &Value, errors: &mut Errors) {
+    if capacity.as_i64().is_some_and(|bytes| bytes <= 0) {
+        // There is no such field: the real server names it so.
+        errors.invalid("metadata.nodeSwapStatus.capacity", capacity, "must be greater than zero");
+    }
 }
 
 /// What is judged when a kubelet tells of its node, and when the node is changed.
 pub(super) fn status(object: &Value, errors: &mut Errors) {
-    node(object, errors);
+    node(object, false, errors);
     let mut known: Vec<(&str, &str)> = Vec::new();
     for (index, address) in entries(&object["status"]["addresses"]) {
         let (kind, address) = (text(&address["type"]), text(&address["address"]));
@@ -61,14 +75,9 @@ fn features(list: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is judged of a new node alone, because it stays.
-pub(super) fn new_node(object: &Value, errors: &mut Errors) {
-    let swap = &object["status"]["nodeInfo"]["swap"]["capacity"];
-    if swap.as_i64().is_some_and(|bytes| bytes <= 0) {
-        // There is no such field: the real server names it so.
-        errors.invalid("metadata.nodeSwapStatus.capacity", swap, "must be greater than zero");
-    }
-    let (ranges, at) = (&object["spec"]["podCIDRs"], "spec.podCIDRs");
+/// The addresses of its pods.
+pub(super) fn ranges(ranges: &Value, errors: &mut Errors) {
+    let at = "spec.podCIDRs";
     for (index, range) in entries(ranges) {
         address::legacy_range(range, &format!("{at}[{index}]"), errors);
     }

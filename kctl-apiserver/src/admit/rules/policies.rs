@@ -160,8 +160,12 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
         let at = format!("spec.auditAnnotations[{index}]");
         let (key, value) = (text(&annotation["key"]), text(&annotation["valueExpression"]));
         let whole = format!("{policy}/{key}");
-        for message in check_qualified_name(&whole) {
-            errors.invalid(&format!("{at}.key"), &whole.clone().into(), &message);
+        if policy.is_empty() {
+            errors.invalid(&format!("{at}.key"), &key.into(), "requires metadata.name be non-empty");
+        } else {
+            for message in check_qualified_name(&whole) {
+                errors.invalid(&format!("{at}.key"), &whole.clone().into(), &message);
+            }
         }
         if value.trim().is_empty() {
             errors.required(&format!("{at}.valueExpression"), "valueExpression is not specified");

@@ -13,9 +13,10 @@ pub(super) fn version(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let (group, version) = (text(&spec["group"]), text(&spec["version"]));
     let wanted = format!("{version}.{group}");
-    if object["metadata"]["name"] != wanted.as_str() {
+    let name = text(&object["metadata"]["name"]);
+    if !name.is_empty() && name != wanted {
         let detail = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
-        errors.invalid("metadata.name", &text(&object["metadata"]["name"]).into(), &detail);
+        errors.invalid("metadata.name", &name.into(), &detail);
     }
     if group.is_empty() && version != "v1" {
         errors.required("spec.group", "only v1 may have an empty group and it better be legacy kube");

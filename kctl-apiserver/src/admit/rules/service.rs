@@ -249,7 +249,7 @@ pub(super) fn status(object: &Value, errors: &mut Errors) {
     }
     for (index, ingress) in entries(list) {
         let at = |field: &str| format!("{AT}[{index}].{field}");
-        let (address, host, mode) = (text(&ingress["ip"]), text(&ingress["hostname"]), &ingress["ipMode"]);
+        let (address, mode) = (text(&ingress["ip"]), &ingress["ipMode"]);
         if !address.is_empty() {
             address::legacy(&ingress["ip"], &at("ip"), errors);
         }
@@ -260,12 +260,7 @@ pub(super) fn status(object: &Value, errors: &mut Errors) {
         } else if !mode.is_null() {
             errors.one_of(&at("ipMode"), mode, &["Proxy", "VIP"]);
         }
-        if !host.is_empty() {
-            errors.name(&at("hostname"), &ingress["hostname"], NameRule::Subdomain);
-            if host.parse::<IpAddr>().is_ok() {
-                errors.invalid(&at("hostname"), &ingress["hostname"], "must be a DNS name, not an IP address");
-            }
-        }
+        address::host(&ingress["hostname"], &at("hostname"), errors);
     }
 }
 

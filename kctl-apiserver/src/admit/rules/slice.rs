@@ -39,12 +39,12 @@ pub(super) fn slice(object: &Value, errors: &mut Errors) {
     if devices.is_array() && counters.is_array() {
         errors.invalid("spec", &"".into(), "only one of `sharedCounters` or `devices` is allowed");
     }
-    for (index, set) in entries(counters) {
-        let at = format!("spec.sharedCounters[{index}]");
-        counter_set(&set["name"], "name", &set["counters"], &at, errors);
-    }
-    let has_more =
-        |device: &Value| ["taints", "consumesCounters"].iter().any(|field| entries(&device[*field]).count() > 0);
+    let lists =
+        |attribute: &Value| ["bools", "ints", "strings", "versions"].iter().any(|list| !attribute[*list].is_null());
+    let has_more = |device: &Value| {
+        ["taints", "consumesCounters"].iter().any(|field| entries(&device[*field]).count() > 0)
+            || pairs(&device["attributes"]).any(|(_, attribute)| lists(attribute))
+    };
     let most = if entries(devices).any(|(_, one)| has_more(one)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
     let by_device = spec["perDeviceNodeSelection"] == true;
     few_different(
@@ -57,6 +57,10 @@ pub(super) fn slice(object: &Value, errors: &mut Errors) {
             device(one, by_device, at, errors);
         },
     );
+    for (index, set) in entries(counters) {
+        let at = format!("spec.sharedCounters[{index}]");
+        counter_set(&set["name"], "name", &set["counters"], &at, errors);
+    }
 }
 
 fn pool(pool: &Value, errors: &mut Errors) {

@@ -129,9 +129,7 @@ fn capacity(capacity: &Value, errors: &mut Errors) {
     }
     for (name, amount) in pairs(capacity) {
         let at = format!("{at}[{name}]");
-        if resources::size(amount).is_some_and(|size| size < 0) {
-            errors.shown(&at, text(amount), "must be a valid resource quantity");
-        }
+        amount_of_claim(amount, &at, errors);
         if resources::size(amount).is_some_and(|size| size <= 0) {
             errors.invalid(&at, amount, "must be greater than zero");
         }

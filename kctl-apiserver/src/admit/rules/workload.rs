@@ -117,7 +117,8 @@ pub(super) fn revision(object: &Value, errors: &mut Errors) {
     }
 }
 
-pub(super) fn stateful_set(object: &Value, errors: &mut Errors) {
+/// A stateful set; of a new one also what never changes.
+pub(super) fn stateful_set(object: &Value, is_new: bool, errors: &mut Errors) {
     let spec = &object["spec"];
     if !["OrderedReady", "Parallel"].contains(&text(&spec["podManagementPolicy"])) {
         let detail = "must be 'OrderedReady' or 'Parallel'";
@@ -129,9 +130,15 @@ pub(super) fn stateful_set(object: &Value, errors: &mut Errors) {
         let at = format!("spec.persistentVolumeClaimRetentionPolicy.{name}");
         errors.one_of(&at, &retention[name], &["Retain", "Delete"]);
     }
+    for (index, claim) in entries(&spec["volumeClaimTemplates"]).filter(|_| is_new) {
+        storage::claim_spec(&claim["spec"], &format!("spec.volumeClaimTemplates[{index}].spec"), errors);
+    }
     errors.not_negative("spec.replicas", &spec["replicas"]);
     errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
     errors.not_negative("spec.ordinals.start", &spec["ordinals"]["start"]);
+    if is_new && !text(&spec["serviceName"]).is_empty() {
+        errors.name("spec.serviceName", &spec["serviceName"], NameRule::Label);
+    }
     let given = &spec["selector"];
     if selector::of_workload(given, "statefulset", errors) {
         selector::fits_template(given, &spec["template"], "spec.template", errors);
@@ -140,18 +147,6 @@ pub(super) fn stateful_set(object: &Value, errors: &mut Errors) {
         errors.shown("spec.selector", &selector::shown(given), "");
     }
     runs_for_ever(&spec["template"], "spec.template", "StatefulSet", errors);
-}
-
-/// What is judged of a new stateful set alone, because it never changes.
-pub(super) fn new_stateful_set(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    for (index, claim) in entries(&spec["volumeClaimTemplates"]) {
-        let at = format!("spec.volumeClaimTemplates[{index}]");
-        storage::claim_spec(&claim["spec"], &format!("{at}.spec"), errors);
-    }
-    if !text(&spec["serviceName"]).is_empty() {
-        errors.name("spec.serviceName", &spec["serviceName"], NameRule::Label);
-    }
 }
 
 /// The template with the volumes that the claims of the set become.

@@ -1,0 +1,127 @@
+//! Values that are not of the type of their field, told in the words of Go.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::Value;
+
+use super::{go_types, path::Path};
+use crate::schema::Schema;
+
+/// # Errors
+/// What Go says of a value that is of a wrong type, or not in the right form.
+pub(super) fn check(schema: Schema<'_>, value: &Value, owner: &str, path: &Path<'_>) -> Result<(), String> {
+    if let Some(why) = wrong_text(schema, value) {
+        return Err(why);
+    }
+    if is_of_wrong_type(schema, value) {
+        return Err(cannot_unmarshal(schema, value, owner, path));
+    }
+    Ok(())
+}
+
+/// Bytes that were sent as a list of numbers, as JSON has them: in base64.
+///
+/// # Errors
+/// The first item that is no byte, in Go's words.
+pub(super) fn bytes(list: &Value, owner: &str, path: &Path<'_>) -> Result<Value, String> {
+    let byte = |item: &Value| {
+        let number = if item.is_null() { Some(0) } else { item.as_u64() };
+        number.and_then(|number| u8::try_from(number).ok()).ok_or_else(|| is_not_of(item, "uint8", owner, path))
+    };
+    let bytes: Result<Vec<u8>, String> = list.as_array().into_iter().flatten().map(byte).collect();
+    Ok(BASE64_STANDARD.encode(bytes?).into())
+}
+
+fn cannot_unmarshal(schema: Schema<'_>, value: &Value, owner: &str, path: &Path<'_>) -> String {
+    if let Value::String(text) = value
+        && schema.format() == Some("date-time")
+    {
+        return format!(r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#);
+    }
+    is_not_of(value, &go_types::at(path).unwrap_or_else(|| go_types::plain(schema)), owner, path)
+}
+
+fn is_not_of(value: &Value, expected: &str, owner: &str, path: &Path<'_>) -> String {
+    let found = match value {
+        Value::Bool(_) => "bool".into(),
+        Value::Number(number) if ["int32", "int64", "uint8"].contains(&expected) => format!("number {number}"),
+        Value::Number(_) => "number".into(),
+        Value::String(_) => "string".into(),
+        Value::Array(_) => "array".into(),
+        _ => "object".to_owned(),
+    };
+    let fields = path.fields().join(".");
+    format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {expected}")
+}
+
+/// What Go says of a text that is of the right type and not in the right form.
+fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
+    const QUANTITY: &str =
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    let is = |name: &str| schema.reference() == Some(name);
+    let text = match value {
+        Value::String(text) => text,
+        Value::Array(_) | Value::Object(_) | Value::Bool(_) if is("Quantity") => return Some(QUANTITY.into()),
+        _ => return None,
+    };
+    if schema.format() == Some("byte") {
+        return illegal_base64(text).map(|at| format!("illegal base64 data at input byte {at}"));
+    }
+    if is("MicroTime") {
+        const LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
+        let fails = |rest: &str, part: &str| {
+            Some(format!("parsing time {text:?} as {LAYOUT:?}: cannot parse {rest:?} as {part:?}"))
+        };
+        return match text.split_once('.') {
+            _ if text.parse::<jiff::Timestamp>().is_err() => fails(text, "2006"),
+            None => fails(text.get("2006-01-02T15:04:05".len()..).unwrap_or_default(), ".000000"),
+            Some(_) => None,
+        };
+    }
+    if is("Quantity") && crate::admit::quantity::canonical(text).is_none() {
+        return Some(QUANTITY.into());
+    }
+    None
+}
+
+/// Where a text stops being base64.
+fn illegal_base64(text: &str) -> Option<usize> {
+    let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, byte)| !b"\r\n".contains(byte)).collect();
+    let n_digits = bytes.iter().take_while(|(_, byte)| byte.is_ascii_alphanumeric() || b"+/".contains(byte)).count();
+    let padding = &bytes[n_digits..];
+    let whole = bytes.len().is_multiple_of(4) && padding.len() <= 2 && padding.iter().all(|(_, byte)| *byte == b'=');
+    if whole {
+        return None;
+    }
+    Some(padding.first().map_or(text.len() - text.len() % 4, |(at, _)| *at))
+}
+
+fn is_of_wrong_type(schema: Schema<'_>, value: &Value) -> bool {
+    let format = schema.format().unwrap_or_default();
+    let Some(type_name) = schema.type_name() else { return false };
+    let fits = match (type_name, value) {
+        ("string", Value::String(text)) => format != "date-time" || text.parse::<jiff::Timestamp>().is_ok(),
+        ("string", Value::Number(number)) => match format {
+            "int-or-string" => is_int32(number),
+            _ => schema.reference().is_some_and(|name| name == "Quantity"),
+        },
+        // One with a point or an exponent is none, whatever it is worth; where YAML is read it has neither by now.
+        ("integer", Value::Number(number)) => {
+            if format == "int32" {
+                is_int32(number)
+            } else {
+                number.is_i64()
+            }
+        }
+        (_, Value::Null)
+        | ("number", Value::Number(_))
+        | ("boolean", Value::Bool(_))
+        | ("array", Value::Array(_))
+        | ("object", Value::Object(_)) => true,
+        _ => false,
+    };
+    !fits
+}
+
+fn is_int32(number: &serde_json::Number) -> bool {
+    number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+}
