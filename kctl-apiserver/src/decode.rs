@@ -3,6 +3,7 @@
 mod duplicates;
 mod go_types;
 mod path;
+mod syntax;
 mod unrepeated;
 mod wrong;
 
@@ -22,10 +23,10 @@ const SHOWN_LEN_MAX: usize = 30;
 /// Reads a body by its content type.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
     let unrecognized = |why: String| format!("the object provided is unrecognized (must be of type {kind}): {why}");
-    let media = content_type.split(';').next().unwrap_or_default().trim();
+    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if media == proto::MEDIA_TYPE {
         return proto::decode(bytes).map_err(|error| match error {
-            ProtoError::EnvelopeBroken(why) => unrecognized(format!("{why} ({})", hex(bytes))),
+            ProtoError::EnvelopeBroken(why) => unrecognized(format!("{why} ({})", summary(bytes))),
             ProtoError::ObjectBroken { api_version, kind: found, why } => {
                 let version = api_version.rsplit('/').next().unwrap_or_default();
                 format!("{found} in version {version:?} cannot be handled as a {kind}: {why}")
@@ -46,14 +47,19 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     }
     let not_json =
         |why: &str| unrecognized(format!("couldn't get version/kind; json parse error: {why} ({})", summary(bytes)));
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        let why = if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() };
-        not_json(&why)
-    })?;
+    let value = json(bytes).map_err(|why| not_json(&why))?;
     match identified(&value) {
         Ok(()) => Ok(value),
         Err(why) => Err(not_json(&why)),
     }
+}
+
+/// Reads JSON.
+///
+/// # Errors
+/// What is wrong with it, in Go's words as far as Go finds anything wrong.
+pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(bytes).map_err(|error| syntax::syntax_error(bytes).unwrap_or_else(|| error.to_string()))
 }
 
 /// What is wrong with YAML, without the picture of the place.
@@ -113,8 +119,9 @@ pub(crate) fn typed(
     kind: &str,
     object: &mut Value,
     stored: Option<&Value>,
+    words: Words,
 ) -> Result<Vec<String>, String> {
-    let mut decoder = Decoder { unknown: Vec::new() };
+    let mut decoder = Decoder { unknown: Vec::new(), words };
     decoder.fields(schema, kind, object, stored, &Path::Root)?;
     Ok(decoder.unknown)
 }
@@ -131,7 +138,7 @@ pub(crate) fn typed_metadata(metadata: &mut Value) -> Result<(), String> {
         return Err(format!("json: cannot unmarshal {found} into Go value of type v1.{META}"));
     }
     // What the type does not have is dropped and named by `crd::prune`.
-    let mut decoder = Decoder { unknown: Vec::new() };
+    let mut decoder = Decoder { unknown: Vec::new(), words: Words::OfJson };
     decoder.fields(schema, META, &mut metadata.clone(), None, &Path::Root)
 }
 
@@ -140,7 +147,7 @@ pub(crate) fn typed_metadata(metadata: &mut Value) -> Result<(), String> {
 /// Only `managedFields` stay: an empty list says that fields are no longer tracked.
 pub(crate) fn settle_metadata(metadata: &mut Value) {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
-    let mut decoder = Decoder { unknown: Vec::new() };
+    let mut decoder = Decoder { unknown: Vec::new(), words: Words::OfJson };
     // What is of a wrong type was refused before.
     let _fits = decoder.fields(schema, "ObjectMeta", metadata, None, &Path::Root);
     if let Value::Object(fields) = metadata {
@@ -156,8 +163,18 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
+/// Who in the API server finds that a value is of a wrong type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// Who reads JSON.
+    OfJson,
+    /// Who lays a strategic patch over a type (`converter.go` of `k8s.io/apimachinery/pkg/runtime`).
+    OfConverter,
+}
+
 struct Decoder {
     unknown: Vec<String>,
+    words: Words,
 }
 
 impl Decoder {
@@ -216,7 +233,7 @@ impl Decoder {
         if schema.format() == Some("byte") && value.is_array() {
             *value = wrong::bytes(value, owner, path)?;
         }
-        wrong::check(schema, value, owner, path)?;
+        wrong::check(self.words, schema, value, owner, path)?;
         match value {
             // A type without fields, and not one of any.
             Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
@@ -281,7 +298,7 @@ mod tests {
     use super::*;
 
     fn check(api: &str, kind: &str, mut object: Value) -> Result<(Value, Vec<String>), String> {
-        let unknown = typed(Schema::built_in(api, kind).unwrap(), kind, &mut object, None)?;
+        let unknown = typed(Schema::built_in(api, kind).unwrap(), kind, &mut object, None, Words::OfJson)?;
         Ok((object, unknown))
     }
 

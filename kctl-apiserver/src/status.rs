@@ -6,6 +6,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(crate) use crate::cause::Cause;
+use crate::go;
 
 /// What the API server refuses, and why. The texts are those of `k8s.io/apimachinery/pkg/api/errors`.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,11 +100,12 @@ impl Refusal {
     }
 
     pub(crate) fn not_found(of: &GroupResource, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} \"{name}\" not found")).about(of, name)
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{of} {} not found", go::quote(name))).about(of, name)
     }
 
     pub(crate) fn already_exists(of: &GroupResource, name: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{of} \"{name}\" already exists")).about(of, name)
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", format!("{of} {} already exists", go::quote(name)))
+            .about(of, name)
     }
 
     /// The client may try again, with another name.
@@ -114,7 +116,7 @@ impl Refusal {
     }
 
     pub(crate) fn conflict(of: &GroupResource, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {of} \"{name}\": {why}");
+        let message = format!("Operation cannot be fulfilled on {of} {}: {why}", go::quote(name));
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(of, name)
     }
 
@@ -125,7 +127,7 @@ impl Refusal {
     }
 
     pub(crate) fn forbidden(of: &GroupResource, name: &str, why: &str) -> Self {
-        let quoted = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
+        let quoted = if name.is_empty() { String::new() } else { format!(" {}", go::quote(name)) };
         Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{of}{quoted} is forbidden: {why}")).about(of, name)
     }
 
@@ -144,8 +146,11 @@ impl Refusal {
             several => format!("[{}]", several.join(", ")),
         };
         let of = GroupResource::new(group, kind);
-        let mut refusal =
-            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{of} \"{name}\" is invalid: {all}"));
+        let mut refusal = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!("{of} {} is invalid: {all}", go::quote(name)),
+        );
         refusal.details = details(&of, name);
         refusal.details["causes"] = causes
             .iter()

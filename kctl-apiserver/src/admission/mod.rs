@@ -215,7 +215,7 @@ fn settle(call: &Call, object: &mut Value) -> Result<(), String> {
             crd::default(schema, object);
         }
         Some(schema) if call.verb != Verb::Delete && call.subresource != "scale" => {
-            decode::typed(schema, resource.kind(), object, None)?;
+            decode::typed(schema, resource.kind(), object, None, decode::Words::OfJson)?;
             admit::default_object(&resource.api_version(), resource.kind(), object, None);
         }
         _ => {}

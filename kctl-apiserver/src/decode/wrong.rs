@@ -3,17 +3,26 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
-use super::{go_types, path::Path};
-use crate::schema::Schema;
+use super::{Words, go_types, path::Path};
+use crate::{go, schema::Schema};
 
 /// # Errors
 /// What Go says of a value that is of a wrong type, or not in the right form.
-pub(super) fn check(schema: Schema<'_>, value: &Value, owner: &str, path: &Path<'_>) -> Result<(), String> {
+pub(super) fn check(
+    words: Words,
+    schema: Schema<'_>,
+    value: &Value,
+    owner: &str,
+    path: &Path<'_>,
+) -> Result<(), String> {
     if let Some(why) = wrong_text(schema, value) {
         return Err(why);
     }
     if is_of_wrong_type(schema, value) {
-        return Err(cannot_unmarshal(schema, value, owner, path));
+        return Err(match words {
+            Words::OfJson => cannot_unmarshal(schema, value, owner, path),
+            Words::OfConverter => cannot_convert(schema, value, path),
+        });
     }
     Ok(())
 }
@@ -32,12 +41,47 @@ pub(super) fn bytes(list: &Value, owner: &str, path: &Path<'_>) -> Result<Value,
 }
 
 fn cannot_unmarshal(schema: Schema<'_>, value: &Value, owner: &str, path: &Path<'_>) -> String {
-    if let Value::String(text) = value
-        && schema.format() == Some("date-time")
-    {
-        return format!(r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#);
+    if let Some(why) = no_time(schema, value) {
+        return why;
     }
     is_not_of(value, &go_types::at(path).unwrap_or_else(|| go_types::plain(schema)), owner, path)
+}
+
+/// What Go says of a text that is no time.
+fn no_time(schema: Schema<'_>, value: &Value) -> Option<String> {
+    let text = value.as_str().filter(|_| schema.format() == Some("date-time"))?;
+    Some(format!(r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#))
+}
+
+fn cannot_convert(schema: Schema<'_>, value: &Value, path: &Path<'_>) -> String {
+    let name = go_types::at(path).unwrap_or_else(|| go_types::plain(schema));
+    // These read JSON themselves.
+    if ["date-time", "int-or-string"].contains(&schema.format().unwrap_or_default()) {
+        let found = match value {
+            Value::Number(number) if name == "int32" => format!("number {number}"),
+            other => go::json_type(other).to_owned(),
+        };
+        let why = || format!("json: cannot unmarshal {found} into Go value of type {name}");
+        return no_time(schema, value).unwrap_or_else(why);
+    }
+    let found = match value {
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        _ => "map",
+    };
+    let kind = go_types::plain(schema);
+    match (found, kind.as_str()) {
+        _ if schema.type_name() == Some("array") || schema.format() == Some("byte") => {
+            format!("cannot restore slice from {found}")
+        }
+        _ if schema.has_properties() => format!("cannot restore struct from: {found}"),
+        _ if schema.type_name() == Some("object") => format!("cannot restore map from {found}"),
+        ("int64", "string") | ("float64", "int32" | "int64") => format!("cannot convert {found} to {name}"),
+        _ => format!("unrecognized type: {kind}"),
+    }
 }
 
 fn is_not_of(value: &Value, expected: &str, owner: &str, path: &Path<'_>) -> String {

@@ -3,7 +3,10 @@
 use http::{StatusCode, header, request::Parts};
 use serde_json::json;
 
-use crate::status::Refusal;
+use crate::{
+    request::{clauses, refusals_are_yaml},
+    status::Refusal,
+};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -23,18 +26,9 @@ fn accept(parts: &Parts) -> &str {
     parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// What the header names, in its order: media types with their parameters.
-fn named(accept: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
-    accept.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
-        let mut pieces = part.split(';').map(str::trim);
-        (pieces.next().unwrap_or_default(), pieces.collect())
-    })
-}
-
-/// Whether refusals are wanted in YAML: it is the first form in which the server can tell them.
+/// Whether refusals are wanted in YAML.
 pub(super) fn wants_yaml(parts: &Parts) -> bool {
-    let known = [JSON, YAML, "application/*", "*/*"];
-    named(accept(parts)).find(|(media, _)| known.contains(media)).is_some_and(|(media, _)| media == YAML)
+    refusals_are_yaml(accept(parts))
 }
 
 /// The first of these forms that the header names; the first one of all without a header. A form may have several names.
@@ -43,9 +37,9 @@ pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&
     if accept.trim().is_empty() {
         return forms.first().map(|(_, form)| *form);
     }
-    named(accept).find_map(|(media, _)| {
-        let any = ["*/*", "application/*"].contains(&media);
-        forms.iter().find(|(name, _)| any || *name == media).map(|(_, form)| *form)
+    clauses(accept).iter().find_map(|clause| {
+        let any = ["*/*", "application/*"].contains(&clause.media);
+        forms.iter().find(|(name, _)| any || *name == clause.media).map(|(_, form)| *form)
     })
 }
 
@@ -56,15 +50,15 @@ impl Form {
     /// There is none.
     pub(super) fn of(parts: &Parts, path: &[&str]) -> Result<Self, Refusal> {
         let accept = accept(parts);
-        if accept.is_empty() || path == [""] {
+        if accept.is_empty() || matches!(path, ["" | "index.html"]) {
             return Ok(Self::Json);
         }
         let is_version = path == ["version"];
         let forms = if is_version { JSON } else { FORMS };
         // Where versions and groups are told of by themselves, the router looks at the header first.
         let is_routed = is_version || matches!(path, ["api", ..] | ["apis", _, _]);
-        let exists = |media: &str| media == "*/*" || forms.split(", ").any(|form| form == media);
-        if is_routed && !named(accept).any(|(media, _)| exists(media)) {
+        let clauses = clauses(accept);
+        if is_routed && !clauses.iter().any(|clause| clause.is_routed(forms)) {
             let why = format!("406: Not Acceptable\n\nAvailable representations: {forms}");
             let mut refusal = Refusal::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why);
             refusal.details = json!({});
@@ -73,11 +67,11 @@ impl Form {
         if is_version {
             return Ok(Self::Json);
         }
-        for (media, parameters) in named(accept) {
+        for clause in clauses {
             let wanted = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
-            let is_aggregated = path.len() == 1 && wanted.iter().all(|wanted| parameters.contains(wanted));
-            let is_plain = !parameters.iter().any(|parameter| parameter.starts_with("as="));
-            match media {
+            let is_aggregated = path.len() == 1 && wanted.iter().all(|wanted| clause.has(wanted));
+            let is_plain = clause.parameter("as").is_empty();
+            match clause.media {
                 JSON if is_aggregated => return Ok(Self::Aggregated),
                 YAML if is_plain => return Ok(Self::Yaml),
                 JSON | "application/*" | "*/*" if is_plain => return Ok(Self::Json),

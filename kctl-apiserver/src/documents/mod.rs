@@ -33,6 +33,12 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     if !verbs::access::allows_path(state, user, &verb, path) {
         return refused(parts, &verbs::access::forbidden_path(user, &verb, path));
     }
+    // Of these there is nothing below.
+    if path.ends_with('/')
+        && ["/healthz/", "/livez/", "/readyz/", "/openapi/"].iter().any(|root| path.starts_with(root))
+    {
+        return text(StatusCode::NOT_FOUND, "404 page not found\n");
+    }
     let path: Vec<&str> = path.trim_matches('/').split('/').collect();
     let registry = &state.registry;
     match path.as_slice() {
@@ -70,7 +76,9 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
             text(StatusCode::NOT_FOUND, "404 page not found\n")
         };
     };
-    if !is_read(parts) {
+    // The router knows of these; what others are asked for, they are told of by themselves.
+    let is_routed = !matches!(path.as_slice(), ["" | "index.html" | "apis"] | ["apis", _]);
+    if is_routed && parts.method != Method::GET {
         return refused(parts, &Refusal::method_not_allowed());
     }
     match Form::of(parts, &path) {
@@ -107,7 +115,7 @@ fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
             "versions": ["v1"],
             "serverAddressByClientCIDRs": [{ "clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1" }],
         }),
-        [""] => json!({ "paths": paths(registry) }),
+        ["" | "index.html"] => json!({ "paths": paths(registry) }),
         ["apis"] => kinds::groups(registry),
         ["apis", group] => kinds::group(registry, group)?,
         ["apis", group, version] => kinds::resources(registry, group, version)?,

@@ -5,7 +5,7 @@ use http::{Method, Request};
 use super::{Connection, EventFault, Fault, RequestFault};
 use crate::{
     clock::Chance,
-    request::{Params, place},
+    request::{Params, decode, place},
 };
 
 /// A request, as rules see it.
@@ -37,7 +37,8 @@ impl Asked {
 
     /// What a request is about; `None` when that is no resource.
     pub(super) fn of<B>(connection: &Connection, request: &Request<B>) -> Option<Self> {
-        let place = place(request.uri().path())?;
+        let path = decode(request.uri().path());
+        let place = place(&path)?;
         let params = Params::parse(request.uri().query().unwrap_or_default());
         let many = place.name.is_empty();
         let verb = match *request.method() {

@@ -19,10 +19,7 @@ pub enum JsonPatchError {
 /// # Errors
 /// See [`JsonPatchError`]; what was done by the operations before is left in the object.
 pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
-    let parsed: Value = serde_json::from_slice(patch).map_err(|error| {
-        let why = if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() };
-        JsonPatchError::Undecodable(why)
-    })?;
+    let parsed = crate::decode::json(patch).map_err(JsonPatchError::Undecodable)?;
     if !parsed.is_array() {
         let found = crate::go::json_type(&parsed);
         let why = format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");

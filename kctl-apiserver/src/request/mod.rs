@@ -1,5 +1,6 @@
 //! From an HTTP request to a call: what is done to which resource, by whom and with what options.
 
+mod accept;
 mod params;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -8,10 +9,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, request::Parts};
 use serde_json::{Value, json};
 
+pub(crate) use accept::{Clause, clauses, refusals_are_yaml};
 pub(crate) use params::{Params, decode};
 
 use crate::{
     faults::Stale,
+    go,
     kinds::{Registry, Resource},
     session::Session,
     status::Refusal,
@@ -170,6 +173,14 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     is_whole.then_some(Place { group, version, namespace, resource, name, subresource, watches })
 }
 
+/// Why a name cannot be a part of a path (`IsValidPathSegmentName`).
+fn wrong_segment(name: &str) -> Option<String> {
+    if ["..", "."].contains(&name) {
+        return Some(format!("may not be '{name}'"));
+    }
+    name.contains('%').then(|| "may not contain '%'".into())
+}
+
 impl Call {
     /// Reads a request about a resource; `None` when the path is about something else.
     pub(crate) fn parse(
@@ -179,7 +190,8 @@ impl Call {
         body: Bytes,
         session: &Arc<Session>,
     ) -> Option<Result<Self, Refusal>> {
-        let place = place(parts.uri.path())?;
+        let path = decode(parts.uri.path());
+        let place = place(&path)?;
         if !registry.serves(place.group, place.version) {
             return None;
         }
@@ -192,40 +204,53 @@ impl Call {
         let many = place.name.is_empty();
         let verb = match parts.method {
             // A name in the path is about that object, whatever is asked of it.
-            Method::GET if place.watches || (watches && many) => Verb::Watch,
-            Method::GET | Method::HEAD if many => Verb::List,
-            Method::GET | Method::HEAD => Verb::Get,
-            Method::POST => Verb::Create,
-            Method::PUT => Verb::Update,
-            Method::PATCH => Verb::Patch,
-            Method::DELETE if many => Verb::DeleteCollection,
-            Method::DELETE => Verb::Delete,
-            _ => return Some(Err(Refusal::method_not_allowed())),
+            Method::GET if place.watches || (watches && many) => Some(Verb::Watch),
+            _ if place.watches => None,
+            Method::GET if many => Some(Verb::List),
+            Method::GET => Some(Verb::Get),
+            Method::POST => Some(Verb::Create),
+            Method::PUT => Some(Verb::Update),
+            Method::PATCH => Some(Verb::Patch),
+            Method::DELETE if many => Some(Verb::DeleteCollection),
+            Method::DELETE => Some(Verb::Delete),
+            _ => None,
         };
         // A new object has no name in the path, an object of its own has one; subresources are created by name.
         let named_wrongly = match verb {
-            Verb::Create => many == place.subresource.is_empty(),
-            Verb::Update | Verb::Patch => !many,
+            Some(Verb::Create) => many == place.subresource.is_empty(),
+            Some(Verb::Update | Verb::Patch) => !many,
             _ => true,
         };
         let namespaced_wrongly = !place.namespace.is_empty() && !resource.listed.namespaced;
         let lacks_namespace = resource.listed.namespaced
             && place.namespace.is_empty()
-            && !matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+            && !matches!(verb, Some(Verb::List | Verb::Watch | Verb::DeleteCollection));
         let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
         if lacks_subresource && resource.custom.is_some() {
             return Some(Err(Refusal::not_found(&resource.of, place.name)));
         }
-        if namespaced_wrongly || lacks_subresource || (lacks_namespace && !many) {
+        // Without a namespace there are lists alone.
+        let everywhere = resource.listed.namespaced && place.namespace.is_empty();
+        let is_nowhere = (lacks_namespace && !many) || (everywhere && !resource.allows("", "list"));
+        if namespaced_wrongly || lacks_subresource || is_nowhere {
             return Some(Err(Refusal::no_such_path()));
         }
-        if !named_wrongly || lacks_namespace || !resource.allows(place.subresource, verb.name()) {
+        let Some(verb) = verb.filter(|verb| resource.allows(place.subresource, verb.name())) else {
             return Some(Err(Refusal::method_not_allowed()));
+        };
+        if !named_wrongly || lacks_namespace {
+            return Some(Err(Refusal::method_not_allowed()));
+        }
+        // Where there is a body, that is read first, and tells the name as well.
+        let is_by_name = matches!(verb, Verb::Get | Verb::Delete);
+        if let Some(why) = wrong_segment(place.name).filter(|_| is_by_name) {
+            let why = format!("Name parameter invalid: {}: {why}", go::quote(place.name));
+            return Some(Err(Refusal::bad_request(why)));
         }
         Some(Ok(Self {
             verb,
             namespace: place.namespace.into(),
-            name: decode(place.name),
+            name: place.name.into(),
             subresource: place.subresource.into(),
             resource,
             params,
@@ -252,17 +277,13 @@ impl Call {
         }
     }
 
-    pub(crate) fn wants_yaml(&self) -> bool {
-        self.header("accept").split(',').next().is_some_and(|first| first.trim().starts_with("application/yaml"))
-    }
-
     /// Whether it is a server-side apply.
     pub(crate) fn applies(&self) -> bool {
         self.header("content-type").trim_start().starts_with("application/apply-patch+")
     }
 
     pub(crate) fn dry_run(&self) -> bool {
-        !self.params.text("dryRun").is_empty()
+        self.params.given("dryRun")
     }
 
     pub(crate) fn key(&self) -> crate::store::Key {

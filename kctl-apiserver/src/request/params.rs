@@ -1,8 +1,11 @@
 //! The query of a request.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    num::{IntErrorKind, ParseIntError},
+};
 
-use crate::status::Refusal;
+use crate::{go, status::Refusal};
 
 /// Options of a request by name. Of an option given twice the first counts.
 #[derive(Clone, Debug, Default)]
@@ -64,13 +67,14 @@ impl Params {
 
     /// A whole number; nothing when it is not given.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Refusal> {
-        match self.text(name) {
-            "" => Ok(None),
-            text => text
-                .parse()
-                .map(Some)
-                .map_err(|_| Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
-        }
+        let Some(text) = self.0.get(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|error: ParseIntError| {
+            let why = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            Refusal::bad_request(format!("strconv.ParseInt: parsing {}: {why}", go::quote(text)))
+        })
     }
 }
 
@@ -86,6 +90,10 @@ mod tests {
         assert!(params.flag("watch") && !params.flag("pretty"));
         assert_eq!(params.number("limit").unwrap(), Some(7));
         assert_eq!(params.number("x").unwrap_err().code, 400);
+        let message = |query: &str| Params::parse(query).number("limit").unwrap_err().message;
+        assert_eq!(message("limit="), r#"strconv.ParseInt: parsing "": invalid syntax"#);
+        let large = "strconv.ParseInt: parsing \"9223372036854775808\": value out of range";
+        assert_eq!(message("limit=9223372036854775808"), large);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use serde_json::Value;
 
-use crate::{request::Call, status::Refusal};
+use crate::{request::Call, status::Refusal, verbs::wants_yaml};
 
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -54,7 +54,7 @@ fn cut(warnings: Vec<String>) -> Vec<String> {
 }
 
 pub(super) fn rendered(call: &Call, code: StatusCode, object: &Value) -> Response<Body> {
-    if call.wants_yaml() {
+    if wants_yaml(call) {
         return respond(code, "application/yaml", full(yaml(object)));
     }
     respond(code, "application/json", full(bytes_of(object)))

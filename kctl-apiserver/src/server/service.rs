@@ -24,7 +24,7 @@ use super::{
 use crate::{
     documents,
     faults::Connection,
-    request::{Call, Caller},
+    request::{Call, Caller, refusals_are_yaml},
     session::{Question, Session},
     status::Refusal,
     store::{Acting, State},
@@ -183,7 +183,7 @@ fn finish(
     audit(&mut locked, call, parts, code);
     drop(locked);
     let mut response = match performed {
-        Err(refusal) if call.wants_yaml() => {
+        Err(refusal) if refusals_are_yaml(call.header("accept")) => {
             let mut response = refuse(&refusal);
             *response.body_mut() = full(yaml(&refusal.body()));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));

@@ -1,10 +1,14 @@
 //! From the body of a create or an update to an object that can be stored.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::Refusal;
 use crate::{
-    crd, decode, go,
+    crd,
+    decode::{self, Words},
+    go,
     kinds::Resource,
     proto,
     request::{Call, Verb},
@@ -29,10 +33,10 @@ pub(super) fn read(call: &Call) -> Result<Value, Refusal> {
 
 /// Reads a body that need not be of the kind of the resource: what is sent to subresources, options.
 pub(super) fn read_built_in(call: &Call, kind: &str) -> Result<Value, Refusal> {
-    if !ACCEPTED.contains(&media_type(call)) {
+    if !ACCEPTED.contains(&media_type(call).as_ref()) {
         return Err(Refusal::unsupported_media_type(&ACCEPTED.join(", ")));
     }
-    decode::body(media_type(call), &call.body, kind).map_err(Refusal::bad_request)
+    decode::body(&media_type(call), &call.body, kind).map_err(Refusal::bad_request)
 }
 
 /// Whether nothing is to be kept of a request: a delete says so in its body as well, an eviction in the options of the delete
@@ -49,10 +53,11 @@ pub(crate) fn is_dry_run(call: &Call) -> bool {
     options["dryRun"].as_array().is_some_and(|runs| !runs.is_empty())
 }
 
-fn media_type(call: &Call) -> &str {
+fn media_type(call: &Call) -> Cow<'_, str> {
     match call.header("content-type").split(';').next().unwrap_or_default().trim() {
-        "" => "application/json",
-        given => given,
+        "" => "application/json".into(),
+        given if given.contains(|letter: char| letter.is_ascii_uppercase()) => given.to_ascii_lowercase().into(),
+        given => given.into(),
     }
 }
 
@@ -115,7 +120,11 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
             }
             unknown
         }
-        (None, Some(schema)) => decode::typed(schema, resource.kind(), &mut object, stored).map_err(Misfit::Content)?,
+        (None, Some(schema)) => {
+            let is_laid_over = call.header("content-type").starts_with("application/strategic-merge-patch");
+            let words = if is_laid_over { Words::OfConverter } else { Words::OfJson };
+            decode::typed(schema, resource.kind(), &mut object, stored, words).map_err(Misfit::Content)?
+        }
         (_, None) => Vec::new(),
     };
     if !object["metadata"].is_object() {

@@ -146,6 +146,9 @@ fn options(call: &Call) -> Result<Options, Refusal> {
         if !call.params.text("propagationPolicy").is_empty() {
             value["propagationPolicy"] = call.params.text("propagationPolicy").into();
         }
+        if call.params.given("orphanDependents") {
+            value["orphanDependents"] = call.params.flag("orphanDependents").into();
+        }
         if let Some(seconds) = call.params.number("gracePeriodSeconds")? {
             value["gracePeriodSeconds"] = seconds.into();
         }

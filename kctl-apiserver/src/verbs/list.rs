@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::{DecodeError, Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -12,6 +12,7 @@ use super::{
     versions::{self, Way},
 };
 use crate::{
+    decode,
     kinds::Resource,
     request::Call,
     selector::{Selector, fields_of},
@@ -276,14 +277,14 @@ fn encode_token(revision: u64, (namespace, name): &Key) -> String {
 fn decode_token(text: &str) -> Result<Token, Refusal> {
     let refused =
         |why: String| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| refused(error.to_string()))?;
-    let token: Value =
-        serde_json::from_slice(&bytes).map_err(|error| match String::from_utf8_lossy(&bytes).chars().next() {
-            Some(first) if first != '{' => {
-                refused(format!("invalid character '{first}' looking for beginning of value"))
-            }
-            _ => refused(error.to_string()),
-        })?;
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| {
+        let at = match error {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => at,
+            DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len(),
+        };
+        refused(format!("illegal base64 data at input byte {at}"))
+    })?;
+    let token = decode::json(&bytes).map_err(refused)?;
     let version = token["v"].as_str().unwrap_or_default();
     if version != TOKEN_VERSION {
         return Err(refused(format!("server does not recognize this encoded version {version}")));

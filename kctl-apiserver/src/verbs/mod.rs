@@ -37,12 +37,13 @@ use serde_json::Value;
 pub(crate) use body::is_dry_run;
 pub(crate) use delete::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
 pub(crate) use plugins::quotas::write_status as write_quota_status;
-pub(crate) use shown::Form;
+pub(crate) use shown::{Form, wants_yaml};
 pub(crate) use strategy::answers_deleted;
 pub(crate) use update::settle;
 pub(crate) use versions::convert;
 
 use crate::{
+    go,
     request::{Call, Verb},
     status::{Cause, Refusal},
     store::{State, head},
@@ -110,8 +111,7 @@ fn answer(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     }
     check_options(call)?;
     let form = Form::of(call)?;
-    form.fits(call)?;
-    let is_text = form == Form::Plain && !call.wants_yaml();
+    let is_text = form == Form::Plain && !wants_yaml(call);
     let mut answer = match (call.verb, call.subresource.as_str()) {
         (Verb::Get, "scale") => scale::get(state, call),
         (Verb::Update | Verb::Patch, "scale") => scale::set(state, call),
@@ -126,6 +126,7 @@ fn answer(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         (Verb::Delete, _) => delete::delete(state, call),
         (Verb::DeleteCollection, _) => delete::delete_collection(state, call),
     }?;
+    form.fits(call)?;
     let Payload::Json(object) = &mut answer.payload else { return Ok(answer) };
     if let Some(text) = as_stored(state, call, object).filter(|_| is_text) {
         answer.payload = text;
@@ -170,24 +171,31 @@ fn check_options(call: &Call) -> Result<(), Refusal> {
         field: field.into(),
     };
     let mut causes = Vec::new();
-    // The options of a delete with a body are in the body.
-    if kind != "DeleteOptions" || call.body.is_empty() {
-        match call.params.text("dryRun") {
-            "" | "All" => {}
-            other => causes.push(unsupported("dryRun", &format!("[{other:?}]"), r#""All""#)),
-        }
-    }
-    match call.params.text("fieldValidation") {
-        "" | "Ignore" | "Warn" | "Strict" => {}
-        other => {
-            causes.push(unsupported("fieldValidation", &format!("{other:?}"), r#""", "Ignore", "Strict", "Warn""#));
-        }
-    }
-    if call.verb == Verb::Patch && call.params.given("force") && !call.header("content-type").contains("apply-patch") {
+    if call.verb == Verb::Patch && call.applies() && call.params.text("fieldManager").is_empty() {
+        let message = "Required value: is required for apply patch".into();
+        causes.push(Cause { reason: "FieldValueRequired", message, field: "fieldManager".into() });
+    } else if call.verb == Verb::Patch && !call.applies() && call.params.given("force") {
         let message = "Forbidden: may not be specified for non-apply patch".into();
         causes.push(Cause { reason: "FieldValueForbidden", message, field: "force".into() });
     }
-    causes.extend(manager_causes(call.params.text("fieldManager")));
+    let deletes = kind == "DeleteOptions";
+    if !deletes {
+        causes.extend(manager_causes(call.params.text("fieldManager")));
+    }
+    // The options of a delete with a body are in the body.
+    let is_elsewhere = deletes && !call.body.is_empty();
+    if call.params.given("dryRun") && call.params.text("dryRun") != "All" && !is_elsewhere {
+        let given = go::quote(call.params.text("dryRun"));
+        causes.push(unsupported("dryRun", &format!("[{given}]"), r#""All""#));
+    }
+    match call.params.text("fieldValidation") {
+        "" | "Ignore" | "Warn" | "Strict" => {}
+        _ if deletes => {}
+        other => {
+            let given = go::quote(other);
+            causes.push(unsupported("fieldValidation", &given, r#""", "Ignore", "Strict", "Warn""#));
+        }
+    }
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", kind, "", &causes)) }
 }
 

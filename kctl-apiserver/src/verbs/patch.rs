@@ -8,32 +8,39 @@ use crate::{
     apply, decode, go,
     patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
     request::Call,
-    status::{Cause, Refusal},
+    status::Refusal,
     store::State,
 };
 
-pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let content_type = call.header("content-type");
-    let media = content_type.split(';').next().unwrap_or_default().trim();
-    let of = &call.resource.of;
-    if ["application/apply-patch+yaml", "application/apply-patch+json"].contains(&media) {
-        return apply_patch(state, call);
-    }
-    let custom = call.resource.custom.is_some();
+/// The form of a patch.
+///
+/// # Errors
+/// There is no such form, or not for the kind.
+pub(super) fn media_type(call: &Call) -> Result<&str, Refusal> {
+    let media = call.header("content-type").split(';').next().unwrap_or_default().trim();
     match media {
-        "application/json-patch+json" | "application/merge-patch+json" => {}
-        "application/strategic-merge-patch+json" if !custom => {}
-        "application/strategic-merge-patch+json" => {
-            return Err(Refusal::unsupported_media_type(
-                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            ));
-        }
+        "application/apply-patch+yaml"
+        | "application/apply-patch+json"
+        | "application/json-patch+json"
+        | "application/merge-patch+json" => Ok(media),
+        "application/strategic-merge-patch+json" if call.resource.custom.is_none() => Ok(media),
+        "application/strategic-merge-patch+json" => Err(Refusal::unsupported_media_type(
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
         _ => {
             let mut refusal = Refusal::unsupported_media_type("");
             refusal.message = "415: Unsupported Media Type".into();
             refusal.details = json!({});
-            return Err(refusal);
+            Err(refusal)
         }
+    }
+}
+
+pub(super) fn patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
+    let of = &call.resource.of;
+    let media = media_type(call)?;
+    if call.applies() {
+        return apply_patch(state, call);
     }
     let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let Patched { object, shown } = patched(call, media, &old, Managers::WhereNamed)?;
@@ -84,9 +91,7 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
     let merges = media == "application/merge-patch+json";
     let undecodable =
         |why: &str| Refusal::bad_request(format!("{}{why}", if merges { "error decoding patch: " } else { "" }));
-    let mut patch: Value = serde_json::from_slice(&call.body).map_err(|error| {
-        if error.is_eof() { undecodable("unexpected end of JSON input") } else { undecodable(&error.to_string()) }
-    })?;
+    let mut patch = decode::json(&call.body).map_err(|why| undecodable(&why))?;
     if !patch.is_object() && !patch.is_null() {
         let found = go::json_type(&patch);
         return Err(undecodable(&format!(
@@ -121,9 +126,6 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), Refusal> {
 }
 
 fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    if !call.params.given("fieldManager") {
-        return Err(needs_manager());
-    }
     let applied = applied(call)?;
     let of = &call.resource.of;
     let old = versions::find(state, call)?;
@@ -157,15 +159,6 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         return Ok(Answer::created(created));
     };
     Ok(Answer::ok(update::write(state, call, &old, new, |_, _, _| Ok(()))?))
-}
-
-pub(super) fn needs_manager() -> Refusal {
-    let cause = Cause {
-        reason: "FieldValueRequired",
-        message: "Required value: is required for apply patch".into(),
-        field: "fieldManager".into(),
-    };
-    Refusal::invalid("meta.k8s.io", "PatchOptions", "", &[cause])
 }
 
 /// What is applied: an object of the kind of the path.

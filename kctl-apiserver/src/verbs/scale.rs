@@ -98,11 +98,14 @@ pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
 
 pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
+    // The body is read before the object is looked for.
+    if call.verb == Verb::Update {
+        body::read_built_in(call, "Scale")?;
+    } else {
+        super::patch::media_type(call)?;
+    }
     let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let applies = call.applies();
-    if applies && !call.params.given("fieldManager") {
-        return Err(super::patch::needs_manager());
-    }
     let mut scale = wanted(call, &old)?;
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
         return Err(Refusal::bad_request("Scale: spec.replicas must be an integer"));
@@ -236,7 +239,7 @@ fn wanted(call: &Call, old: &Value) -> Result<Value, Refusal> {
         json_patch::merge(&mut scale, &body);
     }
     if let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") {
-        let fits = decode::typed(schema, "Scale", &mut scale.clone(), None);
+        let fits = decode::typed(schema, "Scale", &mut scale.clone(), None, decode::Words::OfJson);
         fits.map_err(|why| body::Misfit::Content(why).of_patch(&scale.to_string()))?;
     }
     Ok(scale)

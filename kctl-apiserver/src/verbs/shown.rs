@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::read::in_version;
 use crate::{
     kinds::Resource,
-    request::{Call, Verb},
+    request::{Call, Clause, Verb, clauses},
     status::Refusal,
     table::{self, Include},
 };
@@ -56,42 +56,49 @@ fn rename(object: &mut Value) {
     }
 }
 
+/// Whether the answer is wanted in YAML.
+pub(crate) fn wants_yaml(call: &Call) -> bool {
+    Form::with_clause(call).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
+}
+
 impl Form {
     /// The first form of the header that the server knows.
     pub(crate) fn of(call: &Call) -> Result<Self, Refusal> {
+        Self::with_clause(call).map(|(form, _)| form)
+    }
+
+    /// The same, with the part of the header that names it.
+    fn with_clause(call: &Call) -> Result<(Self, Option<Clause<'_>>), Refusal> {
+        const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         let accept = call.header("accept");
-        if accept.is_empty() {
-            return Ok(Self::Plain);
+        if ["", "application/json"].contains(&accept) {
+            return Ok((Self::Plain, None));
         }
-        let mut asks_for_unknown = false;
-        for part in accept.split(',') {
-            let mut pieces = part.split(';').map(str::trim);
-            let media = pieces.next().unwrap_or_default();
-            let known = ["application/json", "application/yaml", "application/*", "*/*"].contains(&media);
-            let parameter = |name: &str| {
-                let prefix = format!("{name}=");
-                part.split(';')
-                    .find_map(|piece| piece.trim().strip_prefix(&prefix).map(str::to_owned))
-                    .unwrap_or_default()
+        let clauses = clauses(accept);
+        let asks_for_unknown = clauses.iter().any(|clause| clause.is_known() || !clause.parameter("as").is_empty());
+        if !clauses.iter().any(|clause| clause.is_routed(FORMS)) || !asks_for_unknown {
+            let streams = match call.verb {
+                Verb::List | Verb::Watch => format!(", {STREAMS}"),
+                _ => String::new(),
             };
-            let version = MetaVersion::named(&parameter("v")).filter(|_| known && parameter("g") == "meta.k8s.io");
-            match (parameter("as").as_str(), version) {
-                ("", _) if known => return Ok(Self::Plain),
-                ("Table", Some(version)) => return include(call).map(|include| Self::Table(include, version)),
-                ("PartialObjectMetadata", Some(version)) => return Ok(Self::Partial(version)),
-                ("PartialObjectMetadataList", Some(version)) => return Ok(Self::PartialList(version)),
-                _ => asks_for_unknown |= known,
-            }
+            let mut refusal =
+                not_acceptable(&format!("406: Not Acceptable\n\nAvailable representations: {FORMS}{streams}"));
+            refusal.details = json!({});
+            return Err(refusal);
         }
-        let forms = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-        if asks_for_unknown {
-            return Err(not_acceptable(&format!("only the following media types are accepted: {forms}")));
+        for clause in clauses.into_iter().filter(Clause::is_known) {
+            let version = MetaVersion::named(clause.parameter("v")).filter(|_| clause.parameter("g") == "meta.k8s.io");
+            let form = match (clause.parameter("as"), version) {
+                ("", _) => Self::Plain,
+                ("Table", Some(version)) => Self::Table(include(call)?, version),
+                ("PartialObjectMetadata", Some(version)) => Self::Partial(version),
+                ("PartialObjectMetadataList", Some(version)) => Self::PartialList(version),
+                _ => continue,
+            };
+            return Ok((form, Some(clause)));
         }
-        let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
-        let mut refusal =
-            not_acceptable(&format!("406: Not Acceptable\n\nAvailable representations: {forms}, {streams}"));
-        refusal.details = json!({});
-        Err(refusal)
+        Err(not_acceptable(&format!("only the following media types are accepted: {FORMS}")))
     }
 
     /// Metadata of an object is not that of a list.

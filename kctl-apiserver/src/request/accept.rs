@@ -1,0 +1,81 @@
+//! The `Accept` header: what a client wants, in the order in which it is tried (`goautoneg`, `negotiate.go` of
+//! `k8s.io/apiserver`).
+
+/// A form that the client names.
+pub(crate) struct Clause<'a> {
+    pub(crate) media: &'a str,
+    parameters: Vec<&'a str>,
+    quality: f32,
+}
+
+impl<'a> Clause<'a> {
+    fn read(text: &'a str) -> Self {
+        let mut pieces = text.split(';').map(str::trim);
+        let media = pieces.next().unwrap_or_default();
+        let parameters: Vec<&str> = pieces.collect();
+        let quality = parameters.iter().find_map(|parameter| parameter.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
+        Self { media, parameters, quality }
+    }
+
+    /// The value of a parameter, or the empty text.
+    pub(crate) fn parameter(&self, name: &str) -> &'a str {
+        let value = |parameter: &&'a str| parameter.strip_prefix(name)?.strip_prefix('=');
+        self.parameters.iter().find_map(value).unwrap_or_default()
+    }
+
+    pub(crate) fn has(&self, parameter: &str) -> bool {
+        self.parameters.contains(&parameter)
+    }
+
+    /// Whether objects are written like that.
+    pub(crate) fn is_known(&self) -> bool {
+        ["application/json", "application/yaml", "application/*", "*/*"].contains(&self.media)
+    }
+
+    /// Whether it stands for one of these, as the router compares them: all of a kind (`application/*`) are none of them.
+    pub(crate) fn is_routed(&self, forms: &str) -> bool {
+        self.media == "*/*" || forms.split(", ").any(|form| form == self.media)
+    }
+
+    pub(crate) fn is_yaml(&self) -> bool {
+        self.media == "application/yaml"
+    }
+}
+
+/// The forms that a header names, those that are wanted most first.
+pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
+    let named = header.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let mut clauses: Vec<Clause<'_>> = named.map(Clause::read).collect();
+    // What is named exactly goes before what stands for many.
+    let stars = |clause: &Clause<'_>| clause.media.matches('*').count();
+    clauses.sort_by(|one, other| other.quality.total_cmp(&one.quality).then(stars(one).cmp(&stars(other))));
+    clauses
+}
+
+/// Whether refusals are wanted in YAML: it is the first form in which they can be told, which no tables are.
+pub(crate) fn refusals_are_yaml(header: &str) -> bool {
+    clauses(header)
+        .iter()
+        .find(|clause| clause.is_known() && clause.parameter("as").is_empty())
+        .is_some_and(Clause::is_yaml)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_come_by_quality_and_then_by_how_exact_they_are() {
+        for (header, expected) in [
+            ("", &[][..]),
+            ("application/json;q=0.1, application/yaml;q=0.9", &["application/yaml", "application/json"]),
+            ("*/*,application/*,a/b", &["a/b", "application/*", "*/*"]),
+            ("a/b;as=Table;v=v1,application/json", &["a/b", "application/json"]),
+        ] {
+            let found: Vec<&str> = clauses(header).iter().map(|clause| clause.media).collect();
+            assert_eq!(found, expected, "{header}");
+        }
+        assert!(refusals_are_yaml("application/yaml;as=Table;v=v1;g=meta.k8s.io,application/yaml"));
+        assert!(!refusals_are_yaml("application/yaml;as=Table;v=v1;g=meta.k8s.io"));
+    }
+}
