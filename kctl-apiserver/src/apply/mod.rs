@@ -129,7 +129,7 @@ pub fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value) -> Re
         let (applied, expected) = (version.to_owned(), request.api_version.to_owned());
         return Err(ApplyError::IncorrectVersion { applied, expected });
     }
-    if at(applied, ["metadata", "managedFields"]).is_some_and(|managed| !managed.is_null()) {
+    if at(applied, ["metadata", "managedFields"]).is_some_and(validate::is_list_of_objects) {
         return Err(ApplyError::ManagedFieldsApplied);
     }
     let mut managed = live.map(Managed::of).unwrap_or_default();
@@ -181,12 +181,18 @@ fn typed(
     duplicates: Duplicates,
 ) -> Result<(), ApplyError> {
     validate(request.place(), object, checked, duplicates).map_err(|reason| {
-        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let version = text("/apiVersion");
-        let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
-        let (namespace, name, kind) = (text("/metadata/namespace"), text("/metadata/name"), text("/kind"));
-        ApplyError::Untyped { role, object: format!("{namespace}/{name}; {version}, Kind={kind}"), reason }
+        let (key, kind) = named(object);
+        ApplyError::Untyped { role, object: format!("{key}; {kind}"), reason }
     })
+}
+
+/// An object and its kind as errors name them.
+pub fn named(object: &Value) -> (String, String) {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let version = text("/apiVersion");
+    let slash = if version.contains('/') { "" } else { "/" };
+    let key = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
+    (key, format!("{slash}{version}, Kind={}", text("/kind")))
 }
 
 /// A copy of an object without its `metadata.managedFields`, which are often longer than the rest of it.

@@ -93,12 +93,17 @@ impl<'a> Place<'a> {
     }
 
     fn declared_by(schema: Schema<'a>) -> Option<Shape<'a>> {
-        // These two are text in the types, yet numbers are accepted.
         let reference = schema.text("$ref").unwrap_or_default();
-        let is_number_or_text = schema.flag("x-kubernetes-int-or-string")
-            || schema.format() == Some("int-or-string")
+        // Of this type nothing is known here: who decodes the object tells what is wrong with it.
+        if schema.format() == Some("int-or-string") {
+            return None;
+        }
+        // These are text in the types, yet others are accepted.
+        let is_time = reference.starts_with("io.k8s.apimachinery") && schema.format() == Some("date-time");
+        let is_any = schema.flag("x-kubernetes-int-or-string")
+            || is_time
             || reference == "io.k8s.apimachinery.pkg.api.resource.Quantity";
-        if is_number_or_text {
+        if is_any {
             return Some(Shape::Scalar(Scalar::Any));
         }
         // Objects that nobody knows the type of are one value.

@@ -69,6 +69,11 @@ impl fmt::Display for Way<'_> {
     }
 }
 
+/// Whether this can be `managedFields`.
+pub(super) fn is_list_of_objects(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.iter().all(Value::is_object))
+}
+
 struct Walk {
     duplicates: Duplicates,
     errors: Vec<String>,
@@ -87,7 +92,8 @@ impl Walk {
             (Shape::List(list), Value::Array(items)) => self.visit_items(place, list, items, checked, way),
             (Shape::List(_), _) => self.fail(way, &format!("expected list, got &{{{}}}", go::shown(value))),
             (Shape::Map { .. }, Value::Object(fields)) => {
-                for (name, value) in fields.iter().filter(|(name, _)| !way.leads_to_managed_fields(name)) {
+                let is_own = |name: &str, value: &Value| way.leads_to_managed_fields(name) && is_list_of_objects(value);
+                for (name, value) in fields.iter().filter(|(name, value)| !is_own(name, value)) {
                     let checked = checked.and_then(|checked| checked.get(name));
                     if checked == Some(value) {
                         continue;

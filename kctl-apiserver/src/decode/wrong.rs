@@ -16,7 +16,8 @@ pub(super) fn check(
     path: &Path<'_>,
 ) -> Result<(), String> {
     if let Some(why) = wrong_text(schema, value) {
-        return Err(why);
+        let reads_again = words == Words::OfConverter && schema.format() == Some("byte");
+        return Err(if reads_again { format!("error decoding from json: {why}") } else { why });
     }
     if is_of_wrong_type(schema, value) {
         return Err(match words {

@@ -26,10 +26,18 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
         return Err(JsonPatchError::Undecodable(why));
     }
     let Value::Array(operations) = parsed else { return Ok(()) };
-    if let Some(other) = operations.iter().find(|one| !one.is_object()) {
+    if let Some(other) = operations.iter().find(|one| !one.is_object() && !one.is_null()) {
         let found = crate::go::json_type(other);
         let why = format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp");
         return Err(JsonPatchError::Undecodable(why));
+    }
+    for (operation, field) in operations.iter().flat_map(|one| ["op", "path", "from"].map(|field| (one, field))) {
+        let given = &operation[field];
+        if !given.is_string() && !given.is_null() {
+            let found = crate::go::json_type(given);
+            let why = format!("json: cannot unmarshal {found} into Go struct field jsonPatchOp.{field} of type string");
+            return Err(JsonPatchError::Undecodable(why));
+        }
     }
     for operation in operations {
         let operation: PatchOperation =

@@ -121,7 +121,8 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
             unknown
         }
         (None, Some(schema)) => {
-            let is_laid_over = call.header("content-type").starts_with("application/strategic-merge-patch");
+            let is_strategic = call.header("content-type").starts_with("application/strategic-merge-patch");
+            let is_laid_over = is_strategic || call.applies();
             let words = if is_laid_over { Words::OfConverter } else { Words::OfJson };
             decode::typed(schema, resource.kind(), &mut object, stored, words).map_err(Misfit::Content)?
         }

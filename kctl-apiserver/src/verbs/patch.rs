@@ -135,9 +135,7 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let new = apply::apply(&create::Writing::of(call, state).request(), old.as_deref(), &applied)
         .map_err(|error| refused(call, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
-    let fitted =
-        body::fit_as(call, new, old.as_deref(), &[]).map_err(|misfit| misfit.of_patch(&applied.to_string()))?;
-    let mut new = fitted;
+    let mut new = body::fit_as(call, new, old.as_deref(), &[]).map_err(|misfit| unconverted(call, &applied, misfit))?;
     update::match_names(call, &mut new)?;
     body::warn_of_finalizers(call, old.as_deref(), &new);
     let Some(old) = old else {
@@ -159,6 +157,21 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         return Ok(Answer::created(created));
     };
     Ok(Answer::ok(update::write(state, call, &old, new, |_, _, _| Ok(()))?))
+}
+
+/// An applied object that is none of its built-in type.
+fn unconverted(call: &Call, applied: &Value, misfit: body::Misfit) -> Refusal {
+    match misfit {
+        body::Misfit::Content(why) if call.resource.custom.is_none() => {
+            let (key, kind) = apply::named(applied);
+            let why = format!(
+                "failed to convert new object ({key}; {kind}) to proper version: unable to convert unstructured object to \
+                 {kind}: {why}"
+            );
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
+        }
+        other => other.of_patch(&applied.to_string()),
+    }
 }
 
 /// What is applied: an object of the kind of the path.
