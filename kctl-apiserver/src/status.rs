@@ -180,6 +180,14 @@ impl Refusal {
         refusal
     }
 
+    /// What the handler of custom kinds says.
+    pub(crate) fn not_supported(of: &GroupResource, verb: &str) -> Self {
+        let why = format!("{verb} is not supported on resources of kind \"{of}\"");
+        let mut refusal = Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", why);
+        refusal.details = json!({ "group": of.group, "kind": of.resource });
+        refusal
+    }
+
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
     }

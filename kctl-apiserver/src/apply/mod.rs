@@ -328,10 +328,10 @@ fn is_reset(entries: &[Value]) -> bool {
 /// `Updater.Update` upstream (structured-merge-diff, `merge/update.go`).
 fn own_changes(request: &Request<'_>, old: &Value, new: &Value, mut managed: Managed) -> Managed {
     let place = request.place();
-    // Fields of objects that do not have the shape of their type are not tracked.
+    // Fields of objects that do not have the shape of their type are not tracked, and those that were are forgotten.
     let is_typed = |object, checked| validate(place, object, checked, Duplicates::Allowed).is_ok();
     if !is_typed(new, None) || !is_typed(old, Some(new)) {
-        return managed;
+        return Managed::default();
     }
     let changes = Changes::between(request, old, new, &managed);
     changes.take_from_others(&mut managed, None);

@@ -95,14 +95,12 @@ impl<'a> Place<'a> {
     fn declared_by(schema: Schema<'a>) -> Option<Shape<'a>> {
         let reference = schema.text("$ref").unwrap_or_default();
         // Of this type nothing is known here: who decodes the object tells what is wrong with it.
-        if schema.format() == Some("int-or-string") {
+        if schema.format() == Some("int-or-string") || schema.flag("x-kubernetes-int-or-string") {
             return None;
         }
         // These are text in the types, yet others are accepted.
-        let is_time = reference.starts_with("io.k8s.apimachinery") && schema.format() == Some("date-time");
-        let is_any = schema.flag("x-kubernetes-int-or-string")
-            || is_time
-            || reference == "io.k8s.apimachinery.pkg.api.resource.Quantity";
+        let is_any = schema.format() == Some("date-time")
+            || schema.text("$ref").is_some_and(|name| name == "io.k8s.apimachinery.pkg.api.resource.Quantity");
         if is_any {
             return Some(Shape::Scalar(Scalar::Any));
         }

@@ -44,19 +44,18 @@ pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&
 }
 
 impl Form {
-    /// The first form of the header that there is at this path: only the roots are aggregated.
+    /// The first form of the header that there is at this path: only the roots are aggregated. A router, where there is one,
+    /// looks at the header first.
     ///
     /// # Errors
     /// There is none.
-    pub(super) fn of(parts: &Parts, path: &[&str]) -> Result<Self, Refusal> {
+    pub(super) fn of(parts: &Parts, path: &[&str], is_routed: bool) -> Result<Self, Refusal> {
         let accept = accept(parts);
         if accept.is_empty() || matches!(path, ["" | "index.html"]) {
             return Ok(Self::Json);
         }
         let is_version = path == ["version"];
         let forms = if is_version { JSON } else { FORMS };
-        // Where versions and groups are told of by themselves, the router looks at the header first.
-        let is_routed = is_version || matches!(path, ["api", ..] | ["apis", _, _]);
         let clauses = clauses(accept);
         if is_routed && !clauses.iter().any(|clause| clause.is_routed(forms)) {
             let why = format!("406: Not Acceptable\n\nAvailable representations: {forms}");

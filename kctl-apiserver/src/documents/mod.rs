@@ -77,11 +77,15 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
         };
     };
     // The router knows of these; what others are asked for, they are told of by themselves.
-    let is_routed = !matches!(path.as_slice(), ["" | "index.html" | "apis"] | ["apis", _]);
+    let is_routed = match path.as_slice() {
+        ["" | "index.html" | "apis"] | ["apis", _] => false,
+        ["apis", group, ..] => registry.is_built_in(group),
+        _ => true,
+    };
     if is_routed && parts.method != Method::GET {
         return refused(parts, &Refusal::method_not_allowed());
     }
-    match Form::of(parts, &path) {
+    match Form::of(parts, &path, is_routed) {
         Err(refusal) => refused(parts, &refusal),
         Ok(Form::Aggregated) => {
             let bytes = bytes_of(&kinds::aggregated(registry, path[0] == "api"));

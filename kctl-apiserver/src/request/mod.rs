@@ -173,6 +173,71 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     is_whole.then_some(Place { group, version, namespace, resource, name, subresource, watches })
 }
 
+/// What a method does at a place; the handler of custom kinds takes `HEAD` for a read, the router of the others knows no such.
+fn verb(method: &Method, place: &Place<'_>, watches: bool, is_custom: bool) -> Option<Verb> {
+    let many = place.name.is_empty();
+    match *method {
+        // A name in the path is about that object, whatever is asked of it.
+        Method::GET if place.watches || (watches && many) => Some(Verb::Watch),
+        _ if place.watches => None,
+        Method::HEAD if !is_custom => None,
+        Method::GET | Method::HEAD if many => Some(Verb::List),
+        Method::GET | Method::HEAD => Some(Verb::Get),
+        Method::POST => Some(Verb::Create),
+        Method::PUT => Some(Verb::Update),
+        Method::PATCH => Some(Verb::Patch),
+        Method::DELETE if many => Some(Verb::DeleteCollection),
+        Method::DELETE => Some(Verb::Delete),
+        _ => None,
+    }
+}
+
+/// Whether the handler of custom kinds hands a request on, and then nobody knows of it: only what is read is asked for
+/// in all namespaces.
+fn is_elsewhere(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> bool {
+    let namespaced = !place.namespace.is_empty();
+    if resource.listed.namespaced {
+        !namespaced && !matches!(asked, Some(Verb::List | Verb::Watch))
+    } else {
+        namespaced
+    }
+}
+
+/// Whether a verb exists at a place.
+///
+/// # Errors
+/// There is no such place, or not for this verb.
+fn allowed(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> Result<Verb, Refusal> {
+    let (many, is_custom) = (place.name.is_empty(), resource.custom.is_some());
+    let everywhere = resource.listed.namespaced && place.namespace.is_empty();
+    let lacks_namespace = everywhere && !matches!(asked, Some(Verb::List | Verb::Watch | Verb::DeleteCollection));
+    let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
+    if lacks_subresource && is_custom {
+        return Err(Refusal::not_found(&resource.of, place.name));
+    }
+    let namespaced_wrongly = !place.namespace.is_empty() && !resource.listed.namespaced;
+    // Without a namespace there are lists alone.
+    let is_nowhere = (lacks_namespace && !many) || (everywhere && !resource.allows("", "list"));
+    if namespaced_wrongly || lacks_subresource || is_nowhere {
+        return Err(Refusal::no_such_path());
+    }
+    // A new object has no name in the path, an object of its own has one; subresources are created by name.
+    let is_named = match asked {
+        Some(Verb::Create) => many == place.subresource.is_empty(),
+        Some(Verb::Update | Verb::Patch) => !many,
+        _ => true,
+    };
+    let verb = asked.filter(|verb| resource.allows(place.subresource, verb.name()));
+    match verb {
+        Some(verb) if is_named && !lacks_namespace => Ok(verb),
+        Some(Verb::Update | Verb::Patch) if is_custom && !is_named => {
+            Err(Refusal::bad_request("name must be provided"))
+        }
+        _ if is_custom => Err(Refusal::not_supported(&resource.of, asked.map_or("", Verb::name))),
+        _ => Err(Refusal::method_not_allowed()),
+    }
+}
+
 /// Why a name cannot be a part of a path (`IsValidPathSegmentName`).
 fn wrong_segment(name: &str) -> Option<String> {
     if ["..", "."].contains(&name) {
@@ -200,47 +265,14 @@ impl Call {
             return registry.is_built_in(place.group).then(|| Err(Refusal::no_such_path()));
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
-        let watches = params.flag("watch");
-        let many = place.name.is_empty();
-        let verb = match parts.method {
-            // A name in the path is about that object, whatever is asked of it.
-            Method::GET if place.watches || (watches && many) => Some(Verb::Watch),
-            _ if place.watches => None,
-            Method::GET if many => Some(Verb::List),
-            Method::GET => Some(Verb::Get),
-            Method::POST => Some(Verb::Create),
-            Method::PUT => Some(Verb::Update),
-            Method::PATCH => Some(Verb::Patch),
-            Method::DELETE if many => Some(Verb::DeleteCollection),
-            Method::DELETE => Some(Verb::Delete),
-            _ => None,
-        };
-        // A new object has no name in the path, an object of its own has one; subresources are created by name.
-        let named_wrongly = match verb {
-            Some(Verb::Create) => many == place.subresource.is_empty(),
-            Some(Verb::Update | Verb::Patch) => !many,
-            _ => true,
-        };
-        let namespaced_wrongly = !place.namespace.is_empty() && !resource.listed.namespaced;
-        let lacks_namespace = resource.listed.namespaced
-            && place.namespace.is_empty()
-            && !matches!(verb, Some(Verb::List | Verb::Watch | Verb::DeleteCollection));
-        let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
-        if lacks_subresource && resource.custom.is_some() {
-            return Some(Err(Refusal::not_found(&resource.of, place.name)));
+        let asked = verb(&parts.method, &place, params.flag("watch"), resource.custom.is_some());
+        if resource.custom.is_some() && is_elsewhere(&resource, &place, asked) {
+            return None;
         }
-        // Without a namespace there are lists alone.
-        let everywhere = resource.listed.namespaced && place.namespace.is_empty();
-        let is_nowhere = (lacks_namespace && !many) || (everywhere && !resource.allows("", "list"));
-        if namespaced_wrongly || lacks_subresource || is_nowhere {
-            return Some(Err(Refusal::no_such_path()));
-        }
-        let Some(verb) = verb.filter(|verb| resource.allows(place.subresource, verb.name())) else {
-            return Some(Err(Refusal::method_not_allowed()));
+        let verb = match allowed(&resource, &place, asked) {
+            Ok(verb) => verb,
+            Err(refusal) => return Some(Err(refusal)),
         };
-        if !named_wrongly || lacks_namespace {
-            return Some(Err(Refusal::method_not_allowed()));
-        }
         // Where there is a body, that is read first, and tells the name as well.
         let is_by_name = matches!(verb, Verb::Get | Verb::Delete);
         if let Some(why) = wrong_segment(place.name).filter(|_| is_by_name) {

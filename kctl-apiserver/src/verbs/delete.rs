@@ -155,7 +155,10 @@ fn options(call: &Call) -> Result<Options, Refusal> {
         return Ok(Options { value, is_dry: call.dry_run() });
     }
     let value = body::read_built_in(call, KIND).map_err(bare)?;
-    let (kind, version) = (value["kind"].as_str().unwrap_or(KIND), value["apiVersion"].as_str().unwrap_or("v1"));
+    let (kind, version) = (
+        value["kind"].as_str().unwrap_or(KIND),
+        value["apiVersion"].as_str().unwrap_or(if call.resource.custom.is_some() { "meta.k8s.io/v1" } else { "v1" }),
+    );
     if kind != KIND {
         return Err(Refusal::bad_request(format!(
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""

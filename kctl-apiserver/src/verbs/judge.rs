@@ -100,10 +100,9 @@ fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value
     if call.subresource == "status" {
         errors.retain(|error| error.field == "status" || error.field.starts_with("status."));
         for error in &mut errors {
-            if let Some(short) = error.field.strip_prefix("status.") {
-                error.message =
-                    error.message.replacen(&format!(" {} in body", error.field), &format!(" {short} in body"), 1);
-            }
+            let short = error.field.strip_prefix("status").unwrap_or_default().trim_start_matches('.');
+            error.message =
+                error.message.replacen(&format!(" {} in body", error.field), &format!(" {short} in body"), 1);
         }
     }
     errors

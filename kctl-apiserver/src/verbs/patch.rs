@@ -24,7 +24,7 @@ pub(super) fn media_type(call: &Call) -> Result<&str, Refusal> {
         | "application/json-patch+json"
         | "application/merge-patch+json" => Ok(media),
         "application/strategic-merge-patch+json" if call.resource.custom.is_none() => Ok(media),
-        "application/strategic-merge-patch+json" => Err(Refusal::unsupported_media_type(
+        _ if call.resource.custom.is_some() => Err(Refusal::unsupported_media_type(
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         )),
         _ => {
@@ -99,6 +99,9 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
         )));
     }
     let mut object = if managers.are_left_out(&patch) { apply::without_managed_fields(old) } else { old.clone() };
+    if merges && patch.is_null() && call.resource.custom.is_some() {
+        return Err(Refusal::bad_request("Invalid JSON Patch"));
+    }
     if merges {
         crate::patch::merge(&mut object, &patch);
         return Ok(Patched { object, shown: None });

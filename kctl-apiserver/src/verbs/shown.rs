@@ -77,7 +77,9 @@ impl Form {
         }
         let clauses = clauses(accept);
         let asks_for_unknown = clauses.iter().any(|clause| clause.is_known() || !clause.parameter("as").is_empty());
-        if !clauses.iter().any(|clause| clause.is_routed(FORMS)) || !asks_for_unknown {
+        // The handler of custom kinds has no router before it.
+        let is_routed = clauses.iter().any(|clause| clause.is_routed(FORMS)) && asks_for_unknown;
+        if call.resource.custom.is_none() && !is_routed {
             let streams = match call.verb {
                 Verb::List | Verb::Watch => format!(", {STREAMS}"),
                 _ => String::new(),
