@@ -14,6 +14,7 @@ mod network;
 mod partial;
 mod pod;
 mod policy;
+mod scale;
 mod storage;
 mod workload;
 
@@ -23,7 +24,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub use self::partial::{partial, partial_list};
+pub use self::{
+    partial::{partial, partial_list},
+    scale::scale_table,
+};
 
 /// What of each object comes with its row; a client asks with `?includeObject=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

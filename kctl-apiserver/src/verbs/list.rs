@@ -79,7 +79,9 @@ pub(super) fn selector(call: &Call) -> Result<Selector, Refusal> {
         Some(custom_kind) => {
             let fields = custom_kind.version["selectableFields"].as_array();
             let paths = fields.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
-            custom = paths.map(|path| path.trim_start_matches('.')).collect();
+            // These two are known of every kind; that a custom kind names them tells the words of its refusals.
+            let always = ["metadata.name", "metadata.namespace"];
+            custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
             custom.as_slice()
         }
         None => fields_of(&call.resource.of.group, &call.resource.of.resource),

@@ -134,8 +134,13 @@ impl Form {
         let resource = &call.resource;
         let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
         let object = answer["kind"] == resource.kind();
+        let scale = call.subresource == "scale" && answer["kind"] == "Scale";
         match self {
-            _ if !list && !object => None,
+            _ if !list && !object && !scale => None,
+            Self::Table(include, version) if scale => {
+                Some(version.of(table::scale_table(answer, resource.custom.is_some(), now, include)))
+            }
+            Self::Partial(version) | Self::PartialList(version) if scale => Some(version.of(table::partial(answer))),
             Self::Plain if object => in_version(resource, answer),
             Self::Plain => None,
             Self::Partial(version) | Self::PartialList(version) if object => Some(version.of(table::partial(answer))),

@@ -1,0 +1,41 @@
+//! The subresource `scale` as a table: how many replicas are wanted and there.
+//!
+//! Upstream: `printScale` of `pkg/printers/internalversion/printers.go`, and for custom kinds
+//! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Include, age, assemble, default_columns, fields, row};
+
+/// Returns a scale as a table; the two printers describe the same columns in other words.
+pub fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
+    let (name, created) = (&default_columns()[0]["description"], &default_columns()[1]["description"]);
+    let column = |name: &str, r#type: &str, format: &str, description: &Value| json!({ "name": name, "type": r#type, "format": format, "description": description, "priority": 0 });
+    let columns = if is_custom {
+        json!([
+            column("Name", "string", "name", name),
+            column("Desired", "integer", "", &"Number of desired replicas".into()),
+            column("Available", "integer", "", &"Number of actual replicas".into()),
+            column("Age", "date", "", created),
+        ])
+    } else {
+        let desired = "replicas is the desired number of instances for the scaled object.";
+        let available = "replicas is the actual number of observed instances of the scaled object.";
+        json!([
+            column("Name", "string", "", name),
+            column("Desired", "integer", "", &desired.into()),
+            column("Available", "integer", "", &available.into()),
+            column("Age", "string", "", created),
+        ])
+    };
+    let number = |path: &str| json!(fields::int(scale, path));
+    let cells = vec![
+        json!(fields::name(scale)),
+        number("/spec/replicas"),
+        number("/status/replicas"),
+        json!(age::age(scale, now)),
+    ];
+    let meta = json!({ "resourceVersion": scale["metadata"]["resourceVersion"] });
+    assemble(columns, vec![row(cells, scale, include)], meta)
+}
