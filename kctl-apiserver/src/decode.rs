@@ -70,7 +70,7 @@ pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
 }
 
 /// Whether kind and version can be read out of a value, in the words of Go.
-fn identified(value: &Value) -> Result<(), String> {
+pub(crate) fn identified(value: &Value) -> Result<(), String> {
     const TARGET: &str =
         r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
     let Value::Object(map) = value else {
@@ -140,6 +140,13 @@ pub(crate) fn typed_metadata(metadata: &mut Value) -> Result<(), String> {
     // What the type does not have is dropped and named by `crd::prune`.
     let mut decoder = Decoder { unknown: Vec::new(), words: Words::OfJson };
     decoder.fields(schema, META, &mut metadata.clone(), None, &Path::Root)
+}
+
+/// Drops from the metadata of a custom object what does not fit its type (`GetObjectMeta` with `DropMalformedFields`).
+pub(crate) fn drop_malformed(metadata: &mut Value) {
+    if let Value::Object(fields) = metadata {
+        fields.retain(|name, value| typed_metadata(&mut serde_json::json!({ name.clone(): value.clone() })).is_ok());
+    }
 }
 
 /// Writes the metadata of a custom object as its type does: without nulls, and without what is empty.

@@ -326,6 +326,24 @@ impl FieldSet {
         Self { entries: rest.filter(|entry| !entry.is_empty()).collect() }
     }
 
+    /// The set without a path and all that is below it.
+    #[must_use]
+    pub fn without(mut self, path: &[&str]) -> Self {
+        self.remove(path);
+        self
+    }
+
+    fn remove(&mut self, path: &[&str]) {
+        let [first, rest @ ..] = path else { return };
+        let Some(at) = self.entries.iter().position(|entry| entry.element.field_name() == Some(first)) else { return };
+        if rest.is_empty() {
+            self.entries.remove(at);
+        } else {
+            self.entries[at].below.remove(rest);
+            self.entries.retain(|entry| !entry.is_empty());
+        }
+    }
+
     /// Whether all paths of this set are in the other one.
     #[must_use]
     pub fn is_subset(&self, other: &Self) -> bool {
@@ -391,6 +409,17 @@ mod tests {
     #[test]
     fn fields_v1_is_written_as_it_was_read() {
         assert_eq!(FieldSet::decode(&fields()).encode(), fields());
+    }
+
+    #[test]
+    fn a_path_is_taken_out_with_all_below_it() {
+        let encoded = |set: FieldSet| set.encode();
+        let set = || FieldSet::decode(&fields());
+        let (metadata, spec) = (json!({"f:metadata": fields()["f:metadata"]}), json!({"f:spec": fields()["f:spec"]}));
+        assert_eq!(encoded(set().without(&["spec"])), metadata);
+        assert_eq!(encoded(set().without(&["metadata", "finalizers"])), spec, "what leads to it goes as well");
+        assert_eq!(encoded(set().without(&["metadata", "labels"])), fields());
+        assert_eq!(encoded(set().without(&["status"])), fields());
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod field_set;
 mod last_applied;
 pub mod managed;
 pub mod merge;
+mod resets;
 pub mod shape;
 pub mod typed;
 pub mod validate;
@@ -26,6 +27,8 @@ use self::{
     versions::Changes,
     zero::{is_built_in, zero},
 };
+pub use resets::Resets;
+
 use crate::{schema::Schema, ways::at};
 
 /// The manager of what was there before the first apply.
@@ -46,6 +49,8 @@ pub struct Request<'a> {
     pub now: &'a str,
     /// Whether the status is written through a subresource alone.
     pub has_status: bool,
+    /// What is reset of all that is written there.
+    pub resets: Resets,
     /// Whether fields of other managers are taken over when they are applied with other values.
     pub force: bool,
 }
@@ -222,7 +227,7 @@ fn apply_typed(
     let mut merged = without_managed_fields(live);
     merge_into(place, &mut merged, applied);
     let last = managed.get(&manager).cloned().unwrap_or_default();
-    let set = field_set(place, applied);
+    let set = request.resets.left_of(field_set(place, applied));
     let mut owned = Owned { set, api_version: request.api_version.to_owned(), time: last.time.clone() };
     managed.insert(manager.clone(), owned.clone());
     // Whoever applies all that it applied before removes nothing.
@@ -340,6 +345,7 @@ fn own_changes(request: &Request<'_>, old: &Value, new: &Value, mut managed: Man
     if !taken.is_empty() {
         let manager = Manager::updater(request.manager, request.api_version, request.subresource);
         let set = managed.get(&manager).map_or_else(|| taken.clone(), |before| before.set.union(&taken));
+        let set = request.resets.left_of(set);
         let (api_version, time) = (request.api_version.to_owned(), Some(request.now.to_owned()));
         debug_assert_eq!(manager.operation, Operation::Update, "only appliers own without a change");
         managed.insert(manager, Owned { set, api_version, time });

@@ -19,6 +19,7 @@ fn request<'a>(object: &'a Value, manager: &'a str) -> Request<'a> {
         api_version: text("apiVersion"),
         now: NOW,
         has_status: true,
+        resets: Resets::NOTHING,
         force: false,
     }
 }

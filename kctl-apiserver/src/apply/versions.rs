@@ -23,14 +23,19 @@ pub(super) struct Changes {
 
 impl Changes {
     pub(super) fn between(request: &Request<'_>, old: &Value, new: &Value, managed: &Managed) -> Self {
-        let here = compare(request.place(), old, new);
+        let written = |compared: Comparison| Comparison {
+            added: request.resets.left_of(compared.added),
+            modified: request.resets.left_of(compared.modified),
+            removed: request.resets.left_of(compared.removed),
+        };
+        let here = written(compare(request.place(), old, new));
         let set = here.modified.union(&here.added);
         let other = other_version(request.api_version);
         let other = other.filter(|other| managed.iter().any(|(_, owned)| owned.api_version == *other));
         let there = other.and_then(|version| {
             let schema = Schema::built_in(version, new.get("kind")?.as_str()?)?;
             let [old, new] = [old, new].map(|object| autoscaling::converted(version, object));
-            let there = compare(Place::root(Some(schema)), &old, &new);
+            let there = written(compare(Place::root(Some(schema)), &old, &new));
             let set = there.modified.union(&there.added);
             Some((version, there, set))
         });

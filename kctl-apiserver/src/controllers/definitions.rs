@@ -86,6 +86,7 @@ fn write(state: &mut State, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mu
         api_version: &api_version,
         now: &now,
         has_status: true,
+        resets: apply::Resets::NOTHING,
         force: false,
     };
     apply::update(&request, Some(old), &mut new);

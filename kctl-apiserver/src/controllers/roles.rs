@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    apply::{self, Request},
+    apply::{self, Request, Resets},
     selector,
     status::GroupResource,
     store::{Key, State},
@@ -54,6 +54,7 @@ pub(super) fn aggregate(state: &mut State) {
             api_version: &api_version,
             now: &now,
             has_status: false,
+            resets: Resets::NOTHING,
             force: true,
         };
         let name = &role["metadata"]["name"];

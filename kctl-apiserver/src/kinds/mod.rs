@@ -8,6 +8,8 @@ use std::{
     sync::{Arc, LazyLock, OnceLock},
 };
 
+use base64::{Engine, prelude::BASE64_STANDARD};
+use ring::digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -60,6 +62,8 @@ pub(crate) struct Resource {
 pub(crate) struct Custom {
     pub(crate) version: Value,
     pub(crate) schema: Value,
+    /// All versions of the definition.
+    pub(crate) versions: Arc<[Value]>,
     /// Warned about on each use of a deprecated version.
     pub(crate) warning: Option<String>,
     /// Who converts between versions.
@@ -78,6 +82,13 @@ impl std::fmt::Debug for Custom {
 }
 
 impl Custom {
+    /// The schema of another version, served or not.
+    pub(crate) fn schema_of(&self, version: &str) -> Option<Schema<'_>> {
+        let version = self.versions.iter().find(|known| known["name"] == version)?;
+        let schema = &version["schema"]["openAPIV3Schema"];
+        schema.is_object().then(|| Schema::structural(schema))
+    }
+
     /// The CEL rules of the schema, compiled when they are first needed.
     pub(crate) fn rules(&self) -> &Rules {
         self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
@@ -234,7 +245,9 @@ impl Registry {
         let namespaced = spec["scope"] == "Namespaced";
         let (plural, kind) = (text(&names["plural"]), text(&names["kind"]));
         let all = || spec["versions"].as_array().into_iter().flatten();
+        let versions: Arc<[Value]> = all().cloned().collect();
         let stored = all().find(|version| version["storage"] == true).unwrap_or(&Value::Null);
+        let hash = (stored["served"] == true).then(|| storage_version_hash([&group, &text(&stored["name"]), &kind]));
         for version in all().filter(|version| version["served"] == true) {
             let listed = |name: String, kind: &str, verbs: &[&str]| Listed {
                 name,
@@ -253,6 +266,7 @@ impl Registry {
             whole.singular_name = text(&names["singular"]);
             whole.short_names = texts(&names["shortNames"]);
             whole.categories = texts(&names["categories"]);
+            whole.storage_version_hash.clone_from(&hash);
             let mut subresources = Vec::new();
             if version["subresources"]["status"].is_object() {
                 subresources.push(listed(format!("{plural}/status"), &kind, &["get", "patch", "update"]));
@@ -276,6 +290,7 @@ impl Registry {
                 custom: Some(Custom {
                     schema: version["schema"]["openAPIV3Schema"].clone(),
                     version: version.clone(),
+                    versions: versions.clone(),
                     warning,
                     conversion: spec["conversion"].clone(),
                     storage: text(&stored["name"]),
@@ -286,6 +301,12 @@ impl Registry {
             });
         }
     }
+}
+
+/// By what servers of one cluster tell whether they store a kind alike (`StorageVersionHash` of k8s.io/apiserver).
+fn storage_version_hash(of: [&str; 3]) -> String {
+    let digest = digest::digest(&digest::SHA256, of.join("/").as_bytes());
+    BASE64_STANDARD.encode(&digest.as_ref()[..8])
 }
 
 /// What is said of a deprecated version that says nothing itself: which better one to use.

@@ -20,7 +20,7 @@ pub enum JsonPatchError {
 /// See [`JsonPatchError`]; what was done by the operations before is left in the object.
 pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
     let parsed = crate::decode::json(patch).map_err(JsonPatchError::Undecodable)?;
-    if !parsed.is_array() {
+    if !parsed.is_array() && !parsed.is_null() {
         let found = crate::go::json_type(&parsed);
         let why = format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");
         return Err(JsonPatchError::Undecodable(why));

@@ -223,6 +223,8 @@ fn allowed(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> Resul
     }
     // A new object has no name in the path, an object of its own has one; subresources are created by name.
     let is_named = match asked {
+        // Of what is custom the name in the path is not read.
+        Some(Verb::Create) if is_custom => place.subresource.is_empty(),
         Some(Verb::Create) => many == place.subresource.is_empty(),
         Some(Verb::Update | Verb::Patch) => !many,
         _ => true,

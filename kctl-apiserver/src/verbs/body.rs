@@ -4,23 +4,24 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::Refusal;
+use super::{
+    Refusal,
+    identity::{self, Type},
+};
 use crate::{
     crd,
     decode::{self, Words},
     go,
-    kinds::Resource,
+    kinds::{Custom, Resource},
     proto,
     request::{Call, Verb},
+    schema::Schema,
     status::Cause,
     ways::{at, at_mut},
 };
 
 /// In the order of the real server's 415. Custom kinds have no messages: for them the last one is refused.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
-
-/// Versions that the real server still knows of groups that have a first one.
-const OLD_VERSIONS: [&str; 4] = ["v1beta1", "v1beta2", "v2beta1", "v2beta2"];
 
 /// Reads the body of a create or a replace.
 pub(super) fn read(call: &Call) -> Result<Value, Refusal> {
@@ -67,25 +68,30 @@ pub(super) enum Misfit {
     Identity(Refusal),
     /// A wrong type or, when the request is strict, an unknown field.
     Content(String),
+    /// A custom object that a patch has left without its kind.
+    WithoutKind,
 }
 
 impl Misfit {
-    fn of_body(self, resource: &Resource) -> Refusal {
+    /// `version` is that of the body.
+    fn of_body(self, resource: &Resource, version: &str) -> Refusal {
         match self {
             Self::Identity(refusal) => refusal,
-            Self::Content(why) => cannot_be_handled(resource, &why),
+            Self::Content(why) => cannot_be_handled(resource, version, &why),
+            Self::WithoutKind => Refusal::bad_request("Object 'Kind' is missing"),
         }
     }
 
     /// A patch has made it so: the refusal shows what it has made.
     pub(super) fn of_patch(self, shown: &str) -> Refusal {
         let why = match self {
-            Self::Identity(refusal) if refusal.code == http::StatusCode::UNPROCESSABLE_ENTITY => return refusal,
+            Self::Identity(refusal) if refusal.code != http::StatusCode::BAD_REQUEST => return refusal,
             Self::Identity(refusal) => match refusal.message.split_once(" cannot be handled as a ") {
                 Some((_, rest)) => rest.split_once(": ").map_or_else(|| rest.to_owned(), |(_, why)| why.to_owned()),
                 None => refusal.message,
             },
             Self::Content(why) => why,
+            Self::WithoutKind => format!("Object 'Kind' is missing in '{shown}'"),
         };
         let message = format!("Invalid value: {}: {why}", Value::from(shown));
         let cause = Cause { reason: "FieldValueInvalid", message, field: "patch".into() };
@@ -96,29 +102,27 @@ impl Misfit {
 /// Makes an object fit its kind: types, unknown fields by `fieldValidation`, kind and version.
 fn fit(call: &Call, object: Value) -> Result<Value, Refusal> {
     let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
-    fit_as(call, object, None, sent).map_err(|misfit| misfit.of_body(&call.resource))
+    let version = match call.resource.custom {
+        Some(_) => object["apiVersion"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned(),
+        None => call.resource.version.clone(),
+    };
+    fit_as(call, object, None, sent).map_err(|misfit| misfit.of_body(&call.resource, &version))
 }
 
 /// The same; `stored` is what is there already, `sent` is the JSON in which fields may come twice.
 pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
     let resource = &call.resource;
-    identify(call, &mut object).map_err(Misfit::Identity)?;
+    identity::identify(call, &mut object)?;
     // YAML is made JSON first, where a number without a fraction is an integer; in JSON it is what it is written as.
     if media_type(call) == "application/yaml" {
         go::whole_numbers(&mut object);
     }
     let unknown = match (&resource.custom, resource.schema()) {
-        (Some(_), Some(schema)) => {
-            if let Some(metadata) = object.get_mut("metadata") {
-                decode::typed_metadata(metadata).map_err(Misfit::Content)?;
+        (Some(custom), schema) => {
+            if let Some(metadata) = object.get_mut("metadata").filter(|_| call.applies()) {
+                decode::drop_malformed(metadata);
             }
-            crd::fit_embedded(schema, &mut object).map_err(Misfit::Content)?;
-            let unknown = crd::prune(schema, &mut object);
-            crd::settle_embedded(schema, &mut object);
-            if let Some(metadata) = object.get_mut("metadata") {
-                decode::settle_metadata(metadata);
-            }
-            unknown
+            fit_custom(resource, custom, schema, &mut object).map_err(Misfit::Content)?
         }
         (None, Some(schema)) => {
             let is_strategic = call.header("content-type").starts_with("application/strategic-merge-patch");
@@ -126,7 +130,7 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
             let words = if is_laid_over { Words::OfConverter } else { Words::OfJson };
             decode::typed(schema, resource.kind(), &mut object, stored, words).map_err(Misfit::Content)?
         }
-        (_, None) => Vec::new(),
+        (None, None) => Vec::new(),
     };
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
@@ -141,8 +145,47 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
         "Ignore" => {}
         _ => call.session.warn_all(texts),
     }
+    identity::is_accepted(call, &object).map_err(Misfit::Identity)?;
     call.session.warn_all(drop_repeated_owners(&mut object));
     Ok(object)
+}
+
+/// Makes a custom object fit the schema of its version, and tells the fields that it drops (`unstructuredSchemaCoercer`).
+fn fit_custom(
+    resource: &Resource,
+    custom: &Custom,
+    schema: Option<Schema<'_>>,
+    object: &mut Value,
+) -> Result<Vec<String>, String> {
+    if let Some(metadata) = object.get_mut("metadata") {
+        decode::typed_metadata(metadata)?;
+    }
+    // An object of another version is refused in the end, after a word about what that version does not have.
+    let other = match Type::of(resource, object) {
+        Type::Own => None,
+        Type::OtherVersion(version) => Some(custom.schema_of(&version)),
+        Type::Other => return Ok(Vec::new()),
+    };
+    let unknown = match other.unwrap_or(schema) {
+        Some(schema) => {
+            crd::fit_embedded(schema, object)?;
+            let unknown = crd::prune(schema, object);
+            crd::settle_embedded(schema, object);
+            unknown
+        }
+        None if other.is_some() => fields_beside_metadata(object),
+        None => Vec::new(),
+    };
+    if let Some(metadata) = object.get_mut("metadata") {
+        decode::settle_metadata(metadata);
+    }
+    Ok(unknown)
+}
+
+/// What an object has of which nothing is known, by name.
+fn fields_beside_metadata(object: &Value) -> Vec<String> {
+    let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
+    fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(&field.as_str())).cloned().collect()
 }
 
 /// New finalizers of custom objects may lack a domain, which is not recommended.
@@ -191,94 +234,9 @@ fn drop_repeated_owners(object: &mut Value) -> Option<String> {
     ))
 }
 
-fn cannot_be_handled(resource: &Resource, why: &str) -> Refusal {
-    let (kind, version) = (resource.kind(), &resource.version);
+fn cannot_be_handled(resource: &Resource, version: &str, why: &str) -> Refusal {
+    let kind = resource.kind();
     Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
-}
-
-fn identify(call: &Call, object: &mut Value) -> Result<(), Refusal> {
-    let resource = &call.resource;
-    if object.is_null() && resource.custom.is_none() {
-        *object = json!({});
-    }
-    let given = |key: &str| object[key].as_str().unwrap_or_default();
-    match (&resource.custom, call.verb) {
-        (Some(_), Verb::Patch) => same_identity(resource, object)?,
-        (Some(_), _) => is_custom(call, given("kind"), given("apiVersion"), object)?,
-        (None, _) => is_built_in(resource, given("kind"), given("apiVersion"))?,
-    }
-    let Value::Object(map) = object else {
-        let why = format!("the object provided is unrecognized (must be of type {})", resource.kind());
-        return Err(Refusal::bad_request(why));
-    };
-    map.insert("kind".into(), resource.kind().into());
-    map.insert("apiVersion".into(), resource.api_version().into());
-    Ok(())
-}
-
-/// A custom object stays of its kind and version when it is patched.
-fn same_identity(resource: &Resource, object: &Value) -> Result<(), Refusal> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let given = object["kind"].as_str().unwrap_or_default();
-    for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind().to_owned())] {
-        let found = &object[field];
-        if *found != expected.as_str() {
-            let message = format!("Invalid value: {found}: must be {expected}");
-            let cause = Cause { reason: "FieldValueInvalid", message, field: field.into() };
-            return Err(Refusal::invalid(&resource.of.group, given, name, &[cause]));
-        }
-    }
-    Ok(())
-}
-
-fn is_custom(call: &Call, given_kind: &str, given_api: &str, object: &Value) -> Result<(), Refusal> {
-    let resource = &call.resource;
-    let (kind, api_version) = (resource.kind(), resource.api_version());
-    if given_kind.is_empty() {
-        let (sent, shown) = (String::from_utf8_lossy(&call.body), decode::summary(&call.body));
-        let why = format!("Object 'Kind' is missing in '{}' ({shown})", sent.trim_end());
-        return Err(Refusal::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): {why}"
-        )));
-    }
-    if given_api != api_version {
-        return Err(wrong_version(given_api, &api_version));
-    }
-    if given_kind != kind {
-        let message = format!("Invalid value: {given_kind:?}: must be {kind}");
-        let cause = Cause { reason: "FieldValueInvalid", message, field: "kind".into() };
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        return Err(Refusal::invalid(&resource.of.group, given_kind, name, &[cause]));
-    }
-    Ok(())
-}
-
-fn wrong_version(given: &str, expected: &str) -> Refusal {
-    Refusal::bad_request(format!(
-        "the API version in the data ({given}) does not match the expected API version ({expected})"
-    ))
-}
-
-fn is_built_in(resource: &Resource, given_kind: &str, given_api: &str) -> Result<(), Refusal> {
-    let (kind, api_version) = (resource.kind(), resource.api_version());
-    let (group, version) = given_api.rsplit_once('/').unwrap_or(("", given_api));
-    if given_api != api_version && group == resource.of.group && OLD_VERSIONS.contains(&version) {
-        return Err(wrong_version(given_api, &api_version));
-    }
-    if !given_kind.is_empty() && given_kind != kind {
-        let own_group = resource.of.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
-        return Err(Refusal::bad_request(format!(
-            "{given_kind} in version {version:?} cannot be handled as a {kind}: converting (v1.{given_kind}) to \
-             ({own_group}.{kind}): unknown conversion"
-        )));
-    }
-    if !given_api.is_empty() && given_api != api_version {
-        return Err(Refusal::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version \
-             {given_api:?} in scheme \"pkg/runtime/scheme.go:111\""
-        )));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -77,6 +77,7 @@ impl<'a> Writing<'a> {
             api_version: &self.api_version,
             now: &self.now,
             has_status: self.call.resource.has_status(),
+            resets: super::resets::of(&self.call.resource, &self.call.subresource),
             force: self.call.params.flag("force"),
         }
     }

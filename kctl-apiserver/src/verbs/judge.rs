@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::strategy;
+use super::{identity, strategy};
 use crate::{
     admit::rules,
     autoscaling, crd, go,
@@ -13,12 +13,15 @@ use crate::{
 };
 
 /// Checks an object of any kind; its writer is told of errors that are forgiven.
-pub(super) fn validate(
-    call: &Call,
-    old: Option<&Value>,
-    object: &Value,
-    mut causes: Vec<Cause>,
-) -> Result<(), Refusal> {
+pub(super) fn validate(call: &Call, old: Option<&Value>, object: &Value, causes: Vec<Cause>) -> Result<(), Refusal> {
+    match identity::of_another_type(&call.resource, object) {
+        Some(refusal) => Err(refusal),
+        None => validate_own(call, old, object, causes),
+    }
+}
+
+/// The same of an object that is of the type of its path.
+fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Vec<Cause>) -> Result<(), Refusal> {
     let resource = &call.resource;
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     let mut of_metadata = crate::admit::metadata(resource, object);

@@ -112,18 +112,21 @@ impl Form {
         // Go's name of the type, which events of both groups share.
         let group =
             resource.of.group.split('.').next().filter(|group| !["", "events"].contains(group)).unwrap_or("core");
-        let of = |kind: &str| match resource.custom {
-            Some(_) => "*unstructured.Unstructured".to_owned(),
+        let of = |kind: &str, custom: &str| match resource.custom {
+            Some(_) => format!("*unstructured.{custom}"),
             None => format!("*{group}.{kind}"),
         };
         match (self, call.verb) {
+            (Self::PartialList(_), Verb::Get) if resource.custom.is_some() => {
+                Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "content is not a list"))
+            }
             (Self::PartialList(_), Verb::Get) => Err(not_acceptable(&format!(
                 "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
-                of(resource.kind())
+                of(resource.kind(), "Unstructured")
             ))),
             (Self::Partial(_), Verb::List) => Err(not_acceptable(&format!(
                 "you requested PartialObjectMetadata, but the requested object is a list ({})",
-                of(&resource.list_kind)
+                of(&resource.list_kind, "UnstructuredList")
             ))),
             _ => Ok(()),
         }

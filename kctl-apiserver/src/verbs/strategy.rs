@@ -498,7 +498,14 @@ fn kept_of_status(of: (&str, &str)) -> &'static [&'static str] {
     match of {
         ("", "pods") => &["ownerReferences"],
         ("apps", "deployments") => &["labels"],
-        ("admissionregistration.k8s.io" | "flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _)
+        (
+            "admissionregistration.k8s.io"
+            | "apiextensions.k8s.io"
+            | "apiregistration.k8s.io"
+            | "flowcontrol.apiserver.k8s.io"
+            | "resource.k8s.io",
+            _,
+        )
         | ("networking.k8s.io", "servicecidrs")
         | ("storage.k8s.io", "volumeattachments") => &["ownerReferences", "labels", "annotations", "finalizers"],
         _ => &[],

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Answer, access, body,
     create::Writing,
-    escalation, judge,
+    escalation, identity, judge,
     plugins::{self, quotas::Charges},
     strategy, versions,
 };
@@ -131,29 +131,17 @@ pub(super) fn write(
     escalation::check(state, call, Some(old), &new)?;
     let mut managed;
     (new, managed) = mutated(state, call, old, new, &own)?;
-    if managed.is_none() && strategy::is_part_of_pod(resource, &call.subresource) {
-        // Who sends a field has it from then on, even where it is not taken.
-        let mut sent = new.clone();
-        super::create::default(call, &mut sent, Some(old));
-        own(&Writing::of(call, state).request(), old, &mut sent)?;
-        managed = Some(sent["metadata"]["managedFields"].take());
-    }
-    let is_service = (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services");
-    let is_claim = (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "persistentvolumeclaims");
-    if managed.is_none() && (is_service || is_claim) {
-        // What is given to a service, or copied within a claim, belongs to nobody.
-        let mut sent = new.clone();
-        super::create::default(call, &mut sent, Some(old));
-        super::ownership::leave_filled_in(resource, &new, &mut sent);
-        strategy::reset(resource, &call.subresource, old, &mut sent);
-        own(&Writing::of(call, state).request(), old, &mut sent)?;
-        managed = Some(sent["metadata"]["managedFields"].take());
+    if managed.is_none() {
+        managed = managed_as_sent(state, call, old, &new, &own)?;
     }
     let mut causes = super::admin_access::causes(state, call, Some(old), &new);
-    causes.extend(judge::changes_of_metadata(call, old, &new));
+    // A status of a custom kind comes without metadata.
+    if resource.custom.is_none() || call.subresource != "status" {
+        causes.extend(judge::changes_of_metadata(call, old, &new));
+    }
     plugins::fill_change(state, call, old, &mut new);
     prepare(state, call, old, &mut new);
-    if is_service {
+    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "services") {
         // One that was a name in another place until now has no address yet.
         strategy::allocate_address(state, &mut new);
     }
@@ -180,6 +168,38 @@ pub(super) fn write(
         definitions::name(state, &call.key());
     }
     Ok(kept.answer(settled))
+}
+
+/// The managedFields where they are those of the object as it was sent, before the server makes of it what it stores.
+fn managed_as_sent(
+    state: &State,
+    call: &Call,
+    old: &Arc<Value>,
+    new: &Value,
+    own: impl Fn(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
+) -> Result<Option<Value>, Refusal> {
+    let resource = &call.resource;
+    let of = (resource.of.group.as_str(), resource.of.resource.as_str());
+    // What is given to a service, or copied within a claim, belongs to nobody.
+    let is_filled_in = [("", "services"), ("", "persistentvolumeclaims")].contains(&of);
+    // Nothing is known of the fields of a custom object that is none of its type, also where all of that is reset.
+    let is_custom_status = resource.custom.is_some() && call.subresource == "status";
+    // Who sends a field has it from then on, even where it is not taken.
+    let is_part_of_pod = strategy::is_part_of_pod(resource, &call.subresource);
+    if !(is_filled_in || is_custom_status || is_part_of_pod) {
+        return Ok(None);
+    }
+    if identity::of_another_type(resource, new).is_some() {
+        return Ok(Some(Value::Null));
+    }
+    let mut sent = new.clone();
+    super::create::default(call, &mut sent, Some(old));
+    if is_filled_in {
+        super::ownership::leave_filled_in(resource, new, &mut sent);
+        strategy::reset(resource, &call.subresource, old, &mut sent);
+    }
+    own(&Writing::of(call, state).request(), old, &mut sent)?;
+    Ok(Some(sent["metadata"]["managedFields"].take()))
 }
 
 fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {

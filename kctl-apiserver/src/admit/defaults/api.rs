@@ -1,6 +1,7 @@
 //! Defaults of namespaces, storage, access and the kinds of the API itself: reads what a client sent, leaves what is
 //! stored.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use super::{add, fill, is_text, items, part, pod};
@@ -104,23 +105,9 @@ pub(super) fn secret(object: &mut Value) {
     for (key, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
         let text = text.as_str().unwrap_or_default();
         if let Some(data) = part(object, "data").as_object_mut() {
-            data.insert(key.clone(), base64(text.as_bytes()).into());
+            data.insert(key.clone(), BASE64_STANDARD.encode(text).into());
         }
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits =
-            chunk.iter().enumerate().fold(0_usize, |bits, (idx, byte)| bits | usize::from(*byte) << (16 - 8 * idx));
-        for idx in 0..4 {
-            let digit = char::from(ALPHABET[bits >> (18 - 6 * idx) & 63]);
-            text.push(if idx <= chunk.len() { digit } else { '=' });
-        }
-    }
-    text
 }
 
 pub(super) fn persistent_volume_claim(object: &mut Value) {

@@ -1,8 +1,10 @@
 //! Rules of config maps, secrets and leases.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use super::{Errors, pairs, text};
+use crate::{decode, go};
 
 /// Bytes of all values of a secret or a config map: `MaxSecretSize`.
 const VALUES_BYTES_MAX: usize = 1024 * 1024;
@@ -62,35 +64,21 @@ pub(super) fn secret(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Credentials for images are JSON. What is wrong with them is told in the words of our parser.
+/// Credentials for images are a map in JSON; what is wrong with them is told without a part of them.
 fn docker(data: &Value, key: &str, errors: &mut Errors) {
     let at = format!("data[{key}]");
     let Some(encoded) = data[key].as_str() else { return errors.required(&at, "") };
-    let parsed = base64(encoded).map(|bytes| serde_json::from_slice::<Value>(&bytes));
-    if let Some(Err(why)) = parsed {
-        errors.invalid(&at, &"<secret contents redacted>".into(), &why.to_string());
-    }
-}
-
-/// The bytes of a text in base64; the decoder has refused what is none.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| -> Option<u32> {
-        Some(u32::from(match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        }))
+    // What is no base64 was refused by the decoder.
+    let Ok(bytes) = BASE64_STANDARD.decode(encoded) else { return };
+    let wrong = match decode::json(&bytes) {
+        Err(why) => why,
+        Ok(Value::Object(_) | Value::Null) => return,
+        Ok(value) => {
+            let found = go::json_type(&value);
+            format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
+        }
     };
-    let digits: Option<Vec<u32>> = text.trim_end_matches('=').bytes().map(digit).collect();
-    let mut bytes = Vec::new();
-    for chunk in digits?.chunks(4) {
-        let bits = chunk.iter().enumerate().fold(0, |bits, (index, digit)| bits | digit << (18 - 6 * index));
-        bytes.extend(bits.to_be_bytes()[1..].iter().take(chunk.len().saturating_sub(1)));
-    }
-    Some(bytes)
+    errors.invalid(&at, &"<secret contents redacted>".into(), &wrong);
 }
 
 pub(super) fn config_key(key: &str, at: &str, errors: &mut Errors) {
