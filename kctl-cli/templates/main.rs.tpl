@@ -41,7 +41,8 @@ fn app() -> App {
         .controller::<{{function}}>()
 }
 
-#[tokio::main]
+// A controller waits more than it computes: one thread does the same for less (the guide has when to take more).
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> kctl::Result<()> {
     app().main().await
 }

@@ -14,9 +14,10 @@ use kctl::{
     kube::{Client, Config},
     object::{Kind, Object},
     prelude::*,
-    source::{Identity, Source},
+    source::{Identity, Places, Source},
     store::SharedStore,
 };
+use tokio::task::JoinHandle;
 
 #[resource(group = "bench.example.com", version = "v1", kind = "Fleet", namespaced, status = "FleetStatus")]
 pub struct FleetSpec {
@@ -90,8 +91,20 @@ fn namespace() -> String {
     env::var("BENCH_NAMESPACE").unwrap_or_else(|_| "default".into())
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
+/// On one thread, as new projects are; `BENCH_THREADS` compares with more.
+fn main() -> Result<()> {
+    let n_threads = env::var("BENCH_THREADS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let mut runtime = match n_threads {
+        0 | 1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    if n_threads > 1 {
+        runtime.worker_threads(n_threads);
+    }
+    runtime.enable_all().build()?.block_on(run())
+}
+
+async fn run() -> Result<()> {
     let config = Config::infer().await?;
     // To compare with what kube connects by: HTTP/1.1.
     let client = if env::var_os("BENCH_HTTP1").is_some() { Client::try_from(config)? } else { kctl::client(config)? };
@@ -106,8 +119,8 @@ async fn main() -> Result<()> {
 /// Caches all objects of a kind.
 async fn sync(client: Client) -> Result<()> {
     match env::var("BENCH_KIND").unwrap_or_default().as_str() {
-        "Pod" => cache::<Pod>(client, String::new()).await,
-        _ => cache::<ConfigMap>(client, String::new()).await,
+        "Pod" => cache::<Pod>(client, String::new(), Places::default()).await?,
+        _ => cache::<ConfigMap>(client, String::new(), Places::default()).await?,
     }
     Ok(())
 }
@@ -115,26 +128,30 @@ async fn sync(client: Client) -> Result<()> {
 /// Runs `BENCH_EXPECT` informers of nothing, for what each of them and its watch take.
 async fn informers(client: Client) -> Result<()> {
     let n: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
+    let places = Places::default();
     // Different ones, or they would be one.
-    let all = (0..n).map(|i| cache::<ConfigMap>(client.clone(), format!("none=x{i}")));
-    futures::future::join_all(all).await;
+    let all = (0..n).map(|i| cache::<ConfigMap>(client.clone(), format!("none=x{i}"), places.clone()));
+    let all: Vec<JoinHandle<()>> = all.collect();
+    for informer in all {
+        informer.await?;
+    }
     Ok(())
 }
 
 /// Caches what can be read as `K` and has these labels: every object is checked, as for a controller.
-async fn cache<K: Object>(client: Client, labels: String) {
+/// It runs in tasks, as those of a manager do.
+fn cache<K: Object>(client: Client, labels: String, places: Places) -> JoinHandle<()> {
     let identity = Identity { labels, namespaces: vec![namespace()], ..Identity::all(Kind::of::<K>()) };
     let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
-    let source = Source::new(client, identity, store.clone());
+    let source = Arc::new(Source::new(client, identity, store.clone()).sharing(places));
     let _typed = source.view::<K>();
-    let told = async {
+    let writing = store.clone();
+    tokio::spawn(writing.write());
+    tokio::spawn(async move {
         store.wait_until_synced().await;
         say(&format!("SYNCED {}", store.len()));
-    };
-    // A manager has them as tasks, too.
-    let watching = tokio::spawn(async move { source.run().await });
-    let writing = tokio::spawn(store.clone().write());
-    let _ended = tokio::join!(watching, writing, told);
+    });
+    tokio::spawn(async move { source.run().await })
 }
 
 /// Runs the controller.

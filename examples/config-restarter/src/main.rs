@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config_restarter::{InMemoryRegistry, app};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> kctl::Result<()> {
     app(Arc::new(InMemoryRegistry::default())).main().await
 }

@@ -50,7 +50,7 @@ fn print(line: &str) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout(), "{line}")?)
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let options = Options::parse();
     tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().init();

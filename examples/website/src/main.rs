@@ -28,7 +28,7 @@ fn app() -> App {
         .dev_objects(include_str!("../website.yaml"))
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> kctl::Result<()> {
     app().main().await
 }

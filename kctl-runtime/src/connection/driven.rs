@@ -26,15 +26,15 @@ const TURNS_MAX: usize = 16;
 
 pub(super) struct Driven {
     sender: http1::SendRequest<Body>,
-    /// None once it has ended.
-    connection: Option<http1::Connection<Stream, Body>>,
+    /// None once it has ended. Boxed: every answer has the place for one, and those of watches have none.
+    connection: Option<Box<http1::Connection<Stream, Body>>>,
     signal: Arc<Signal>,
 }
 
 impl Driven {
     pub(super) async fn over(stream: Stream) -> hyper::Result<Self> {
         let (sender, connection) = http1::handshake(stream).await?;
-        Ok(Self { sender, connection: Some(connection), signal: Arc::default() })
+        Ok(Self { sender, connection: Some(Box::new(connection)), signal: Arc::default() })
     }
 
     /// The error has the request, if nothing of it was sent.

@@ -30,6 +30,7 @@ use super::{
     items::ListMeta,
     lines::Lines,
     pages::each_item,
+    places::Places,
     reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX, wants_pages},
     spread::Spread,
 };
@@ -84,6 +85,8 @@ pub struct Source {
     heard: Mutex<Option<Instant>>,
     /// The failure that was last reported, and when.
     reported: Mutex<Option<(String, Instant)>>,
+    /// Where lists find a place that begin at the same time.
+    places: Places,
 }
 
 impl Source {
@@ -105,6 +108,7 @@ impl Source {
             compared: OnceCell::new(),
             heard: Mutex::default(),
             reported: Mutex::default(),
+            places: Places::default(),
         }
     }
 
@@ -129,6 +133,12 @@ impl Source {
     pub fn keeping(self, keep: Keep) -> Self {
         *self.keep.write() = keep;
         self
+    }
+
+    /// Shares the places for lists with other informers.
+    #[must_use]
+    pub fn sharing(self, places: Places) -> Self {
+        Self { places, ..self }
     }
 
     /// Keeps this as well of each object that it takes in from now on.
@@ -281,6 +291,7 @@ impl Source {
             let request = reflector.request().clone();
             let wait = match &request {
                 Request::Whole { .. } | Request::List { .. } => {
+                    let _place = self.places.next().await;
                     // Apart, so that an informer that only watches does not keep the place for it.
                     let input = Box::pin(self.ask(&scope, &request)).await;
                     self.perform(&mut reflector, input).await
@@ -466,7 +477,18 @@ impl Source {
         })
     }
 
-    async fn perform(&self, reflector: &mut Reflector, input: Input) -> Option<Duration> {
+    /// Hands on what an input comes to, and says how long to wait before the next request.
+    fn perform(&self, reflector: &mut Reflector, input: Input) -> impl Future<Output = Option<Duration>> + Send {
+        let (deltas, wait) = self.taken_in(reflector, input);
+        async move {
+            for delta in deltas {
+                self.store.push(delta).await;
+            }
+            wait
+        }
+    }
+
+    fn taken_in(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
         if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
             if !error.is_expired() {
                 self.report(error);
@@ -474,7 +496,7 @@ impl Source {
         } else if matches!(input, Input::Page { .. }) {
             self.report_success();
         }
-        let mut wait = None;
+        let (mut deltas, mut wait) = (Vec::new(), None);
         for effect in reflector.on(input) {
             match effect {
                 Effect::Emit(delta) => {
@@ -487,13 +509,13 @@ impl Source {
                             "the API server's state went back: what is cached follows it"
                         );
                     }
-                    self.store.push(delta).await;
+                    deltas.push(delta);
                 }
                 Effect::Wait(duration) => wait = Some(duration),
                 Effect::Next => {}
             }
         }
-        wait
+        (deltas, wait)
     }
 
     /// A failure that goes on is said again from time to time, not at each try.

@@ -8,6 +8,7 @@ mod event;
 mod items;
 mod lines;
 mod pages;
+mod places;
 mod reflector;
 #[cfg(test)]
 mod reflector_model;
@@ -16,6 +17,7 @@ mod spread;
 pub use check::Check;
 pub(crate) use current::Present;
 pub use driver::{Health, Source};
+pub use places::Places;
 pub use reflector::{Effect, Input, Reflector, Request};
 
 use kube::Resource;

@@ -12,7 +12,11 @@ use std::{
 
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{
+        Notify,
+        mpsc::{self, error::TrySendError},
+        oneshot,
+    },
     time::Instant,
 };
 
@@ -177,23 +181,34 @@ impl SharedStore {
     }
 
     /// Hands a delta to the writer without waiting for its effect.
-    pub async fn push(&self, delta: Delta) {
-        self.send(delta, None).await;
+    pub fn push(&self, delta: Delta) -> impl Future<Output = ()> + Send {
+        // Boxed before anybody waits: a quiet informer keeps the room of its futures.
+        let message = Box::new(Message::Delta(delta, None));
+        async move {
+            let _sent = self.send(message).await;
+        }
     }
 
     /// Whether it was sent.
-    async fn send(&self, delta: Delta, done: Option<oneshot::Sender<()>>) -> bool {
+    async fn send(&self, message: Box<Message>) -> bool {
         let since = Instant::now();
-        let Ok(place) = self.sender.reserve().await else { return false };
+        let place = match self.sender.try_reserve() {
+            Ok(place) => place,
+            Err(TrySendError::Full(())) => match Box::pin(self.sender.reserve()).await {
+                Ok(place) => place,
+                Err(_closed) => return false,
+            },
+            Err(TrySendError::Closed(())) => return false,
+        };
         self.waiting.lock().push_back(since);
-        place.send(Box::new(Message::Delta(delta, done)));
+        place.send(message);
         true
     }
 
     /// Hands a delta to the writer and returns once readers see it.
     pub async fn acknowledged(&self, delta: Delta) {
         let (done, seen) = oneshot::channel();
-        if self.send(delta, Some(done)).await {
+        if self.send(Box::new(Message::Delta(delta, Some(done)))).await {
             let _closed = seen.await;
         }
     }

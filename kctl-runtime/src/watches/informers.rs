@@ -18,7 +18,7 @@ use super::WatchError;
 use crate::{
     handler::mailbox::Mailbox,
     object::Keep,
-    source::{Identity, Source},
+    source::{Identity, Places, Source},
     store::{Delta, Scope, SharedStore},
 };
 
@@ -37,6 +37,7 @@ pub(crate) struct Informers {
     streams: Arc<AtomicBool>,
     /// Namespaces are changed by one at a time.
     changing: Arc<tokio::sync::Mutex<()>>,
+    places: Places,
 }
 
 #[derive(Default)]
@@ -94,6 +95,7 @@ impl Informers {
             mailboxes: Arc::default(),
             streams: Arc::default(),
             changing: Arc::default(),
+            places: Places::default(),
         }
     }
 
@@ -138,7 +140,8 @@ impl Informers {
         let number = table.n_opened + 1;
         let informer = table.informers.entry(id.clone()).or_insert_with_key(|Id { identity, .. }| {
             let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
-            let source = Arc::new(Source::new(client.clone(), identity.clone(), store).keeping(keep.clone()));
+            let source = Source::new(client.clone(), identity.clone(), store).keeping(keep.clone());
+            let source = Arc::new(source.sharing(self.places.clone()));
             if self.streams.load(Ordering::Relaxed) {
                 source.stream_state();
             }

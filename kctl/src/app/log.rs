@@ -174,13 +174,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JsonLines {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use parking_lot::Mutex;
 
     use super::*;
 
     /// What is written while this happens, as objects without their times.
-    fn logged(what: impl FnOnce()) -> Vec<Value> {
+    pub(crate) fn logged(what: impl FnOnce()) -> Vec<Value> {
         let lines = Arc::new(Mutex::new(String::new()));
         let written = lines.clone();
         let layer = JsonLines { write: Arc::new(move |line| written.lock().push_str(line)) };

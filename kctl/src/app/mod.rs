@@ -35,6 +35,7 @@ mod settings;
 mod signals;
 #[cfg(feature = "dev")]
 mod simulation;
+mod stalls;
 mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;

@@ -26,6 +26,7 @@ use super::{
     outgoing::OutgoingOptions,
     rbac_check,
     signals::{INTERRUPTED, Signals},
+    stalls,
 };
 
 /// For so long nothing starts before it has been said which permissions are missing.
@@ -36,6 +37,7 @@ const UNVERSIONED: &str = "0.0.0";
 
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     let signals = Signals::listen(options.manager.grace());
+    tokio::spawn(stalls::watch());
     app.namespaces = std::mem::take(&mut options.namespace);
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {

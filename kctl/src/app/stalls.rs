@@ -1,0 +1,63 @@
+//! Says when nothing of the program could run for a while: a reconcile that blocks the only thread holds up all others, the webhooks
+//! and the lease.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// So often it looks; what blocks for less may go unseen.
+const EVERY: Duration = Duration::from_secs(2);
+/// So late a look has to be. A process whose CPU is limited is held up for a tenth of a second at a time.
+const LATE_MIN: Duration = Duration::from_secs(1);
+/// At most so often it is said.
+const SAID_EVERY: Duration = Duration::from_secs(60);
+
+/// Looks for as long as the runtime lives.
+pub(super) async fn watch() {
+    look(EVERY).await;
+}
+
+async fn look(every: Duration) {
+    let mut said: Option<Instant> = None;
+    loop {
+        let asleep = Instant::now();
+        tokio::time::sleep(every).await;
+        let late = asleep.elapsed().saturating_sub(every);
+        if late >= LATE_MIN && said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
+            said = Some(Instant::now());
+            tracing::warn!(
+                "nothing ran for {:.1} s: something blocks the threads (what may take long is `async`, or in \
+                 `tokio::task::spawn_blocking`), or the process got no CPU",
+                late.as_secs_f64()
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::log::tests::logged, *};
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the thread has to be blocked")]
+    fn a_thread_that_is_blocked_is_told_once() {
+        let messages = logged(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(async {
+                let look = look(Duration::from_millis(1));
+                let block = async {
+                    for _ in 0..2 {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                        std::thread::sleep(LATE_MIN + Duration::from_millis(50));
+                    }
+                };
+                tokio::select! {
+                    () = look => {}
+                    () = block => {}
+                }
+            });
+        });
+        let [message] = messages.as_slice() else { panic!("{messages:?}") };
+        assert!(message["message"].as_str().unwrap().starts_with("nothing ran for 1."), "{message}");
+    }
+}
