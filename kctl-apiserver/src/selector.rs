@@ -47,9 +47,10 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
-    /// Whether it selects by the name, so that there is nothing else to look for.
-    pub(crate) fn names_one(&self) -> bool {
-        self.fields.iter().any(|wanted| wanted.equal && wanted.path == "metadata.name")
+    /// The name that it selects, so that there is nothing else to look for.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let named = self.fields.iter().find(|wanted| wanted.equal && wanted.path == "metadata.name");
+        named.map(|wanted| wanted.value.as_str())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

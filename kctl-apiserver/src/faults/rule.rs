@@ -63,7 +63,7 @@ impl Asked {
             resource: format!("{}{slash}{}", place.resource, place.subresource),
             namespace: place.namespace.into(),
             name: place.name.into(),
-            is_at_hand: lists && params.oldest(verb == "watch").is_some(),
+            is_at_hand: lists && params.oldest().is_some(),
         })
     }
 }

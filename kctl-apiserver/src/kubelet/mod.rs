@@ -35,6 +35,8 @@ use crate::clock::Clock;
 const STARTS_AFTER: Duration = Duration::from_secs(1);
 /// A failed request is tried again after this.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// A grace period may be as long as a number can be, which no clock can add.
+const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// The kubelet of one simulated node.
 ///
@@ -268,7 +270,7 @@ impl Kubelet {
         if plan.get(&key).is_some_and(|planned| planned.step == step && planned.uid == uid) {
             return;
         }
-        plan.insert(key, Planned { step, uid, due: Instant::now() + wait });
+        plan.insert(key, Planned { step, uid, due: Instant::now() + wait.min(WAIT_MAX) });
     }
 
     fn next_step(&self, pod: &Pod) -> Option<(Step, Duration)> {

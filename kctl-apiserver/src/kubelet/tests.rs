@@ -218,3 +218,17 @@ async fn history_that_the_api_server_has_forgotten_stops_no_kubelet() {
     let told = [world.told("a").await, world.told("b").await];
     assert_eq!(told[0], told[1], "it runs, too");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_grace_period_that_no_clock_can_add_ends_no_kubelet() {
+    let world = World::new();
+    world.create("a", json!({})).await;
+    after(3).await;
+    let long = http::Request::delete(format!("/api/v1/namespaces/default/pods/a?gracePeriodSeconds={}", i64::MAX));
+    let client = Client::new(world.server.service(), "default");
+    client.request_text(long.body(Vec::new()).unwrap()).await.unwrap();
+    world.create("b", json!({})).await;
+    after(60).await;
+    assert_eq!(world.told("a").await, "Running ready runs/0 runs/0 deleted");
+    assert_eq!(world.told("b").await, "Running ready runs/0 runs/0");
+}

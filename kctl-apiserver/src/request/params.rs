@@ -55,14 +55,10 @@ impl Params {
 
     /// The revision that what is read must not be older than; `None` where it has to be the newest state.
     ///
-    /// Without a version lists are quorum reads, and so are watches that stream the state first; `0` is what the server has at
-    /// hand, and so is the state that an older watch without a version begins with (kube-apiserver, `cacher.go`,
-    /// `getWatchCacheResourceVersion`).
-    pub(crate) fn oldest(&self, watches: bool) -> Option<u64> {
-        match self.text("resourceVersion") {
-            "" => (watches && !self.given("sendInitialEvents")).then_some(0),
-            version => version.parse().ok(),
-        }
+    /// Without a version lists are quorum reads, and so is the state with which a watch begins; `0` is what the server has at hand
+    /// (kube-apiserver, `cacher.go`, `getWatchCacheResourceVersion`).
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        self.text("resourceVersion").parse().ok()
     }
 
     /// A whole number; nothing when it is not given.
@@ -99,17 +95,15 @@ mod tests {
     #[test]
     fn newest_state_is_due_where_no_version_is_named() {
         let cases = [
-            ("", false, None),
-            ("limit=500", false, None),
-            ("resourceVersion=0", false, Some(0)),
-            ("resourceVersion=7&resourceVersionMatch=NotOlderThan", false, Some(7)),
-            ("watch=true", true, Some(0)),
-            ("watch=true&resourceVersion=0", true, Some(0)),
-            ("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=", true, None),
-            ("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=0", true, Some(0)),
+            ("", None),
+            ("limit=500", None),
+            ("resourceVersion=0", Some(0)),
+            ("resourceVersion=7&resourceVersionMatch=NotOlderThan", Some(7)),
+            ("watch=true", None),
+            ("watch=true&resourceVersion=0", Some(0)),
         ];
-        for (query, watches, expected) in cases {
-            assert_eq!(Params::parse(query).oldest(watches), expected, "{query}");
+        for (query, expected) in cases {
+            assert_eq!(Params::parse(query).oldest(), expected, "{query}");
         }
     }
 }

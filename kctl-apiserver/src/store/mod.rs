@@ -24,7 +24,7 @@ use crate::{
     clock::{Chance, Clock},
     controllers::quotas,
     kinds::Registry,
-    request::{Call, Verb},
+    request::Call,
     server::{Change, RequestRecord, counts::Counts},
     session::Session,
     status::GroupResource,
@@ -160,7 +160,7 @@ impl Table {
     /// The revision that a fault on purpose makes a read show, while it is known, and where one so old is allowed.
     pub(crate) fn stale(&self, call: &Call) -> Option<u64> {
         let stale = call.stale?;
-        let asked = call.params.oldest(call.verb == Verb::Watch);
+        let asked = call.params.oldest();
         let (revision, oldest) = (stale.revision, asked.or(stale.misleads.then_some(0))?);
         (revision >= self.compacted.max(oldest) && revision < self.last_change).then_some(revision)
     }
@@ -168,6 +168,11 @@ impl Table {
     /// Notified after each change.
     pub(crate) fn changes(&self) -> Arc<Notify> {
         self.changed.clone()
+    }
+
+    /// What came after this revision is known.
+    pub(crate) fn compacted(&self) -> u64 {
+        self.compacted
     }
 
     pub(crate) fn last_change(&self) -> u64 {

@@ -86,11 +86,15 @@ pub(super) fn selector(call: &Call) -> Result<Selector, Refusal> {
         }
         None => fields_of(&call.resource.of.group, &call.resource.of.resource),
     };
-    let mut fields = call.params.text("fieldSelector").to_owned();
-    if !call.name.is_empty() {
-        fields = format!("metadata.name={},{fields}", call.name);
+    let (labels, fields) = (call.params.text("labelSelector"), call.params.text("fieldSelector"));
+    let selector = Selector::parse(labels, fields, known)?;
+    if call.name.is_empty() || selector.name() == Some(&call.name) {
+        return Ok(selector);
     }
-    Selector::parse(call.params.text("labelSelector"), &fields, known)
+    if !Selector::parse("", fields, known)?.is_empty() {
+        return Err(Refusal::bad_request("fieldSelector metadata.name doesn't match requested name"));
+    }
+    Selector::parse(labels, &format!("metadata.name={}", call.name), known)
 }
 
 struct Page<T> {
@@ -120,7 +124,7 @@ fn page(table: &Table, call: &Call, selector: &Selector, after: Option<&Key>, li
         items.push(object.clone());
     }
     // What comes after the page is counted, not looked at.
-    let left = if selector.names_one() { 0 } else { table.range(namespace, last.as_ref()).count() };
+    let left = if selector.name().is_some() { 0 } else { table.range(namespace, last.as_ref()).count() };
     Page { items, more: last.filter(|_| left > 0).map(|last| (last, left)) }
 }
 

@@ -61,6 +61,8 @@ pub(crate) fn wants_yaml(call: &Call) -> bool {
     Form::with_clause(call).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
 }
 
+const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
 impl Form {
     /// The first form of the header that the server knows.
     pub(crate) fn of(call: &Call) -> Result<Self, Refusal> {
@@ -70,7 +72,6 @@ impl Form {
     /// The same, with the part of the header that names it.
     fn with_clause(call: &Call) -> Result<(Self, Option<Clause<'_>>), Refusal> {
         const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-        const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         let accept = call.header("accept");
         if ["", "application/json"].contains(&accept) {
             return Ok((Self::Plain, None));
@@ -160,13 +161,26 @@ impl Form {
         }
     }
 
-    /// An event of a watch in this form. Columns are defined in the first event only.
-    pub(crate) fn shape_event(self, resource: &Resource, event: &mut Value, now: jiff::Timestamp, first: bool) {
+    /// Watches are not written in YAML.
+    ///
+    /// # Errors
+    /// It is what the client wants most.
+    pub(crate) fn streams(call: &Call) -> Result<(), Refusal> {
+        if wants_yaml(call) {
+            return Err(not_acceptable(&format!("only the following media types are accepted: {STREAMS}")));
+        }
+        Ok(())
+    }
+
+    /// An event of a watch in this form. Columns are defined in the first event only. `false` where the form has no place for
+    /// objects: there the real server ends the watch.
+    pub(crate) fn shape_event(self, resource: &Resource, event: &mut Value, now: jiff::Timestamp, first: bool) -> bool {
         let object = event["object"].take();
         event["object"] = match self {
             _ if object["kind"] == "Status" => object,
             Self::Plain => object,
-            Self::Partial(version) | Self::PartialList(version) => version.of(table::partial(&object)),
+            Self::PartialList(_) => return false,
+            Self::Partial(version) => version.of(table::partial(&object)),
             Self::Table(include, version) => {
                 let meta = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
                 let mut rows = rows(resource, &[object], now, include, meta);
@@ -176,6 +190,7 @@ impl Form {
                 version.of(rows)
             }
         };
+        true
     }
 }
 

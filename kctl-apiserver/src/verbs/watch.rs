@@ -21,14 +21,18 @@ use super::{
 use crate::{
     faults::{Connection, Gate, Opened, Passage, newest},
     kinds::Resource,
+    proto,
     request::Call,
+    schema,
     selector::Selector,
     status::{Cause, Refusal},
     store::{Event, Kind, Lines, Object, State, event_line, head},
 };
 
-/// A client that wants bookmarks gets one at least so often (`defaultBookmarkFrequency` of the watch cache).
+/// A client that wants bookmarks gets one so often (`defaultBookmarkFrequency` of the watch cache), and one so long before its time
+/// is over (`nextBookmarkTime`).
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// Without a timeout a watch lives for 30 to 60 minutes on the real server; here for the shorter.
 const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
 /// Events that are put into one piece of the body.
@@ -54,20 +58,73 @@ pub(crate) struct Start {
     /// A fault on purpose: so long the watch stays behind.
     lag: Option<Duration>,
     gate: Option<Gate>,
+    /// It ends after what is sent first.
+    over: bool,
+}
+
+const NOT_OLDER: &str = "NotOlderThan";
+
+/// Where a watch begins.
+struct Wanted<'a> {
+    version: &'a str,
+    /// Whether the state is sent first, if it says so.
+    initial: Option<bool>,
+    matching: &'a str,
+}
+
+impl<'a> Wanted<'a> {
+    /// Watches without a version, or with 0, are streams of the state like those that say so (apimachinery,
+    /// `SetListOptionsDefaults`).
+    fn of(call: &'a Call) -> Self {
+        let (version, matching) = (call.params.text("resourceVersion"), call.params.text("resourceVersionMatch"));
+        let initial = call.params.given("sendInitialEvents").then(|| call.params.flag("sendInitialEvents"));
+        if initial.is_none() && matching.is_empty() && ["", "0"].contains(&version) {
+            return Self { version, initial: Some(true), matching: NOT_OLDER };
+        }
+        Self { version, initial, matching }
+    }
+
+    /// apimachinery, `validateWatchOptions`.
+    fn check(&self, continues: bool) -> Result<(), Refusal> {
+        let (streams, matching) = (self.initial.is_some(), self.matching);
+        let mut causes = Vec::new();
+        let mut forbid = |is_so: bool, why: &str| causes.extend(is_so.then(|| Cause::forbidden(list::MATCH, why)));
+        forbid(
+            streams && matching != NOT_OLDER,
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        );
+        forbid(
+            !streams && !matching.is_empty(),
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        );
+        if !["", NOT_OLDER].contains(&matching) {
+            causes.push(list::unsupported_match(matching, r#""NotOlderThan""#));
+        }
+        if continues && !matching.is_empty() {
+            causes.push(Cause::forbidden(list::MATCH, "resourceVersionMatch is forbidden when continue is provided"));
+        }
+        if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
+    }
+
+    fn revision(&self) -> Result<u64, Refusal> {
+        match self.version {
+            "" => Ok(0),
+            text => text.parse().map_err(|_| list::unreadable_version(text)),
+        }
+    }
 }
 
 pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer, Refusal> {
     let selector = list::selector(call)?;
-    let version = call.params.text("resourceVersion");
-    let asked = match version {
-        "" => 0,
-        text => text.parse::<u64>().map_err(|_| list::unreadable_version(text))?,
-    };
-    let sends_initial = call.params.flag("sendInitialEvents");
-    check_initial(call)?;
     call.params.number("limit")?;
+    let life = life(call.params.number("timeoutSeconds")?.unwrap_or(0));
+    let wanted = Wanted::of(call);
+    wanted.check(!call.params.text("continue").is_empty())?;
+    let asked = wanted.revision()?;
+    Form::streams(call)?;
+    let sends_initial = wanted.initial == Some(true);
+    let unknown = list::not_from_the_future(state, wanted.version).err().filter(|_| sends_initial);
     let bookmarks = call.params.flag("allowWatchBookmarks");
-    let life = call.params.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
     let revision = state.revision;
     let table = state.table(&call.resource.of);
     let mut start = Start {
@@ -76,7 +133,7 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         selector,
         bookmarks,
         form,
-        life: life.map_or(LIFE_DEFAULT, Duration::from_secs),
+        life,
         head: head(&call.resource),
         initial: Vec::new(),
         revision: asked,
@@ -84,8 +141,11 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         changes: table.changes(),
         lag: call.stale.map(|stale| stale.lag),
         gate: None,
+        over: unknown.is_some(),
     };
-    if sends_initial || (asked == 0 && !call.params.given("sendInitialEvents")) {
+    if let Some(refusal) = unknown {
+        start.initial = vec![Said::error(&refusal)];
+    } else if sends_initial {
         let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
         let stale = table.stale(call);
         let past = stale.and_then(|stale| table.at(stale));
@@ -93,10 +153,9 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         let matching = table.range(namespace, None).filter(|(_, object)| start.matches(object));
         start.initial = matching.map(|(_, object)| start.said(Kind::Added, object, None)).collect();
         start.revision = revision;
-        // A watch from nowhere is streamed as well.
-        if bookmarks && (sends_initial || version.is_empty()) {
+        if bookmarks {
             let mut end = start.bookmark(revision);
-            end["object"]["metadata"]["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+            end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] = "true".into();
             start.initial.push(Said::Value(end));
         }
     } else if asked == 0 {
@@ -105,29 +164,12 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
     Ok(Answer { payload: Payload::Watch(Box::new(start)), ..Answer::ok(Value::Null) })
 }
 
-/// What a watch may say of versions (apimachinery, `validateWatchOptions`).
-fn check_initial(call: &Call) -> Result<(), Refusal> {
-    let wants = call.params.given("sendInitialEvents");
-    let matching = call.params.text("resourceVersionMatch");
-    let forbidden = [
-        (
-            wants && matching != "NotOlderThan",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (
-            !wants && !matching.is_empty(),
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ),
-    ];
-    let mut causes: Vec<Cause> =
-        forbidden.iter().filter(|(is_so, _)| *is_so).map(|(_, why)| Cause::forbidden(list::MATCH, why)).collect();
-    if !["", "NotOlderThan"].contains(&matching) {
-        causes.push(list::unsupported_match(matching, r#""NotOlderThan""#));
+/// Go counts in nanoseconds: what is too long for them is as likely to be less than nothing.
+fn life(seconds: i64) -> Duration {
+    match seconds.wrapping_mul(1_000_000_000) {
+        0 => LIFE_DEFAULT,
+        nanos => Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)),
     }
-    if !call.params.text("continue").is_empty() && (!wants || !matching.is_empty()) {
-        causes.push(Cause::forbidden(list::MATCH, "resourceVersionMatch is forbidden when continue is provided"));
-    }
-    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
 }
 
 impl Start {
@@ -165,10 +207,24 @@ impl Start {
         }
     }
 
+    /// An object in which nothing but the revision is set.
     fn bookmark(&self, revision: u64) -> Value {
-        let meta = json!({ "resourceVersion": revision.to_string() });
         let (kind, api_version) = (self.resource.kind(), self.resource.api_version());
-        json!({ "type": "BOOKMARK", "object": { "kind": kind, "apiVersion": api_version, "metadata": meta } })
+        let zeros = schema::name_of(&api_version, kind).map(proto::always).unwrap_or_default();
+        let mut object = json!({ "kind": kind, "apiVersion": api_version });
+        for (field, zero) in zeros {
+            object[field] = zero;
+        }
+        object["metadata"] = json!({ "resourceVersion": revision.to_string() });
+        // Where the real server has a number, these have a pointer or an annotation.
+        match (self.resource.of.group.as_str(), kind) {
+            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => object["spec"]["replicas"] = 0.into(),
+            ("apps", "DaemonSet") => {
+                object["metadata"]["annotations"] = json!({ "deprecated.daemonset.template.generation": "0" });
+            }
+            _ => {}
+        }
+        json!({ "type": "BOOKMARK", "object": object })
     }
 
     /// An event as this watcher sees it: what begins to match is added, what ceases to match is deleted.
@@ -199,14 +255,16 @@ impl Start {
         let now = Instant::now();
         let mut watcher = Watcher {
             end: Alarm::at(now + self.life),
-            bookmark: Alarm::at(now + BOOKMARK_EVERY),
+            bookmark: Alarm::at(now),
+            known: self.revision,
+            over: self.over,
             start: self,
             state,
-            over: false,
             any: false,
             unsent: Vec::new(),
         };
         watcher.unsent = initial;
+        watcher.next_bookmark();
         futures::stream::unfold(watcher, |mut watcher| async move {
             let piece = watcher.next().await?;
             Some((piece, watcher))
@@ -219,6 +277,8 @@ struct Watcher {
     state: Arc<Mutex<State>>,
     end: Alarm,
     bookmark: Alarm,
+    /// The revision with which it began: no bookmark tells it again.
+    known: u64,
     over: bool,
     /// Something has been sent.
     any: bool,
@@ -237,10 +297,6 @@ impl Alarm {
         Self { at, timer: None }
     }
 
-    fn again_after(&mut self, pause: Duration) {
-        *self = Self::at(self.at + pause);
-    }
-
     async fn ring(&mut self) {
         let at = self.at;
         self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at))).await;
@@ -257,6 +313,10 @@ enum Said {
 }
 
 impl Said {
+    fn error(refusal: &Refusal) -> Self {
+        Self::Value(json!({ "type": "ERROR", "object": refusal.body() }))
+    }
+
     fn value(&mut self) -> Option<&mut Value> {
         match self {
             Self::Line(_) => None,
@@ -268,7 +328,8 @@ impl Said {
 enum Next {
     Events(Vec<Said>),
     Nothing,
-    TooOld,
+    /// What follows its revision is forgotten; it is known from this one on.
+    TooOld(u64),
     /// The definition of the kind is another one now, and all events from before have been told.
     Over,
 }
@@ -282,7 +343,7 @@ impl Watcher {
         }
         if let Err(refusal) = self.convert(&mut events).await {
             self.over = true;
-            events = vec![Said::Value(json!({ "type": "ERROR", "object": refusal.body() }))];
+            events = vec![Said::error(&refusal)];
         }
         let now = self.state.lock().clock.now();
         let mut body = Vec::new();
@@ -295,7 +356,10 @@ impl Watcher {
                     continue;
                 }
             };
-            self.start.form.shape_event(&self.start.resource, &mut event, now, !self.any);
+            if !self.start.form.shape_event(&self.start.resource, &mut event, now, !self.any) {
+                self.over = true;
+                break;
+            }
             self.any = true;
             // Values always serialise.
             let _infallible = serde_json::to_writer(&mut body, &event);
@@ -342,11 +406,10 @@ impl Watcher {
             match self.read() {
                 Next::Over => return None,
                 Next::Events(events) => return Some(self.lines(events).await),
-                Next::TooOld => {
+                Next::TooOld(known) => {
                     self.over = true;
-                    let refusal = Refusal::expired(format!("too old resource version: {}", self.start.revision));
-                    let error = json!({ "type": "ERROR", "object": refusal.body() });
-                    return Some(self.lines(vec![Said::Value(error)]).await);
+                    let why = format!("too old resource version: {} ({known})", self.start.revision);
+                    return Some(self.lines(vec![Said::error(&Refusal::expired(why))]).await);
                 }
                 Next::Nothing => {}
             }
@@ -361,12 +424,21 @@ impl Watcher {
                     return None;
                 }
                 () = self.bookmark.ring(), if self.start.bookmarks => {
-                    self.bookmark.again_after(BOOKMARK_EVERY);
-                    let event = self.start.bookmark(self.start.revision);
-                    return Some(self.lines(vec![Said::Value(event)]).await);
+                    self.next_bookmark();
+                    if self.start.revision > self.known {
+                        let event = self.start.bookmark(self.start.revision);
+                        return Some(self.lines(vec![Said::Value(event)]).await);
+                    }
                 }
             }
         }
+    }
+
+    /// After the last one none comes before the end.
+    fn next_bookmark(&mut self) {
+        let (now, end) = (self.bookmark.at, self.end.at);
+        let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
+        self.bookmark = Alarm::at(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY)));
     }
 
     fn read(&mut self) -> Next {
@@ -381,7 +453,7 @@ impl Watcher {
         let Some(table) = state.known_table(&self.start.resource.of) else { return Next::Nothing };
         let end = (table.redefined() != self.start.definition).then(|| table.redefined());
         let Some(events) = table.since(self.start.revision) else {
-            return Next::TooOld;
+            return Next::TooOld(table.compacted());
         };
         let mut seen = Vec::new();
         for event in events.take_while(|event| end.is_none_or(|end| event.revision < end)) {
@@ -410,8 +482,8 @@ impl Watcher {
         let over = table.redefined() != self.start.definition;
         let next = match table.since(self.start.revision) {
             _ if self.start.revision > current => Next::Nothing,
-            None => Next::TooOld,
-            Some(_) if gate.is_expired() => Next::TooOld,
+            None => Next::TooOld(table.compacted()),
+            Some(_) if gate.is_expired() => Next::TooOld(current),
             Some(events) => self.pass(&mut gate, events.cloned().collect(), current),
         };
         self.start.gate = Some(gate);
@@ -436,7 +508,7 @@ impl Watcher {
             let passage = if opened == Opened::Newest { gate.deliver(&event, kind) } else { gate.pass(&event, kind) };
             match passage {
                 Passage::Held => return told(seen),
-                Passage::Expired if seen.is_empty() => return Next::TooOld,
+                Passage::Expired if seen.is_empty() => return Next::TooOld(current),
                 Passage::Expired => return Next::Events(seen),
                 Passage::Once | Passage::Last => seen.push(shown),
                 Passage::Twice => seen.extend([shown.clone(), shown]),
@@ -458,3 +530,6 @@ async fn sleep_until(time: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

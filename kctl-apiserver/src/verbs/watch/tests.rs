@@ -1,0 +1,78 @@
+//! When a watch tells what.
+
+use futures::TryStreamExt;
+use http::Request;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client,
+    api::{PostParams, WatchEvent},
+};
+use tokio::time::sleep;
+
+use super::*;
+use crate::ApiServer;
+
+fn configs(server: &ApiServer) -> Api<ConfigMap> {
+    Api::default_namespaced(Client::new(server.service(), "default"))
+}
+
+async fn create(server: &ApiServer, name: &str) {
+    let config = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+    configs(server).create(&PostParams::default(), &config).await.unwrap();
+}
+
+/// What a watch of this query tells, with the seconds at which it does.
+async fn told(server: &ApiServer, query: &str) -> Vec<String> {
+    let path = format!("/api/v1/namespaces/default/configmaps?watch=true&{query}");
+    let request = Request::get(path).body(Vec::new()).unwrap();
+    let begun = Instant::now();
+    let mut events = Box::pin(configs(server).into_client().request_events::<ConfigMap>(request).await.unwrap());
+    let mut told = Vec::new();
+    while let Ok(Some(event)) = events.try_next().await {
+        let event = match event {
+            WatchEvent::Added(config) => format!("added {}", config.metadata.name.unwrap()),
+            WatchEvent::Bookmark(bookmark) => format!("bookmark {}", bookmark.metadata.resource_version),
+            WatchEvent::Error(status) => format!("{} {}", status.code, status.message),
+            other => format!("{other:?}"),
+        };
+        told.push(format!("{} s: {event}", begun.elapsed().as_secs()));
+    }
+    told.push(format!("{} s: end", begun.elapsed().as_secs()));
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_each_minute_and_before_the_end_once_there_is_something_new() {
+    let server = ApiServer::new();
+    let from = server.revision();
+    let query = |seconds: u64| format!("resourceVersion={from}&allowWatchBookmarks=true&timeoutSeconds={seconds}");
+    assert_eq!(told(&server, &query(70)).await, ["70 s: end"]);
+    let (long, short, late) = (query(130), query(12), query(61));
+    let told = tokio::join!(told(&server, &long), told(&server, &short), told(&server, &late), async {
+        sleep(Duration::from_secs(5)).await;
+        create(&server, "a").await;
+    });
+    let now = server.revision();
+    let bookmark = |second: u64| format!("{second} s: bookmark {now}");
+    assert_eq!(told.0, ["5 s: added a".into(), bookmark(60), bookmark(120), bookmark(128), "130 s: end".into()]);
+    assert_eq!(told.1, ["5 s: added a".into(), bookmark(10), "12 s: end".into()]);
+    assert_eq!(told.2, ["5 s: added a".into(), bookmark(59), "61 s: end".into()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_a_state_that_is_not_there_yet_is_an_error_and_a_watch_of_it_is_quiet() {
+    let server = ApiServer::new();
+    let of_future = "resourceVersion=999999&timeoutSeconds=3&resourceVersionMatch=NotOlderThan&sendInitialEvents";
+    let why = format!("0 s: 504 Timeout: Too large resource version: 999999, current: {}", server.revision());
+    assert_eq!(told(&server, &format!("{of_future}=true")).await, [why, "0 s: end".into()]);
+    assert_eq!(told(&server, &format!("{of_future}=false")).await, ["3 s: end"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn odd_times_of_life_are_those_of_go() {
+    let server = ApiServer::new();
+    let odd = [("0", "1800 s: end"), ("-1", "0 s: end"), ("9223372036854775807", "0 s: end")];
+    for (seconds, end) in odd {
+        assert_eq!(told(&server, &format!("timeoutSeconds={seconds}")).await, [end], "{seconds}");
+    }
+}
