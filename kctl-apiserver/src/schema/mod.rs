@@ -82,6 +82,11 @@ pub fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
     versions.iter().find(|(version, _)| version == api_version).map(|(_, name)| name.as_str())
 }
 
+/// Whether there is any built-in kind of a version.
+pub fn is_version(api_version: &str) -> bool {
+    BUILT_IN.kinds.values().flatten().any(|(version, _)| version == api_version)
+}
+
 impl Schema<'static> {
     /// The schema of a built-in kind.
     pub fn built_in(api_version: &str, kind: &str) -> Option<Self> {

@@ -74,10 +74,10 @@ pub(super) enum Misfit {
 
 impl Misfit {
     /// `version` is that of the body.
-    fn of_body(self, resource: &Resource, version: &str) -> Refusal {
+    fn of_body(self, kind: &str, version: &str) -> Refusal {
         match self {
             Self::Identity(refusal) => refusal,
-            Self::Content(why) => cannot_be_handled(resource, version, &why),
+            Self::Content(why) => cannot_be_handled(kind, version, &why),
             Self::WithoutKind => Refusal::bad_request("Object 'Kind' is missing"),
         }
     }
@@ -106,7 +106,7 @@ fn fit(call: &Call, object: Value) -> Result<Value, Refusal> {
         Some(_) => object["apiVersion"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned(),
         None => call.resource.version.clone(),
     };
-    fit_as(call, object, None, sent).map_err(|misfit| misfit.of_body(&call.resource, &version))
+    fit_as(call, object, None, sent).map_err(|misfit| misfit.of_body(call.resource.kind(), &version))
 }
 
 /// The same; `stored` is what is there already, `sent` is the JSON in which fields may come twice.
@@ -135,6 +135,14 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
+    tell_of_fields(call, sent, &unknown)?;
+    identity::is_accepted(call, &object).map_err(Misfit::Identity)?;
+    call.session.warn_all(drop_repeated_owners(&mut object));
+    Ok(object)
+}
+
+/// What is said of fields that come twice and of those that are not known, by `fieldValidation`.
+fn tell_of_fields(call: &Call, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
     let repeated = decode::duplicates(sent);
     let texts = repeated.iter().map(|path| format!("duplicate field \"{path}\""));
     let texts: Vec<String> = texts.chain(unknown.iter().map(|path| format!("unknown field \"{path}\""))).collect();
@@ -145,9 +153,41 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
         "Ignore" => {}
         _ => call.session.warn_all(texts),
     }
-    identity::is_accepted(call, &object).map_err(Misfit::Identity)?;
-    call.session.warn_all(drop_repeated_owners(&mut object));
+    Ok(())
+}
+
+/// Reads what is sent to a subresource that has a built-in type of its own.
+pub(super) fn read_as(call: &Call, kind: &str, api_version: &str) -> Result<Value, Refusal> {
+    let mut object = read_built_in(call, kind)?;
+    let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    fit_type(call, &mut object, kind, api_version, sent).map_err(|misfit| misfit.of_body(kind, version))?;
     Ok(object)
+}
+
+/// Makes an object fit a built-in type that is not the one of the path; `sent` is the JSON in which fields may come twice.
+pub(super) fn fit_type(
+    call: &Call,
+    object: &mut Value,
+    kind: &str,
+    api_version: &str,
+    sent: &[u8],
+) -> Result<(), Misfit> {
+    if object.is_null() {
+        *object = json!({});
+    }
+    identity::identify_as(&call.body, object, kind, api_version).map_err(Misfit::Identity)?;
+    if media_type(call) == "application/yaml" {
+        go::whole_numbers(object);
+    }
+    let unknown = match Schema::built_in(api_version, kind) {
+        Some(schema) => decode::typed(schema, kind, object, None, Words::OfJson).map_err(Misfit::Content)?,
+        None => Vec::new(),
+    };
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    tell_of_fields(call, sent, &unknown)
 }
 
 /// Makes a custom object fit the schema of its version, and tells the fields that it drops (`unstructuredSchemaCoercer`).
@@ -234,8 +274,7 @@ fn drop_repeated_owners(object: &mut Value) -> Option<String> {
     ))
 }
 
-fn cannot_be_handled(resource: &Resource, version: &str, why: &str) -> Refusal {
-    let kind = resource.kind();
+fn cannot_be_handled(kind: &str, version: &str, why: &str) -> Refusal {
     Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
 }
 

@@ -7,11 +7,30 @@ use crate::{
     decode,
     kinds::Resource,
     request::{Call, Verb},
+    schema,
     status::{Cause, Refusal},
 };
 
 /// Versions that the real server still knows of groups that have a first one.
 const OLD_VERSIONS: [&str; 4] = ["v1beta1", "v1beta2", "v2beta1", "v2beta2"];
+/// Kinds of every group, and those that are beside all groups.
+const OF_ALL_GROUPS: [&str; 7] =
+    ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
+/// Kinds that are never asked for by a path of their own.
+const OF_CORE: [&str; 11] = [
+    "List",
+    "NodeProxyOptions",
+    "PodAttachOptions",
+    "PodExecOptions",
+    "PodLogOptions",
+    "PodPortForwardOptions",
+    "PodProxyOptions",
+    "PodStatusResult",
+    "RangeAllocation",
+    "SerializedReference",
+    "ServiceProxyOptions",
+];
+const OF_NO_GROUP: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
 
 /// What a custom object says that it is.
 pub(super) enum Type {
@@ -41,16 +60,25 @@ pub(super) fn identify(call: &Call, object: &mut Value) -> Result<(), Misfit> {
     if object.is_null() && resource.custom.is_none() {
         *object = json!({});
     }
-    let given = |key: &str| object[key].as_str().unwrap_or_default();
     if resource.custom.is_some() {
         return readable(call, object);
     }
-    is_built_in(resource, given("kind"), given("apiVersion")).map_err(Misfit::Identity)?;
+    identify_as(&call.body, object, resource.kind(), &resource.api_version()).map_err(Misfit::Identity)
+}
+
+/// Makes an object one of a built-in type, unless it says to be of another one; `body` is what was sent.
+pub(super) fn identify_as(body: &[u8], object: &mut Value, kind: &str, api_version: &str) -> Result<(), Refusal> {
+    let given = |key: &str| object[key].as_str().unwrap_or_default();
+    if given("apiVersion").matches('/').count() > 1 {
+        let why = format!(": unexpected GroupVersion string: {}", given("apiVersion"));
+        return Err(unrecognized(kind, &format!("{why} ({})", decode::summary(body))));
+    }
+    is_built_in((kind, api_version), given("kind"), given("apiVersion"))?;
     let Value::Object(map) = object else {
-        return Err(Misfit::Identity(unrecognized(resource, "")));
+        return Err(unrecognized(kind, ""));
     };
-    map.insert("kind".into(), resource.kind().into());
-    map.insert("apiVersion".into(), resource.api_version().into());
+    map.insert("kind".into(), kind.into());
+    map.insert("apiVersion".into(), api_version.into());
     Ok(())
 }
 
@@ -64,7 +92,7 @@ fn readable(call: &Call, object: &Value) -> Result<(), Misfit> {
         (Ok(()), version) => version.map(|version| format!("unexpected GroupVersion string: {version}")),
     };
     if let Some(why) = wrong {
-        let of_body = || unrecognized(&call.resource, &format!(": {why} ({})", decode::summary(&call.body)));
+        let of_body = || unrecognized(call.resource.kind(), &format!(": {why} ({})", decode::summary(&call.body)));
         return Err(if patches { Misfit::Content(why) } else { Misfit::Identity(of_body()) });
     }
     if kind.is_empty() {
@@ -81,13 +109,13 @@ fn readable(call: &Call, object: &Value) -> Result<(), Misfit> {
     Ok(())
 }
 
-fn unrecognized(resource: &Resource, why: &str) -> Refusal {
-    Refusal::bad_request(format!("the object provided is unrecognized (must be of type {}){why}", resource.kind()))
+fn unrecognized(kind: &str, why: &str) -> Refusal {
+    Refusal::bad_request(format!("the object provided is unrecognized (must be of type {kind}){why}"))
 }
 
 fn without_kind(call: &Call) -> Refusal {
     let (sent, shown) = (String::from_utf8_lossy(&call.body), decode::summary(&call.body));
-    unrecognized(&call.resource, &format!(": Object 'Kind' is missing in '{}' ({shown})", sent.trim_end()))
+    unrecognized(call.resource.kind(), &format!(": Object 'Kind' is missing in '{}' ({shown})", sent.trim_end()))
 }
 
 /// What is sent as a whole has the version of the path.
@@ -121,24 +149,47 @@ fn wrong_version(given: &str, expected: &str) -> Refusal {
     ))
 }
 
-fn is_built_in(resource: &Resource, given_kind: &str, given_api: &str) -> Result<(), Refusal> {
-    let (kind, api_version) = (resource.kind(), resource.api_version());
+fn is_built_in((kind, api_version): (&str, &str), given_kind: &str, given_api: &str) -> Result<(), Refusal> {
+    // What is left out is that of the path.
+    let given_kind = if given_kind.is_empty() { kind } else { given_kind };
+    let given_api = if given_api.is_empty() { api_version } else { given_api };
+    if (given_kind, given_api) == (kind, api_version) {
+        return Ok(());
+    }
     let (group, version) = given_api.rsplit_once('/').unwrap_or(("", given_api));
-    if given_api != api_version && group == resource.of.group && OLD_VERSIONS.contains(&version) {
-        return Err(wrong_version(given_api, &api_version));
+    let (own_group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let package = package_of(given_kind, given_api);
+    // Events are of one type, by which group they may be asked for.
+    let events = |group: &str| kind == "Event" && ["", "events.k8s.io"].contains(&group);
+    let is_same_type = given_kind == kind && (group == own_group || (events(group) && events(own_group)));
+    if is_same_type && (package.is_some() || OLD_VERSIONS.contains(&version)) {
+        return Err(wrong_version(given_api, api_version));
     }
-    if !given_kind.is_empty() && given_kind != kind {
-        let own_group = resource.of.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
-        return Err(Refusal::bad_request(format!(
-            "{given_kind} in version {version:?} cannot be handled as a {kind}: converting (v1.{given_kind}) to \
-             ({own_group}.{kind}): unknown conversion"
-        )));
+    let why = package.map_or_else(
+        || unregistered(given_kind, given_api),
+        |package| {
+            let own_group =
+                own_group.split('.').next().filter(|group| !["", "events"].contains(group)).unwrap_or("core");
+            format!("converting ({package}.{given_kind}) to ({own_group}.{kind}): unknown conversion")
+        },
+    );
+    Err(Refusal::bad_request(format!("{given_kind} in version {version:?} cannot be handled as a {kind}: {why}")))
+}
+
+fn unregistered(kind: &str, api_version: &str) -> String {
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let of = match version {
+        "__internal" => format!("the internal version of group {group:?}"),
+        _ => format!("version {api_version:?}"),
+    };
+    format!("no kind {kind:?} is registered for {of} in scheme \"pkg/runtime/scheme.go:111\"")
+}
+
+/// Go's package of a kind that the API server knows.
+fn package_of<'a>(kind: &str, api_version: &'a str) -> Option<&'a str> {
+    let is_of_group = OF_ALL_GROUPS.contains(&kind) && schema::is_version(api_version);
+    if OF_NO_GROUP.contains(&kind) || is_of_group || (OF_CORE.contains(&kind) && api_version == "v1") {
+        return Some("v1");
     }
-    if !given_api.is_empty() && given_api != api_version {
-        return Err(Refusal::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version \
-             {given_api:?} in scheme \"pkg/runtime/scheme.go:111\""
-        )));
-    }
-    Ok(())
+    schema::name_of(api_version, kind).map(|_| api_version.rsplit('/').next().unwrap_or_default())
 }

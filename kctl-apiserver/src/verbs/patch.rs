@@ -112,6 +112,9 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
         BAD_RETAIN_KEYS => Refusal::bad_request(why),
         _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
     })?;
+    // The type is Go's, whatever the patch says of it.
+    object["kind"] = old["kind"].clone();
+    object["apiVersion"] = old["apiVersion"].clone();
     Ok(Patched { object, shown: Some(go::shown(&crate::patch::left_over(patch))) })
 }
 
@@ -129,12 +132,13 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), Refusal> {
 }
 
 fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
-    let applied = applied(call)?;
     let of = &call.resource.of;
     let old = versions::find(state, call)?;
-    if old.is_none() && !call.subresource.is_empty() {
+    // What is below an object is not applied where there is none.
+    if old.is_none() && !call.subresource.is_empty() && !update::is_created_by_update(call) {
         return Err(Refusal::not_found(of, &call.name));
     }
+    let applied = applied(call)?;
     let new = apply::apply(&create::Writing::of(call, state).request(), old.as_deref(), &applied)
         .map_err(|error| refused(call, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };

@@ -99,14 +99,23 @@ pub(super) fn get(state: &State, call: &Call) -> Result<Answer, Refusal> {
 pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
     // The body is read before the object is looked for.
-    if call.verb == Verb::Update {
-        body::read_built_in(call, "Scale")?;
+    let sent = if call.verb == Verb::Update {
+        let mut sent = sent(call)?;
+        update::match_names(call, &mut sent)?;
+        Some(sent)
     } else {
         super::patch::media_type(call)?;
-    }
+        None
+    };
     let old = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     let applies = call.applies();
-    let mut scale = wanted(call, &old)?;
+    let mut scale = match sent {
+        Some(sent) => sent,
+        None => patched(call, &old)?,
+    };
+    if !applies {
+        update::match_names(call, &mut scale)?;
+    }
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
         return Err(Refusal::bad_request("Scale: spec.replicas must be an integer"));
     };
@@ -114,8 +123,12 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
         return Err(negative(call, replicas));
     }
     let (given, known) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
-    // Custom kinds leave it unread.
-    if !given.is_empty() && given != known && call.resource.custom.is_none() {
+    let is_other = !given.is_empty() && given != known;
+    if is_other && call.verb == Verb::Update {
+        return Err(update::precondition(call, "UID", given, known));
+    }
+    // In patches custom kinds leave it unread.
+    if is_other && call.resource.custom.is_none() && !applies {
         let why = format!(
             "Precondition failed: UID in precondition: {given}, UID in object meta: {}",
             known.as_str().unwrap_or_default()
@@ -222,10 +235,24 @@ fn negative(call: &Call, replicas: i64) -> Refusal {
     Refusal::invalid(group, kind, &call.name, &[Cause { reason: "FieldValueInvalid", message, field }])
 }
 
-fn wanted(call: &Call, old: &Value) -> Result<Value, Refusal> {
-    if call.verb == Verb::Update {
-        return body::read_built_in(call, "Scale");
+/// What is sent as a whole. The handler of custom kinds cannot say why it is none; of a Scale without a kind it makes none.
+fn sent(call: &Call) -> Result<Value, Refusal> {
+    let read = body::read_as(call, "Scale", scale_owners::API_VERSION);
+    if call.resource.custom.is_none() {
+        return read;
     }
+    let as_sent = body::read_built_in(call, "Scale")?;
+    let mut scale = read.map_err(|_unsaid| {
+        Refusal::bad_request("no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:111\"")
+    })?;
+    if !as_sent["kind"].is_string() {
+        scale.as_object_mut().map(|scale| scale.remove("kind"));
+    }
+    Ok(scale)
+}
+
+/// The scale of an object as a patch leaves it.
+fn patched(call: &Call, old: &Value) -> Result<Value, Refusal> {
     let content_type = call.header("content-type");
     let mut scale = scale_of(call, old);
     if let Some(meta) = scale["metadata"].as_object_mut() {
@@ -236,11 +263,33 @@ fn wanted(call: &Call, old: &Value) -> Result<Value, Refusal> {
     } else {
         let body_type = if content_type.contains("yaml") { "application/yaml" } else { "application/json" };
         let body = decode::body(body_type, &call.body, "Scale").map_err(Refusal::bad_request)?;
+        if call.applies() {
+            applicable(&body)?;
+        }
         json_patch::merge(&mut scale, &body);
     }
-    if let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") {
-        let fits = decode::typed(schema, "Scale", &mut scale.clone(), None, decode::Words::OfJson);
-        fits.map_err(|why| body::Misfit::Content(why).of_patch(&scale.to_string()))?;
+    if content_type.starts_with("application/strategic-merge-patch") {
+        scale["kind"] = "Scale".into();
+        scale["apiVersion"] = scale_owners::API_VERSION.into();
     }
+    let shown = scale.to_string();
+    let fits = body::fit_type(call, &mut scale, "Scale", scale_owners::API_VERSION, &[]);
+    fits.map_err(|misfit| misfit.of_patch(&shown))?;
     Ok(scale)
+}
+
+/// Whether it can be applied as a Scale.
+fn applicable(body: &Value) -> Result<(), Refusal> {
+    let text = |key: &str| body[key].as_str().unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if (kind, version) != ("Scale", scale_owners::API_VERSION) {
+        let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+        return Err(Refusal::bad_request(format!("invalid object type: {version}, Kind={kind}")));
+    }
+    let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") else { return Ok(()) };
+    let unknown = decode::typed(schema, "Scale", &mut body.clone(), None, decode::Words::OfJson).unwrap_or_default();
+    let Some(first) = unknown.first() else { return Ok(()) };
+    let (key, kind) = apply::named(body);
+    let why = format!("failed to create typed patch object ({key}; {kind}): .{first}: field not declared in schema");
+    Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }

@@ -16,21 +16,23 @@ use crate::{
 /// `POST` to a subresource of an object.
 pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
-    let kind = call.resource.subresource(&call.subresource).map_or("", |listed| &listed.kind);
-    let sent = body::read_built_in(call, kind)?;
+    let Some((kind, api_version)) = own_type(call) else { return Err(Refusal::method_not_allowed()) };
+    let sent = body::read_as(call, &kind, &api_version)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
     let is_named_by_path = ["binding", "eviction"].contains(&call.subresource.as_str());
     if is_named_by_path && named != call.name {
         return Err(Refusal::bad_request(format!("name in URL does not match name in {kind} object")));
     }
     let within = sent["metadata"]["namespace"].as_str().unwrap_or_default();
-    if is_named_by_path && !["", call.namespace.as_str()].contains(&within) {
+    if !["", call.namespace.as_str()].contains(&within) {
         return Err(Refusal::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    if call.subresource == "binding" {
-        check_binding(&sent)?;
+    match call.subresource.as_str() {
+        "binding" => check_binding(&sent)?,
+        "token" => super::token::check_name(call, &sent)?,
+        _ => {}
     }
     let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     crate::admission::admit_sent(state, call, &shown(state, call, &sent))?;
@@ -42,22 +44,26 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     }
 }
 
-/// What is sent to a subresource, as admission sees it.
-fn shown(state: &State, call: &Call, sent: &Value) -> Value {
-    let mut shown = sent.clone();
-    let Some(listed) = call.resource.subresource(&call.subresource) else { return shown };
+/// Kind and version of what is sent to a subresource.
+fn own_type(call: &Call) -> Option<(String, String)> {
+    let listed = call.resource.subresource(&call.subresource)?;
     let api_version = match (listed.group.as_deref(), listed.version.as_deref()) {
         (Some(""), Some(version)) => version.to_owned(),
         (Some(group), Some(version)) => format!("{group}/{version}"),
         _ => call.resource.api_version(),
     };
-    shown["kind"] = listed.kind.clone().into();
-    shown["apiVersion"] = api_version.clone().into();
+    Some((listed.kind.clone(), api_version))
+}
+
+/// What is sent to a subresource, as admission sees it.
+fn shown(state: &State, call: &Call, sent: &Value) -> Value {
+    let mut shown = sent.clone();
+    let Some((kind, api_version)) = own_type(call) else { return shown };
     shown["metadata"]["namespace"] = call.namespace.clone().into();
     // The others are of types whose fields nobody owns.
     if call.subresource == "binding" {
         let writing = super::create::Writing::of(call, state);
-        let schema = crate::schema::Schema::built_in(&api_version, &listed.kind);
+        let schema = crate::schema::Schema::built_in(&api_version, &kind);
         apply::update(&apply::Request { schema, ..writing.request() }, None, &mut shown);
     }
     shown
@@ -106,6 +112,12 @@ fn check_binding(binding: &Value) -> Result<(), Refusal> {
 
 /// Gives a pod its node (`pkg/registry/core/pod/storage`, `assignPod`).
 fn bind(state: &mut State, call: &Call, name: &str, pod: &Arc<Value>, binding: &Value) -> Result<Answer, Refusal> {
+    for (field, key) in [("UID", "uid"), ("ResourceVersion", "resourceVersion")] {
+        let (given, known) = (binding["metadata"][key].as_str().unwrap_or_default(), &pod["metadata"][key]);
+        if !given.is_empty() && given != known {
+            return Err(update::precondition(call, field, given, known));
+        }
+    }
     let node = binding["target"]["name"].as_str().unwrap_or_default();
     let bound = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     if !bound.is_empty() {
@@ -139,6 +151,14 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
     update::match_names(call, &mut sent)?;
     let of = &call.resource.of;
     let old = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
+    let (given, known) = (sent["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
+    if !given.is_empty() && given != known {
+        return Err(update::precondition(call, "UID", given, known));
+    }
+    let version = sent["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
+        return Err(Refusal::modified(of, &call.name));
+    }
     let causes = causes_of_finalizers(call, &sent["spec"]["finalizers"]);
     if !causes.is_empty() {
         return Err(Refusal::invalid(&of.group, call.resource.kind(), &call.name, &causes));
@@ -148,7 +168,18 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
         Value::Array(list) if !list.is_empty() => json!({ "finalizers": list }),
         _ => json!({}),
     };
+    for field in ["annotations", "labels"] {
+        super::strategy::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
+    }
+    new["metadata"]["labels"]["kubernetes.io/metadata.name"] = call.name.clone().into();
+    let causes = super::judge::changes_of_metadata(call, &old, &new);
+    if !causes.is_empty() {
+        return Err(Refusal::invalid(&of.group, call.resource.kind(), &call.name, &causes));
+    }
     apply::update(&super::create::Writing::of(call, state).request(), Some(&old), &mut new);
+    if call.dry_run() {
+        return Ok(Answer::ok(new));
+    }
     let written = update::settle(state, of, call.key(), &old, new);
     Ok(Answer::ok(written))
 }

@@ -67,31 +67,19 @@ pub(super) fn create(state: &mut State, call: &Call, account: &Value, mut reques
     Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
 }
 
+/// The name of the account may be left out, and is known before the account is looked for.
+pub(super) fn check_name(call: &Call, request: &Value) -> Result<(), Refusal> {
+    let name = request["metadata"]["name"].as_str().unwrap_or_default();
+    if ["", call.name.as_str()].contains(&name) {
+        return Ok(());
+    }
+    Err(invalid(&call.name, "metadata.name", &name.into(), "must match the service account name if specified"))
+}
+
 /// Fills in what the request need not say, and refuses what it says otherwise.
 fn complete(state: &State, call: &Call, account: &Value, request: &mut Value) -> Result<(), Refusal> {
-    if request["metadata"].is_null() {
-        request["metadata"] = json!({});
-    }
-    let given = |request: &Value, field: &str| request["metadata"][field].as_str().unwrap_or_default().to_owned();
-    let kind = request["kind"].as_str().unwrap_or_default();
-    if !["", "TokenRequest"].contains(&kind) {
-        return Err(Refusal::bad_request(format!(
-            "{kind} in version \"v1\" cannot be handled as a TokenRequest: converting (v1.{kind}) to \
-             (authentication.TokenRequest): unknown conversion"
-        )));
-    }
-    let namespace = given(request, "namespace");
-    if !namespace.is_empty() && namespace != call.namespace {
-        return Err(Refusal::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    let name = given(request, "name");
-    if !name.is_empty() && name != call.name {
-        let why = "must match the service account name if specified";
-        return Err(invalid(&call.name, "metadata.name", &name.into(), why));
-    }
-    let (uid, own) = (given(request, "uid"), Named::of(account).uid);
+    let uid = request["metadata"]["uid"].as_str().unwrap_or_default();
+    let own = Named::of(account).uid;
     if !uid.is_empty() && uid != own {
         let why = format!("the UID in the token request ({uid}) does not match the UID of the service account ({own})");
         return Err(Refusal::conflict(&GroupResource::new("authentication.k8s.io", "TokenRequest"), &call.name, &why));
@@ -99,8 +87,6 @@ fn complete(state: &State, call: &Call, account: &Value, request: &mut Value) ->
     if !request["spec"]["expirationSeconds"].is_i64() {
         request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
     }
-    request["kind"] = "TokenRequest".into();
-    request["apiVersion"] = API_VERSION.into();
     let writing = super::create::Writing::of(call, state);
     let schema = crate::schema::Schema::built_in(API_VERSION, "TokenRequest");
     let writer = apply::Request { schema, api_version: API_VERSION, ..writing.request() };

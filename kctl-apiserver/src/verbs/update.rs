@@ -40,32 +40,66 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
     let of = &call.resource.of;
     match_names(call, &mut new)?;
     let Some(old) = versions::find(state, call)? else {
-        if !(CREATED_BY_UPDATE.contains(&(of.group.as_str(), of.resource.as_str())) && call.subresource.is_empty()) {
+        if !is_created_by_update(call) {
             return Err(Refusal::not_found(of, &call.name));
         }
         access::authorize_creation(state, call)?;
+        let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+        if !uid.is_empty() {
+            return Err(precondition(call, "UID", uid, &Value::Null));
+        }
+        // A version of an object that is not there is none.
+        if let Some(meta) = new["metadata"].as_object_mut() {
+            meta.remove("resourceVersion");
+        }
         return Ok(Answer::created(super::create::store(state, call, new, super::create::own_all)?));
     };
     body::warn_of_finalizers(call, Some(&old), &new);
     let (given, known) = (new["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     if !given.is_empty() && given != known {
-        let (resource, namespace) = (&of.resource, &call.namespace);
-        let place = if namespace.is_empty() { call.name.clone() } else { format!("{namespace}/{}", call.name) };
-        return Err(Refusal::conflict(
-            of,
-            &call.name,
-            &format!(
-                "StorageError: invalid object, Code: 4, Key: /registry/{resource}/{place}, ResourceVersion: 0, \
-                 AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object meta: {}",
-                known.as_str().unwrap_or_default()
-            ),
-        ));
+        return Err(precondition(call, "UID", given, known));
     }
     let written = write(state, call, &old, new, |request, old, new| {
         apply::update(request, Some(old), new);
         Ok(())
     })?;
     Ok(Answer::ok(written))
+}
+
+/// A field of metadata is not what the client takes it for.
+pub(super) fn precondition(call: &Call, field: &str, given: &str, known: &Value) -> Refusal {
+    let of = &call.resource.of;
+    // A dry run is judged before the storage has put its prefix to the key.
+    let prefix = if call.dry_run() { "" } else { "/registry" };
+    let group = if call.resource.custom.is_some() { format!("/{}", of.group) } else { String::new() };
+    let namespace = if call.namespace.is_empty() { String::new() } else { format!("/{}", call.namespace) };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {prefix}{group}/{}{namespace}/{}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: {field} in precondition: {given}, {field} in object meta: {}",
+        key_of(of),
+        call.name,
+        known.as_str().unwrap_or_default()
+    );
+    Refusal::conflict(of, &call.name, &why)
+}
+
+/// How the storage calls a resource: some names are older than the API.
+fn key_of(of: &GroupResource) -> &str {
+    match (of.group.as_str(), of.resource.as_str()) {
+        ("", "endpoints") => "services/endpoints",
+        ("", "nodes") => "minions",
+        ("", "replicationcontrollers") => "controllers",
+        ("", "services") => "services/specs",
+        ("networking.k8s.io", "ingresses") => "ingress",
+        (_, resource) => resource,
+    }
+}
+
+/// Whether what is written and not there is created, also by its status.
+pub(super) fn is_created_by_update(call: &Call) -> bool {
+    let of = &call.resource.of;
+    CREATED_BY_UPDATE.contains(&(of.group.as_str(), of.resource.as_str()))
+        && ["", "status"].contains(&call.subresource.as_str())
 }
 
 /// What the real server warns of in a changed object: a status has no warnings of its own, and nor has a changed pod.
@@ -100,6 +134,9 @@ pub(super) fn match_names(call: &Call, object: &mut Value) -> Result<(), Refusal
             ));
         }
         object["metadata"]["namespace"] = call.namespace.clone().into();
+    } else if let Some(meta) = object["metadata"].as_object_mut() {
+        // Where there are no namespaces, one that is named is nothing.
+        meta.remove("namespace");
     }
     Ok(())
 }

@@ -31,7 +31,9 @@ pub(super) fn core_event(object: &Value, errors: &mut Errors) {
 
 pub(super) fn new_event(object: &Value, errors: &mut Errors) {
     namespace(object, &OWN, errors);
-    reported(object, &OWN, errors);
+    if object["eventTime"].is_string() {
+        reported(object, &OWN, errors);
+    }
     series(&object["series"], errors);
     if object["eventTime"].is_null() {
         errors.required("eventTime", "");
