@@ -135,8 +135,10 @@ async fn watches_of_one_resource_are_told_in_the_order_in_which_they_began() {
         let (pods, log) = (world.pods(), log.clone());
         watches.spawn(async move {
             let mut events = pods.watch(&WatchParams::default(), "0").await.unwrap().boxed();
-            while let Some(Ok(WatchEvent::Added(_))) = events.next().await {
-                log.add(n.to_string());
+            while let Some(Ok(event)) = events.next().await {
+                if let WatchEvent::Added(_) = event {
+                    log.add(n.to_string());
+                }
             }
         });
     }

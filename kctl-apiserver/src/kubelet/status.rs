@@ -74,7 +74,7 @@ fn container_status(
         (Event::Crashed, Some(asked)) => {
             let message = format!("back-off restarting failed container {name}");
             let waiting = json!({ "waiting": { "reason": "CrashLoopBackOff", "message": message } });
-            (waiting, ended(asked), n_restarts + 1, false)
+            (waiting, ended(asked), n_restarts.saturating_add(1), false)
         }
         (Event::Ended, Some(asked)) => (ended(asked), last, n_restarts, false),
         // The others go on, and end with the pod.

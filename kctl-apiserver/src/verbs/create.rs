@@ -175,7 +175,8 @@ pub(super) fn store(
     check_definition(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
     check_namespace(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
     let version = object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
-    if version.is_some_and(|version| version > 0) {
+    // A dry run does not come as far as the storage, which says so.
+    if version.is_some_and(|version| version > 0) && !call.dry_run() {
         let message = "resourceVersion should not be set on objects to be created";
         return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
@@ -188,6 +189,9 @@ pub(super) fn store(
     }
     plugins::admit(state, call, &mut object)?;
     let key = name(state, call, &mut object);
+    if sent["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
+        strategy::say_generated_name(resource, &sent, &mut object);
+    }
     judge::validate(call, None, &object, super::admin_access::causes(state, call, None, &object))?;
     call.session.warn_all(admit::warnings_about(&call.resource, None, &object));
     let attributes = Attributes::new(call, Operation::Create, &key.1, object);

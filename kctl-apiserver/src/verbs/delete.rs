@@ -9,8 +9,10 @@ use crate::{
     admission::{self, Attributes},
     bootstrap::is_of_system,
     controllers::definitions,
+    decode::{self, Words},
     kinds::Resource,
     request::Call,
+    schema::Schema,
     status::{Cause, GroupResource, Refusal},
     store::{DEFINITIONS, Key, State},
 };
@@ -42,6 +44,7 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let options = options(call)?;
     let (propagation, warning) = propagation(&call.resource, &options.value)?;
+    call.session.warn_all(warning);
     let of = &call.resource.of;
     let object = versions::find(state, call)?.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     if of.group.is_empty() && of.resource == "namespaces" && LASTING.contains(&call.name.as_str()) {
@@ -59,7 +62,6 @@ pub(super) fn delete(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let kept = state.get(of, &call.key()).unwrap_or_else(|| object.clone());
     let (last, gone) = remove_object(state, &call.resource, &call.key(), &kept, propagation, grace);
     let last = in_version_of(&object, last);
-    call.session.warn_all(warning);
     Ok(answer(&call.resource, &last, gone))
 }
 
@@ -163,6 +165,11 @@ fn options(call: &Call) -> Result<Options, Refusal> {
         return Err(Refusal::bad_request(format!(
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
         )));
+    }
+    if let Some(schema) =
+        Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions").filter(|_| value.is_object())
+    {
+        decode::typed(schema, KIND, &mut value.clone(), None, Words::OfJson).map_err(Refusal::bad_request)?;
     }
     let runs: Vec<&Value> = value["dryRun"].as_array().into_iter().flatten().collect();
     if runs.iter().any(|run| **run != "All") {

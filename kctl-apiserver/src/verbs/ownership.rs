@@ -59,14 +59,23 @@ pub(super) fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Va
     }
 }
 
-/// What is read together with what was sent: the two fields with the addresses of a node's pods tell the same.
+/// What is read together with what was sent: the two fields with the addresses of a node's pods tell the same, and a job without
+/// labels has those of its pods.
 fn read_with(of: (&str, &str), sent: &Value) -> Option<Value> {
-    if of != ("", "nodes") || !sent["spec"].is_object() {
-        return None;
+    let read = || Some(sent.clone()).filter(|sent| sent["spec"].is_object());
+    match of {
+        ("", "nodes") => {
+            let mut sent = read()?;
+            node_ranges(&mut sent["spec"]);
+            Some(sent)
+        }
+        ("batch", "jobs") => {
+            let mut sent = read()?;
+            super::strategy::label_as_pods(&mut sent);
+            Some(sent)
+        }
+        _ => None,
     }
-    let mut sent = sent.clone();
-    node_ranges(&mut sent["spec"]);
-    Some(sent)
 }
 
 fn put(object: &mut Value, pointer: &str, value: Value) {

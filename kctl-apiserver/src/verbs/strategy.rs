@@ -300,11 +300,38 @@ pub(super) fn read_again(call: &Call, object: &mut Value) {
 }
 
 /// Gives a job without labels of its own those of its pods (`SetDefaults_Job` of `pkg/apis/batch/v1/defaults.go`).
-fn label_as_pods(job: &mut Value) {
+pub(super) fn label_as_pods(job: &mut Value) {
     let template = job["spec"]["template"]["metadata"].get("labels").cloned().unwrap_or_default();
     let own = &mut job["metadata"]["labels"];
-    if own.as_object().is_none_or(Map::is_empty) {
+    if own.as_object().is_none_or(Map::is_empty) && !template.is_null() {
         *own = template;
+    }
+}
+
+/// Says the name of an object where it is repeated, once it has been generated. `sent` is the object before.
+///
+/// A job whose name was sent shares its labels with its pods, where they are completed; one whose name is generated is a copy.
+pub(super) fn say_generated_name(resource: &Resource, sent: &Value, object: &mut Value) {
+    let name = object["metadata"]["name"].clone();
+    match of(resource) {
+        ("", "namespaces") => object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name,
+        ("batch", "jobs") => {
+            let labels = &mut object["spec"]["template"]["metadata"]["labels"];
+            for label in ["batch.kubernetes.io/job-name", "job-name"] {
+                if labels[label] == "" {
+                    labels[label] = name.clone();
+                }
+            }
+            let mut sent = sent.clone();
+            label_as_pods(&mut sent);
+            set(
+                &mut object["metadata"],
+                "labels",
+                sent["metadata"].get("labels").filter(|labels| !labels.is_null()).cloned(),
+            );
+            label_as_pods(object);
+        }
+        _ => {}
     }
 }
 
@@ -339,7 +366,9 @@ fn prepare_namespace(object: &mut Value) {
         none => *none = json!([own]),
     }
     let name = object["metadata"]["name"].clone();
-    object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    if name.as_str().is_some_and(|name| !name.is_empty()) {
+        object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    }
 }
 
 /// What the admission plugin `StorageObjectInUseProtection` adds.
@@ -602,7 +631,7 @@ fn forget_other_type(old: &Value, new: &mut Value) {
 fn count_template(old: &Value, new: &mut Value) {
     const COUNT: &str = "deprecated.daemonset.template.generation";
     let known = old["metadata"]["annotations"][COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
-    new["metadata"]["annotations"][COUNT] = (known.unwrap_or(0) + 1).to_string().into();
+    new["metadata"]["annotations"][COUNT] = known.unwrap_or(0).wrapping_add(1).to_string().into();
 }
 
 /// The version in which objects will be stored is one of those in which some are.

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use super::ElectionConfig;
 
+/// What the field of a Lease holds: beyond that the API server would take no record any more.
+const TRANSITIONS_MAX: u64 = i32::MAX as u64;
+
 /// The election's part of a Lease's spec. Texts of times are kept as they are: they are compared, never calculated with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -51,7 +54,11 @@ impl Record {
             lease_duration_seconds: Some(config.lease_duration.as_secs()),
             acquire_time: Some(acquire_time),
             renew_time: Some(now),
-            lease_transitions: Some(if renewed { transitions } else { transitions + 1 }),
+            lease_transitions: Some(if renewed {
+                transitions
+            } else {
+                transitions.saturating_add(1).min(TRANSITIONS_MAX)
+            }),
         }
     }
 
@@ -118,4 +125,20 @@ fn object_at<'a>(mut value: &'a mut Value, path: &[&str]) -> &'a mut serde_json:
 /// As `MicroTime` has it: the API server accepts six digits.
 fn micro(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transitions_are_counted_as_far_as_a_lease_can_say() {
+        let config = ElectionConfig::new("lock", "default", "b");
+        for (known, expected) in [(0, 1), (41, 42), (TRANSITIONS_MAX, TRANSITIONS_MAX), (u64::MAX, TRANSITIONS_MAX)] {
+            let before =
+                Record { holder_identity: Some("a".into()), lease_transitions: Some(known), ..Record::default() };
+            let held = Record::held(&config, &before, Timestamp::UNIX_EPOCH);
+            assert_eq!(held.lease_transitions, Some(expected), "{known}");
+        }
+    }
 }
