@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::pod_parts;
 use crate::{
-    admit::rules,
+    admit::{names::check_label_value, rules},
     crd, go,
     kinds::Resource,
     request::Call,
@@ -314,7 +314,10 @@ pub(super) fn label_as_pods(job: &mut Value) {
 pub(super) fn say_generated_name(resource: &Resource, sent: &Value, object: &mut Value) {
     let name = object["metadata"]["name"].clone();
     match of(resource) {
-        ("", "namespaces") => object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name,
+        // The real server labels it when it has judged it: a name that is none is refused as a name alone.
+        ("", "namespaces") if check_label_value(name.as_str().unwrap_or_default()).is_empty() => {
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+        }
         ("batch", "jobs") => {
             let labels = &mut object["spec"]["template"]["metadata"]["labels"];
             for label in ["batch.kubernetes.io/job-name", "job-name"] {
