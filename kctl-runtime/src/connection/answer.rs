@@ -9,12 +9,12 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{link::Link, links::Stream, plain::Used};
+use super::{links::Stream, plain::Used};
 
 pub(super) struct Answer {
     /// Dropped before what it came over: a connection whose answer nobody reads to its end is free all the same, if the rest has come.
     body: Incoming,
-    on: Option<(Link, Stream)>,
+    on: Option<Stream>,
     over: Option<Used>,
     place: Option<OwnedSemaphorePermit>,
 }
@@ -25,8 +25,8 @@ impl Answer {
     }
 
     /// That it takes room there.
-    pub(super) fn on(self, link: Link, stream: Stream) -> Self {
-        Self { on: Some((link, stream)), ..self }
+    pub(super) fn on(self, stream: Stream) -> Self {
+        Self { on: Some(stream), ..self }
     }
 
     /// That it comes over this connection, which is free afterwards.
@@ -45,10 +45,10 @@ impl Answer {
     fn end(&mut self, is_lost: bool) {
         self.place = None;
         self.over = None;
-        if let Some((link, _stream)) = self.on.take()
+        if let Some(stream) = self.on.take()
             && is_lost
         {
-            link.lost();
+            stream.lost();
         }
     }
 }

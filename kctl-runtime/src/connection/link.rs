@@ -1,10 +1,7 @@
 //! One connection of HTTP/2, made anew when it is lost; several where the server speaks HTTP/1.1 alone.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -27,16 +24,14 @@ const FIRST_WITHIN: Duration = Duration::from_secs(1);
 /// Connections of HTTP/1.1 that are kept for later.
 const IDLE_MAX: usize = 4;
 
-/// Clones are the same.
-#[derive(Clone)]
 pub(super) struct Link {
     pool: Client<Connector, Body>,
     /// Streams that are asked for or open.
-    pub(super) n_open: Arc<AtomicUsize>,
+    pub(super) n_open: AtomicUsize,
     /// Those that are open.
-    pub(super) n_answered: Arc<AtomicUsize>,
-    is_there: Arc<AtomicBool>,
-    first: Arc<Mutex<()>>,
+    pub(super) n_answered: AtomicUsize,
+    is_there: AtomicBool,
+    first: Mutex<()>,
 }
 
 impl Link {
@@ -56,10 +51,10 @@ impl Link {
             .http2_initial_connection_window_size(WINDOW.saturating_mul(streams));
         Self {
             pool: builder.build(connector.clone()),
-            n_open: Arc::default(),
-            n_answered: Arc::default(),
-            is_there: Arc::default(),
-            first: Arc::default(),
+            n_open: AtomicUsize::default(),
+            n_answered: AtomicUsize::default(),
+            is_there: AtomicBool::default(),
+            first: Mutex::default(),
         }
     }
 

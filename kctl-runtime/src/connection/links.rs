@@ -24,7 +24,7 @@ pub(super) struct Links {
     room: Room,
     /// Streams of one connection.
     n_max: Arc<AtomicUsize>,
-    all: Arc<parking_lot::Mutex<Vec<Link>>>,
+    all: Arc<parking_lot::Mutex<Vec<Arc<Link>>>>,
 }
 
 /// Whether streams that are not answered say something about the bound of the server.
@@ -43,23 +43,23 @@ impl Links {
 
     pub(super) async fn send(self, request: Request<Body>) -> Result<Response<Answer>, legacy::Error> {
         let link = self.link();
-        let mut stream = Stream::of(&link);
+        let mut stream = Stream::of(link.clone());
         if self.room == Room::Learned {
-            stream.unanswered =
-                Some(Unanswered { since: Instant::now(), slow: self.limits.answer_within, n_max: self.n_max.clone() });
+            let (since, slow) = (Instant::now(), self.limits.answer_within);
+            stream.unanswered = Some(Box::new(Unanswered { since, slow, n_max: self.n_max.clone() }));
         }
         let answer = link.send(request).await?;
         stream.answered();
-        Ok(answer.map(|body| Answer::of(body).on(link, stream)))
+        Ok(answer.map(|body| Answer::of(body).on(stream)))
     }
 
     /// The first that has room, so that streams that end leave others empty.
-    fn link(&self) -> Link {
+    fn link(&self) -> Arc<Link> {
         let mut all = self.all.lock();
         let n_max = self.n_max.load(Ordering::Relaxed);
         let roomy = all.iter().find(|link| link.n_open.load(Ordering::Relaxed) < n_max);
         let link = roomy.cloned().unwrap_or_else(|| {
-            let link = Link::new(&self.connector, self.limits);
+            let link = Arc::new(Link::new(&self.connector, self.limits));
             all.push(link.clone());
             link
         });
@@ -70,9 +70,9 @@ impl Links {
 
 /// A stream that takes room, from its request to the end of its answer.
 pub(super) struct Stream {
-    n_open: Arc<AtomicUsize>,
-    n_answered: Arc<AtomicUsize>,
-    unanswered: Option<Unanswered>,
+    link: Arc<Link>,
+    /// Boxed: nearly all are answered.
+    unanswered: Option<Box<Unanswered>>,
     is_answered: bool,
 }
 
@@ -84,27 +84,31 @@ struct Unanswered {
 
 impl Stream {
     /// Of a link whose `n_open` counts it already.
-    fn of(link: &Link) -> Self {
-        let (n_open, n_answered) = (link.n_open.clone(), link.n_answered.clone());
-        Self { n_open, n_answered, unanswered: None, is_answered: false }
+    fn of(link: Arc<Link>) -> Self {
+        Self { link, unanswered: None, is_answered: false }
+    }
+
+    /// Its answer broke off: what comes next on its link makes a connection first.
+    pub(super) fn lost(&self) {
+        self.link.lost();
     }
 
     fn answered(&mut self) {
         (self.is_answered, self.unanswered) = (true, None);
-        self.n_answered.fetch_add(1, Ordering::Relaxed);
+        self.link.n_answered.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.n_open.fetch_sub(1, Ordering::Relaxed);
+        self.link.n_open.fetch_sub(1, Ordering::Relaxed);
         if self.is_answered {
-            self.n_answered.fetch_sub(1, Ordering::Relaxed);
+            self.link.n_answered.fetch_sub(1, Ordering::Relaxed);
         } else if let Some(unanswered) = &self.unanswered
             && unanswered.since.elapsed() >= unanswered.slow
         {
             // So many had an answer while this one waited: no connection to this server gets more from now on.
-            let n_answered = self.n_answered.load(Ordering::Relaxed);
+            let n_answered = self.link.n_answered.load(Ordering::Relaxed);
             if n_answered > 0 && n_answered < unanswered.n_max.fetch_min(n_answered, Ordering::Relaxed) {
                 tracing::info!(
                     streams = n_answered,

@@ -74,9 +74,9 @@ impl Packed {
     }
 }
 
-/// What the objects of one store share.
+/// What the objects of one store share; nothing as long as there were none.
 #[derive(Default)]
-pub(crate) struct Shelf(Mutex<Parts>);
+pub(crate) struct Shelf(Mutex<Option<Box<Parts>>>);
 
 #[derive(Default)]
 struct Parts {
@@ -90,6 +90,7 @@ impl Shelf {
     /// Takes from the shelf what other objects have as well.
     pub(super) fn share(&self, meta: &mut Meta) {
         let mut parts = self.0.lock();
+        let parts = parts.get_or_insert_default();
         if let Some(namespace) = &mut meta.key.namespace {
             parts.namespaces.share(namespace);
         }
@@ -103,7 +104,7 @@ impl Shelf {
             return None;
         }
         let known = known.and_then(|known| Packed::by(&known.dictionary, text)).filter(Packed::is_good);
-        known.or_else(|| self.0.lock().dictionaries.pack(text))
+        known.or_else(|| self.0.lock().get_or_insert_default().dictionaries.pack(text))
     }
 }
 
@@ -247,7 +248,7 @@ mod tests {
         for n in 0..n_texts {
             shelf.pack(&text(n, n), None);
         }
-        let parts = shelf.0.lock();
+        let parts = shelf.0.lock().take().unwrap();
         assert!(parts.dictionaries.n_made <= 3 + n_texts / SEEN_PER_DICTIONARY, "{}", parts.dictionaries.n_made);
         assert!(parts.dictionaries.present.len() <= DICTIONARIES_MAX);
     }
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn texts_that_packing_does_not_make_smaller_are_hardly_tried_until_others_come() {
         let shelf = Shelf::default();
-        let n_tried = || shelf.0.lock().dictionaries.n_seen;
+        let n_tried = || shelf.0.lock().as_ref().map_or(0, |parts| parts.dictionaries.n_seen);
         for n in 0..2_000 {
             shelf.pack(&unlike(n), None);
         }

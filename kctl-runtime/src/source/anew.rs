@@ -15,7 +15,7 @@ impl Source {
     /// whose outcome is not known, and nothing that one has removed.
     pub(crate) async fn refresh(&self, scope: &Scope) -> Result<(), ApiError> {
         let followed = self.scopes();
-        let Some(whole) = [scope, &None].into_iter().find(|scope| followed.contains(*scope)) else { return Ok(()) };
+        let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
         let (objects, version) = self.state(scope).await?;
         if version.parse::<u64>().is_ok() {
             self.store().acknowledged(Delta::Present(scope.clone(), objects, version)).await;

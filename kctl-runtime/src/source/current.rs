@@ -53,14 +53,14 @@ impl Source {
     }
 
     async fn compare(&self) {
-        for scope in self.scopes() {
+        for scope in self.scopes().all() {
             let mut spread = Spread::of((self.identity(), &scope, "current"));
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);
             loop {
                 match self.catch_up(&scope, n_opaque < OPAQUE_TRIES).await {
                     Ok(true) => break,
                     Ok(false) => n_opaque += 1,
-                    Err(error) => self.report(&error),
+                    Err(error) => self.condition.fails(self.identity(), &error),
                 }
                 tokio::time::sleep(spread.wait(wait)).await;
                 wait = (wait * 2).min(AGAIN.1);
@@ -74,7 +74,7 @@ impl Source {
     /// # Errors
     /// What the server answers, and what breaks on the way.
     pub async fn is_current(&self) -> Result<bool, ApiError> {
-        for scope in self.scopes() {
+        for scope in self.scopes().all() {
             if !self.store().has_all(&scope, &self.present(&scope).await?) {
                 return Ok(false);
             }

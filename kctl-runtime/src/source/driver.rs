@@ -1,8 +1,9 @@
 //! Performs what the reflector asks for: requests to the API server, waits, deltas to the store.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     future::pending,
+    ops::ControlFlow,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,26 +13,28 @@ use std::{
 
 use futures::{
     StreamExt,
-    future::{AbortHandle, abortable},
+    future::{AbortHandle, BoxFuture, abortable},
     stream::FuturesUnordered,
 };
-use http_body_util::BodyExt;
+use http_body_util::{BodyDataStream, BodyExt};
 use kube::{Client, client::Body};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use tokio::{
-    sync::{Notify, OnceCell, watch},
+    sync::{Notify, OnceCell},
     time::Instant,
 };
 
 use super::{
     Check, Identity, METADATA, METADATA_LIST, PAGE_LEN,
     check::Arrival,
+    condition::{Condition, Health},
     event::{Bookmark, Event},
     items::ListMeta,
     lines::Lines,
     pages::each_item,
     places::Places,
     reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX, wants_pages},
+    scopes::Scopes,
     spread::Spread,
 };
 use crate::{
@@ -43,48 +46,34 @@ use crate::{
 /// Shortest life that is asked of a watch; the longest is twice that, as client-go does. The server ends it, not the client.
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 /// The scopes that are reflected, with what ends each.
-type Handles = BTreeMap<Scope, AbortHandle>;
+type Handles = Vec<(Scope, AbortHandle)>;
+/// What comes of a watch.
+type Chunks = Pin<Box<BodyDataStream<Body>>>;
 
 /// What every watch asks for.
 const WATCH: &str = "watch=true&allowWatchBookmarks=true";
 /// Silence that is longer than the asked life of a watch by so much means that the connection is dead.
 const WATCH_GRACE: Duration = Duration::from_secs(5);
 
-/// The same failure is said once in this time.
-const REPORT_AGAIN: Duration = Duration::from_secs(60);
-
-/// How a source is doing; the last failure stays until the next success.
-#[derive(Debug, Clone, Default)]
-pub struct Health {
-    /// What fails now, with the verb and the resource.
-    pub failure: Option<ApiError>,
-    /// Objects that could not be decoded since the start.
-    pub undecodable: u64,
-}
-
 /// One list and one watch into one store.
 pub struct Source {
     client: Client,
     identity: Identity,
     /// What is listed and watched: the namespaces of the identity, until somebody changes them.
-    scopes: watch::Sender<BTreeSet<Scope>>,
+    scopes: Scopes,
     store: Arc<SharedStore>,
     checks: RwLock<Vec<Check>>,
     /// What its readers read of each object.
     keep: RwLock<Keep>,
     /// What its objects have alike.
     shelf: Shelf,
-    health: RwLock<Health>,
+    pub(super) condition: Condition,
     /// The state is wanted as a stream before the watch.
     streams: AtomicBool,
     /// Ends the present watch: somebody has seen that the kind is gone.
     doubted: Notify,
     /// Set once the store has been compared with the newest state.
     pub(super) compared: OnceCell<()>,
-    /// When the API server last sent anything.
-    heard: Mutex<Option<Instant>>,
-    /// The failure that was last reported, and when.
-    reported: Mutex<Option<(String, Instant)>>,
     /// Where lists find a place that begin at the same time.
     places: Places,
 }
@@ -92,22 +81,19 @@ pub struct Source {
 impl Source {
     /// A source that has not started.
     pub fn new(client: Client, identity: Identity, store: Arc<SharedStore>) -> Self {
-        let namespaces = identity.namespaces.iter().map(|namespace| Some(namespace.as_str().into()));
-        let scopes = if identity.namespaces.is_empty() { BTreeSet::from([None]) } else { namespaces.collect() };
+        let scopes = Scopes::of_namespaces(&identity.namespaces);
         Self {
             client,
             identity,
-            scopes: watch::Sender::new(scopes),
+            scopes,
             store,
             checks: RwLock::default(),
             keep: RwLock::new(Keep::whole()),
             shelf: Shelf::default(),
-            health: RwLock::default(),
+            condition: Condition::default(),
             streams: AtomicBool::new(false),
             doubted: Notify::new(),
             compared: OnceCell::new(),
-            heard: Mutex::default(),
-            reported: Mutex::default(),
             places: Places::default(),
         }
     }
@@ -182,12 +168,12 @@ impl Source {
 
     /// How it is doing.
     pub fn health(&self) -> Health {
-        self.health.read().clone()
+        self.condition.health()
     }
 
     /// How long ago the API server last sent a page, an event or a bookmark. Of a quiet kind that is up to a minute or two.
     pub fn silence(&self) -> Option<Duration> {
-        self.heard.lock().map(|heard| heard.elapsed())
+        self.condition.silence()
     }
 
     /// What it lists and watches.
@@ -227,33 +213,27 @@ impl Source {
     /// # Cancel safety
     /// Dropping the future ends the watch; the store keeps what it has.
     pub async fn run(&self) {
-        let mut wanted = self.scopes.subscribe();
         let (mut running, mut handles) = (FuturesUnordered::new(), Handles::new());
         loop {
-            let scopes = wanted.borrow_and_update().clone();
+            let scopes = self.scopes.all();
             let (stay, go): (Handles, Handles) = handles.into_iter().partition(|(scope, _)| scopes.contains(scope));
             handles = stay;
             for (scope, handle) in go {
                 // After this nothing of it comes any more.
                 handle.abort();
-                self.store.push(Delta::Close(scope)).await;
+                Box::pin(self.store.push(Delta::Close(scope))).await;
             }
             for scope in scopes {
-                handles.entry(scope.clone()).or_insert_with(|| {
-                    let (reflect, handle) = abortable(self.reflect(scope));
+                if handles.iter().all(|(known, _)| *known != scope) {
+                    let (reflect, handle) = abortable(self.reflect(scope.clone()));
                     // Boxed: the set has an empty place of that size beside those that are taken.
                     running.push(Box::pin(reflect));
-                    handle
-                });
-            }
-            let changed = async {
-                if wanted.changed().await.is_err() {
-                    pending::<()>().await;
+                    handles.push((scope, handle));
                 }
-            };
+            }
             tokio::select! {
                 biased;
-                () = changed => {}
+                () = self.scopes.change() => {}
                 () = async { while running.next().await.is_some() {} pending().await } => {}
             }
         }
@@ -261,26 +241,12 @@ impl Source {
 
     /// The namespaces that are listed and watched now; none is all.
     pub fn namespaces(&self) -> Vec<String> {
-        self.scopes.borrow().iter().flatten().map(ToString::to_string).collect()
+        self.scopes.all().iter().flatten().map(ToString::to_string).collect()
     }
 
-    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
-        self.scopes.borrow().clone()
-    }
-
-    /// Whether it lists and watches a scope now.
-    pub(crate) fn has(&self, scope: &Scope) -> bool {
-        self.scopes.borrow().contains(scope)
-    }
-
-    /// Lists and watches a scope from now on.
-    pub(crate) fn begin(&self, scope: Scope) {
-        self.scopes.send_if_modified(|scopes| scopes.insert(scope));
-    }
-
-    /// Lists and watches a scope no longer; its objects leave the store.
-    pub(crate) fn end(&self, scope: &Scope) {
-        self.scopes.send_if_modified(|scopes| scopes.remove(scope));
+    /// What it lists and watches now.
+    pub(crate) fn scopes(&self) -> &Scopes {
+        &self.scopes
     }
 
     async fn reflect(&self, scope: Scope) {
@@ -288,29 +254,27 @@ impl Source {
         let mut reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
         let mut spread = Spread::of((&self.identity, &scope));
         loop {
-            let request = reflector.request().clone();
-            let wait = match &request {
+            // Boxed what is over soon: an informer that only watches does not keep the place for it.
+            let wait = match reflector.request() {
                 Request::Whole { .. } | Request::List { .. } => {
                     let _place = self.places.next().await;
-                    // Apart, so that an informer that only watches does not keep the place for it.
-                    let input = Box::pin(self.ask(&scope, &request)).await;
-                    self.perform(&mut reflector, input).await
+                    Box::pin(self.list(&mut reflector, &scope)).await
                 }
-                Request::Stream => {
-                    let query =
-                        format!("{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=");
-                    self.watch(&mut reflector, &scope, &query, spread.life(WATCH_LIFE_MIN)).await
-                }
-                Request::Probe => self.probe(&mut reflector, &scope).await,
-                Request::Watch { version } => {
-                    let query = format!("{WATCH}&resourceVersion={version}");
-                    self.watch(&mut reflector, &scope, &query, spread.life(WATCH_LIFE_MIN)).await
+                Request::Probe => Box::pin(self.list(&mut reflector, &scope)).await,
+                Request::Stream | Request::Watch { .. } => {
+                    self.watch(&mut reflector, &scope, spread.life(WATCH_LIFE_MIN)).await
                 }
             };
             if let Some(wait) = wait {
                 tokio::time::sleep(spread.wait(wait)).await;
             }
         }
+    }
+
+    async fn list(&self, reflector: &mut Reflector, scope: &Scope) -> Option<Duration> {
+        let request = reflector.request().clone();
+        let input = self.ask(scope, &request).await;
+        self.perform(reflector, input).await
     }
 
     /// Asks for the state, or a part of it.
@@ -345,15 +309,10 @@ impl Source {
         if self.keep.read().is_metadata() { metadata } else { transport::JSON }
     }
 
-    async fn probe(&self, reflector: &mut Reflector, scope: &Scope) -> Option<Duration> {
-        let input = Box::pin(self.ask(scope, &Request::Probe)).await;
-        self.perform(reflector, input).await
-    }
-
     /// Takes the items of a list in as they come.
     pub(super) async fn read_list(&self, operation: &str, body: Body) -> Result<Input, ApiError> {
         let mut objects = Vec::new();
-        let heard = || *self.heard.lock() = Some(Instant::now());
+        let heard = || self.condition.heard();
         let take = |item: &str| {
             objects.extend(self.accept_or_last(item, Arrival::Listed));
             Ok(())
@@ -397,67 +356,99 @@ impl Source {
         match object {
             Ok(object) => Some(object),
             Err(error) => {
-                self.health.write().undecodable += 1;
+                self.condition.undecodable();
                 tracing::error!(%error, cause = %error.source, "object left out of the cache: its last good state stays");
                 None
             }
         }
     }
 
-    async fn watch(&self, reflector: &mut Reflector, scope: &Scope, query: &str, life: Duration) -> Option<Duration> {
-        let query = format!("{query}&timeoutSeconds={}", life.as_secs());
-        let operation = format!("watch {}", self.identity.kind.plural);
-        let opened = Instant::now();
-        let path = self.path(scope, &query);
-        let mut chunks = match Box::pin(transport::open(&self.client, &operation, &path, self.accepts(METADATA))).await
-        {
-            Ok(body) => Box::pin(body.into_data_stream()),
-            Err(error) => return self.perform(reflector, Input::Failed(error)).await,
+    /// What waits here waits for minutes: results are dealt with before anything is awaited, because what is alive then takes room
+    /// as long as the watch lasts.
+    async fn watch(&self, reflector: &mut Reflector, scope: &Scope, life: Duration) -> Option<Duration> {
+        let began = Instant::now();
+        let opened = Box::pin(self.open(scope, reflector.request(), life)).await;
+        let mut chunks = match opened.map_err(|error| self.perform(reflector, Input::Failed(error))) {
+            Ok(chunks) => chunks,
+            Err(performed) => return performed.await,
         };
-        self.report_success();
+        self.condition.works(&self.identity);
         let (mut lines, mut any) = (Lines::default(), false);
-        loop {
-            let streams = *reflector.request() == Request::Stream;
-            let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
-            let chunk = tokio::select! {
-                biased;
-                chunk = tokio::time::timeout(silence, chunks.next()) => chunk,
-                () = self.doubted.notified() => break,
-            };
-            let Ok(Some(Ok(chunk))) = chunk else { break };
-            *self.heard.lock() = Some(Instant::now());
-            lines.push(&chunk);
+        while self.hears(&mut chunks, &mut lines, reflector, life).await {
             while let Some(line) = lines.next() {
                 any = true;
-                match self.read_event(&operation, line) {
-                    Ok(Some(input)) => {
-                        // What comes after it is not to be taken in.
-                        if let Some(wait) = self.perform(reflector, input).await {
-                            return Some(wait);
-                        }
-                    }
-                    Ok(None) => {}
-                    Err(error) => {
-                        let lasted = opened.elapsed();
-                        return self.perform(reflector, Input::Broken { error, lasted }).await;
-                    }
+                let (rest, next) = self.take_line(reflector, line, began);
+                if let Some(rest) = rest {
+                    rest.await;
+                }
+                // What comes after it is not to be taken in.
+                if let ControlFlow::Break(wait) = next {
+                    return wait;
                 }
             }
             if lines.is_too_long() {
                 break;
             }
         }
-        let lasted = opened.elapsed();
+        let lasted = began.elapsed();
         self.perform(reflector, Input::Closed { lasted, any }).await
     }
 
+    /// Waits for more of a watch; whether it goes on.
+    async fn hears(&self, chunks: &mut Chunks, lines: &mut Lines, reflector: &Reflector, life: Duration) -> bool {
+        let streams = *reflector.request() == Request::Stream;
+        let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
+        let chunk = tokio::select! {
+            biased;
+            chunk = tokio::time::timeout(silence, chunks.next()) => chunk,
+            () = self.doubted.notified() => return false,
+        };
+        let Ok(Some(Ok(chunk))) = chunk else { return false };
+        self.condition.heard();
+        lines.push(&chunk);
+        true
+    }
+
+    /// Takes in what a line of a watch says: what the store has no room for yet, and, when the watch is over, the wait after it.
+    fn take_line(
+        &self,
+        reflector: &mut Reflector,
+        line: &[u8],
+        began: Instant,
+    ) -> (Option<BoxFuture<'_, ()>>, ControlFlow<Option<Duration>>) {
+        let (input, is_over) = match self.read_event(line) {
+            Ok(None) => return (None, ControlFlow::Continue(())),
+            Ok(Some(input)) => (input, false),
+            Err(error) => (Input::Broken { error, lasted: began.elapsed() }, true),
+        };
+        let (deltas, wait) = self.taken_in(reflector, input);
+        let is_over = is_over || wait.is_some();
+        (self.hand_on(deltas), if is_over { ControlFlow::Break(wait) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Begins a watch. Apart, so that what is asked does not stay as long as what is answered.
+    async fn open(&self, scope: &Scope, request: &Request, life: Duration) -> Result<Chunks, ApiError> {
+        let from = match request {
+            Request::Watch { version } => format!("resourceVersion={version}"),
+            _ => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=".to_owned(),
+        };
+        let path = self.path(scope, &format!("{WATCH}&{from}&timeoutSeconds={}", life.as_secs()));
+        let body = transport::open(&self.client, &self.watching(), &path, self.accepts(METADATA)).await?;
+        Ok(Box::pin(body.into_data_stream()))
+    }
+
+    /// The name of a watch in errors.
+    fn watching(&self) -> String {
+        format!("watch {}", self.identity.kind.plural)
+    }
+
     /// What a line of a watch says, if it says anything, or why the watch is over.
-    fn read_event(&self, operation: &str, line: &[u8]) -> Result<Option<Input>, ApiError> {
+    fn read_event(&self, line: &[u8]) -> Result<Option<Input>, ApiError> {
         let event: Event<'_> = match serde_json::from_slice(line) {
             Ok(event) => event,
             Err(_) if line.trim_ascii().is_empty() => return Ok(None),
             Err(error) => {
-                return Err(ApiError::Unreadable { operation: operation.into(), cause: error.to_string() });
+                return Err(ApiError::Unreadable { operation: self.watching(), cause: error.to_string() });
             }
         };
         let json = event.object.get();
@@ -469,7 +460,7 @@ impl Source {
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
             "BOOKMARK" => Bookmark::read(json),
-            "ERROR" => return Err(ApiError::refused(operation, 500, None, json)),
+            "ERROR" => return Err(ApiError::refused(&self.watching(), 500, None, json)),
             other => {
                 tracing::warn!(event = other, "unknown kind of watch event left out");
                 None
@@ -480,21 +471,34 @@ impl Source {
     /// Hands on what an input comes to, and says how long to wait before the next request.
     fn perform(&self, reflector: &mut Reflector, input: Input) -> impl Future<Output = Option<Duration>> + Send {
         let (deltas, wait) = self.taken_in(reflector, input);
+        let rest = self.hand_on(deltas);
         async move {
-            for delta in deltas {
-                self.store.push(delta).await;
+            if let Some(rest) = rest {
+                rest.await;
             }
             wait
         }
     }
 
+    /// Hands deltas to the store: at once where there is room, so that a quiet informer keeps no place for them.
+    fn hand_on(&self, deltas: Vec<Delta>) -> Option<BoxFuture<'_, ()>> {
+        let mut deltas = deltas.into_iter();
+        let first = deltas.find_map(|delta| self.store.try_push(delta).err())?;
+        Some(Box::pin(async move {
+            self.store.push(first).await;
+            for delta in deltas {
+                self.store.push(delta).await;
+            }
+        }))
+    }
+
     fn taken_in(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
         if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
             if !error.is_expired() {
-                self.report(error);
+                self.condition.fails(&self.identity, error);
             }
         } else if matches!(input, Input::Page { .. }) {
-            self.report_success();
+            self.condition.works(&self.identity);
         }
         let (mut deltas, mut wait) = (Vec::new(), None);
         for effect in reflector.on(input) {
@@ -516,47 +520,6 @@ impl Source {
             }
         }
         (deltas, wait)
-    }
-
-    /// A failure that goes on is said again from time to time, not at each try.
-    pub(super) fn report(&self, error: &ApiError) {
-        let text = format!("{error}{}", self.advice(error));
-        self.health.write().failure = Some(error.clone());
-        let mut reported = self.reported.lock();
-        if reported.as_ref().is_some_and(|(said, when)| *said == text && when.elapsed() < REPORT_AGAIN) {
-            return;
-        }
-        tracing::warn!("{text}; the cache is not kept up to date until this works again");
-        *reported = Some((text, Instant::now()));
-    }
-
-    fn report_success(&self) {
-        *self.heard.lock() = Some(Instant::now());
-        self.health.write().failure = None;
-        if self.reported.lock().take().is_some() {
-            tracing::info!("watch {}: works again", self.identity.kind.plural);
-        }
-    }
-
-    /// What a person can do about a failure.
-    fn advice(&self, error: &ApiError) -> String {
-        let kind = &self.identity.kind;
-        match error.code() {
-            // Both what an unknown group answers and what an unknown resource of a known one does.
-            Some(404) => format!(
-                "; the API server has no {}.{}: install its definition (`cargo run -- generate-crds | kubectl apply -f -`)",
-                kind.plural,
-                kind.api_version()
-            ),
-            Some(403) => {
-                // The election watches its one lease, by a role that is printed with its flag.
-                let is_election = kind.plural == "leases" && !self.identity.fields.is_empty();
-                let elect = if is_election { " --leader-elect" } else { "" };
-                format!("; apply the role (`cargo run -- generate-rbac{elect} | kubectl apply -f -`)")
-            }
-            Some(401) => "; the credentials of the kubeconfig are not accepted".into(),
-            _ => String::new(),
-        }
     }
 
     /// The client of its cluster.
@@ -617,7 +580,7 @@ mod tests {
         let _readers = source.view::<Pod>();
         let json = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"containers":[]}}}}"#);
         let line = format!(r#"{{"type":"ADDED","object":{}}}"#, json("alone"));
-        let Some(Input::Applied(alone)) = source.read_event("watch pods", line.as_bytes()).unwrap() else {
+        let Some(Input::Applied(alone)) = source.read_event(line.as_bytes()).unwrap() else {
             panic!("an event");
         };
         let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));

@@ -28,6 +28,10 @@ impl Lines {
     pub(super) fn next(&mut self) -> Option<&[u8]> {
         let Some(length) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') else {
             self.searched = self.buffer.len();
+            if self.begin == self.buffer.len() {
+                // The next event may be long in coming, and this one may have been long.
+                *self = Self::default();
+            }
             return None;
         };
         let (begin, end) = (self.begin, self.searched + length);

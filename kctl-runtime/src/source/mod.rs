@@ -2,6 +2,7 @@
 
 mod anew;
 mod check;
+mod condition;
 mod current;
 mod driver;
 mod event;
@@ -12,11 +13,13 @@ mod places;
 mod reflector;
 #[cfg(test)]
 mod reflector_model;
+mod scopes;
 mod spread;
 
 pub use check::Check;
+pub use condition::Health;
 pub(crate) use current::Present;
-pub use driver::{Health, Source};
+pub use driver::Source;
 pub use places::Places;
 pub use reflector::{Effect, Input, Reflector, Request};
 

@@ -1,6 +1,7 @@
 //! The objects of one informer with their indexes, and the rules by which they change: pure, called by the writer alone.
 
 mod index;
+mod marks;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +12,10 @@ use std::{
 
 use foldhash::fast::FixedState;
 
-use self::index::{ByKey, Map, UserIndex, take};
+use self::{
+    index::{ByKey, Map, UserIndex, take},
+    marks::{Mark, Marks},
+};
 use super::{Change, IndexFn, tombstones::Tombstones};
 use crate::{
     key::ObjectKey,
@@ -50,14 +54,6 @@ pub enum Delta {
     Gone(ObjectKey, Uid),
 }
 
-/// How far list and watch of a scope have come.
-#[derive(Default)]
-struct Mark {
-    listed: bool,
-    /// Everything up to here has been reported. An object that is unknown at or below it is gone.
-    revision: u64,
-}
-
 /// The state behind a store.
 pub(crate) struct Cache {
     objects: HashSet<ByKey, FixedState>,
@@ -72,7 +68,7 @@ pub(crate) struct Cache {
     /// Own writes that list and watch have not reported yet. Invariant: each is the present version of its object.
     unreported: BTreeMap<u64, ObjectKey>,
     /// What is listed and watched. Own writes elsewhere are not kept: nobody would tell of their end.
-    scopes: BTreeMap<Scope, Mark>,
+    scopes: Marks,
     /// Up to where namespaces were read beside list and watch, which are not there yet: what is unknown at or below it is gone.
     read: BTreeMap<Scope, u64>,
     /// Where nothing may be written, because what is there is not known any more, or not yet again.
@@ -96,7 +92,7 @@ impl Cache {
             user: Vec::new(),
             tombstones: Tombstones::default(),
             unreported: BTreeMap::new(),
-            scopes: scopes.into_iter().map(|scope| (scope, Mark::default())).collect(),
+            scopes: Marks::of(scopes),
             read: BTreeMap::new(),
             barred: BTreeSet::new(),
         }
@@ -121,7 +117,7 @@ impl Cache {
 
     /// The lowest of all scopes.
     pub(crate) fn revision(&self) -> u64 {
-        self.scopes.values().map(|mark| mark.revision).min().unwrap_or(0)
+        self.scopes.all().map(|mark| mark.revision).min().unwrap_or(0)
     }
 
     pub(crate) fn n_tombstones(&self) -> usize {
@@ -130,7 +126,7 @@ impl Cache {
 
     /// Whether all that is wanted has been listed.
     pub(crate) fn is_complete(&self) -> bool {
-        self.scopes.values().all(|mark| mark.listed)
+        self.scopes.all().all(|mark| mark.listed)
     }
 
     /// Whether nothing may be written in a namespace.
@@ -223,7 +219,7 @@ impl Cache {
             Delta::Gone(key, uid) => self.gone(&key, uid),
             Delta::Present(scope, objects, version) => self.present(scope, objects, &version),
             Delta::Open(scope) => {
-                self.scopes.entry(scope.clone()).or_default().listed = false;
+                self.scopes.entry(&scope).listed = false;
                 self.barred.insert(scope);
                 Vec::new()
             }
@@ -446,7 +442,7 @@ impl Cache {
 
     /// The list is the truth, whatever was known. Versions and uids of what was undone may come again.
     fn restore(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
-        if !self.scopes.contains_key(scope) {
+        if !self.scopes.has(scope) {
             return Vec::new();
         }
         let here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
@@ -473,7 +469,7 @@ impl Cache {
 
     /// The scope has been listed, up to there.
     fn set_mark(&mut self, scope: &Scope, revision: u64) {
-        self.scopes.insert(scope.clone(), Mark { listed: true, revision });
+        *self.scopes.entry(scope) = Mark { listed: true, revision };
         self.barred.remove(scope);
     }
 
@@ -533,9 +529,9 @@ impl Cache {
     }
 }
 
-fn scope_among(known: &BTreeMap<Scope, Mark>, key: &ObjectKey) -> Option<Scope> {
+fn scope_among(known: &Marks, key: &ObjectKey) -> Option<Scope> {
     let scopes = [key.namespace.clone(), None];
-    scopes.into_iter().find(|scope| known.contains_key(scope))
+    scopes.into_iter().find(|scope| known.has(scope))
 }
 
 /// Whether one state is certainly later than another.

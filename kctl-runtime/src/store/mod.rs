@@ -1,6 +1,8 @@
 //! Deltas become the local cache: reads deltas of the source and of own writes, hands changes on to the handlers.
 
 mod cache;
+mod durations;
+mod inbox;
 #[cfg(test)]
 mod schedules;
 #[cfg(test)]

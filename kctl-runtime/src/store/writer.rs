@@ -1,7 +1,6 @@
 //! The one task that changes a store: reads deltas in order, applies each, calls the handlers, acknowledges.
 
 use std::{
-    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Weak,
@@ -10,29 +9,21 @@ use std::{
     time::Duration,
 };
 
-use prometheus_client::metrics::histogram::Histogram;
 use tokio::{
-    sync::{
-        Notify,
-        mpsc::{self, error::TrySendError},
-        oneshot,
-    },
+    sync::{Notify, oneshot},
     time::Instant,
 };
 
-use super::{Change, Delta, IndexFn, Scope, cache::Cache};
+use super::{Change, Delta, IndexFn, Scope, cache::Cache, durations::Durations, inbox::Inbox};
 use crate::{
     key::ObjectKey,
     object::{Stored, Uid, Version},
     source::Present,
-    turns::{Mutex, RwLock},
+    turns::RwLock,
 };
 
-/// Deltas that wait for the writer; a source that finds the channel full waits, which holds its watch back.
+/// Deltas that wait for the writer; a source that finds no room waits, which holds its watch back.
 pub const DELTAS_MAX: usize = 1024;
-
-/// Seconds that taking a delta in takes (component-base, `metrics/prometheus/clientgo/fifo`).
-const PROCESSING_SECONDS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Told of each change, in order. The flag says whether it belongs to the initial list.
 pub type Handler = Arc<dyn Fn(&Change<Stored>, bool) + Send + Sync>;
@@ -73,12 +64,16 @@ pub struct SharedStore {
     advances: Notify,
     /// Deltas that were taken in since the start.
     applied: AtomicU64,
-    processing: Histogram,
-    /// Boxed: a channel makes room for 32 of them at once, and most stores are quiet.
-    sender: mpsc::Sender<Box<Message>>,
-    /// Since when each delta waits, in their order.
-    waiting: Mutex<VecDeque<Instant>>,
-    receiver: Mutex<Option<mpsc::Receiver<Box<Message>>>>,
+    processing: Durations,
+    inbox: Inbox<Message>,
+}
+
+/// Who hears of changes, and who waits for that.
+#[derive(Default)]
+struct Audience {
+    subscribers: Vec<Subscriber>,
+    /// Those that came before the first list are told once its objects were delivered.
+    waiting: Vec<oneshot::Sender<()>>,
 }
 
 /// Says when a handler has seen all initial objects.
@@ -100,7 +95,6 @@ impl Default for SharedStore {
 impl SharedStore {
     /// A store of what is in these namespaces; none is all. It has synced when each of them has been listed.
     pub fn of_namespaces(namespaces: &[String]) -> Self {
-        let (sender, receiver) = mpsc::channel(DELTAS_MAX);
         let cache = if namespaces.is_empty() {
             Cache::default()
         } else {
@@ -112,58 +106,61 @@ impl SharedStore {
             becomes_synced: Notify::new(),
             advances: Notify::new(),
             applied: AtomicU64::new(0),
-            processing: Histogram::new(PROCESSING_SECONDS),
-            sender,
-            waiting: Mutex::default(),
-            receiver: Mutex::new(Some(receiver)),
+            processing: Durations::default(),
+            inbox: Inbox::new(DELTAS_MAX),
         }
     }
 
-    /// Takes deltas until the store is dropped by all others. Only the first call does anything.
+    /// Takes deltas for ever. Only the first call does anything.
     ///
     /// # Cancel safety
     /// Dropping the future ends the store: later deltas are not applied.
     pub async fn write(self: Arc<Self>) {
-        let Some(mut receiver) = self.receiver.lock().take() else { return };
-        let mut subscribers: Vec<Subscriber> = Vec::new();
-        // Those that came before the first list are told once its objects were delivered.
-        let mut waiting: Vec<oneshot::Sender<()>> = Vec::new();
-        while let Some(message) = receiver.recv().await {
-            match *message {
-                Message::Delta(delta, done) => {
-                    let begins = Instant::now();
-                    self.apply(delta, &mut subscribers, &mut waiting);
-                    self.processing.observe(begins.elapsed().as_secs_f64());
-                    self.waiting.lock().pop_front();
-                    self.applied.fetch_add(1, Ordering::Relaxed);
-                    self.advances.notify_waiters();
-                    done.map(|done| done.send(()));
+        let Some(mut inbox) = self.inbox.open() else { return };
+        let mut audience = Audience::default();
+        loop {
+            let message = inbox.next().await;
+            let done = self.take_in(message, &mut audience);
+            inbox.done();
+            done.map(|done| done.send(()));
+        }
+    }
+
+    /// Says whom to tell that it is done. Apart, so that the task of a quiet store does not keep the place for it.
+    fn take_in(&self, message: Message, audience: &mut Audience) -> Option<oneshot::Sender<()>> {
+        match message {
+            Message::Delta(delta, done) => {
+                let begins = Instant::now();
+                self.apply(delta, audience);
+                self.processing.observe(begins.elapsed());
+                self.applied.fetch_add(1, Ordering::Relaxed);
+                self.advances.notify_waiters();
+                done
+            }
+            Message::Subscribe(subscriber, done) => {
+                for object in self.all() {
+                    subscriber.tell(&Change::Added(object), true);
                 }
-                Message::Subscribe(subscriber, done) => {
-                    for object in self.all() {
-                        subscriber.tell(&Change::Added(object), true);
-                    }
-                    subscribers.push(subscriber);
-                    if self.is_synced() {
-                        let _left = done.send(());
-                    } else {
-                        waiting.push(done);
-                    }
+                audience.subscribers.push(subscriber);
+                if self.is_synced() {
+                    return Some(done);
                 }
+                audience.waiting.push(done);
+                None
             }
         }
     }
 
-    fn apply(&self, delta: Delta, subscribers: &mut Vec<Subscriber>, waiting: &mut Vec<oneshot::Sender<()>>) {
+    fn apply(&self, delta: Delta, audience: &mut Audience) {
         let listed = matches!(delta, Delta::Replace(..) | Delta::Restore(..));
         let initial = listed && !self.is_synced();
         let (changes, complete) = {
             let mut cache = self.cache.write();
             (cache.apply(delta), cache.is_complete())
         };
-        subscribers.retain(Subscriber::is_alive);
+        audience.subscribers.retain(Subscriber::is_alive);
         for change in &changes {
-            for subscriber in &*subscribers {
+            for subscriber in &audience.subscribers {
                 subscriber.tell(change, initial);
             }
         }
@@ -174,43 +171,34 @@ impl SharedStore {
             }
         }
         if complete {
-            for done in waiting.drain(..) {
+            for done in audience.waiting.drain(..) {
                 let _left = done.send(());
             }
         }
     }
 
     /// Hands a delta to the writer without waiting for its effect.
-    pub fn push(&self, delta: Delta) -> impl Future<Output = ()> + Send {
-        // Boxed before anybody waits: a quiet informer keeps the room of its futures.
-        let message = Box::new(Message::Delta(delta, None));
-        async move {
-            let _sent = self.send(message).await;
-        }
+    pub async fn push(&self, delta: Delta) {
+        self.inbox.send(Message::Delta(delta, None)).await;
     }
 
-    /// Whether it was sent.
-    async fn send(&self, message: Box<Message>) -> bool {
-        let since = Instant::now();
-        let place = match self.sender.try_reserve() {
-            Ok(place) => place,
-            Err(TrySendError::Full(())) => match Box::pin(self.sender.reserve()).await {
-                Ok(place) => place,
-                Err(_closed) => return false,
-            },
-            Err(TrySendError::Closed(())) => return false,
-        };
-        self.waiting.lock().push_back(since);
-        place.send(message);
-        true
+    /// The same where there is room for it; otherwise the caller has it back.
+    pub(crate) fn try_push(&self, delta: Delta) -> Result<(), Delta> {
+        match self.inbox.try_reserve() {
+            Some(place) => {
+                place.put(Message::Delta(delta, None));
+                Ok(())
+            }
+            None => Err(delta),
+        }
     }
 
     /// Hands a delta to the writer and returns once readers see it.
     pub async fn acknowledged(&self, delta: Delta) {
         let (done, seen) = oneshot::channel();
-        if self.send(Box::new(Message::Delta(delta, Some(done)))).await {
-            let _closed = seen.await;
-        }
+        self.inbox.send(Message::Delta(delta, Some(done))).await;
+        // Without a writer the sender is gone.
+        let _closed = seen.await;
     }
 
     /// Adds a handler: it gets every object present, then every change, each exactly once.
@@ -225,7 +213,7 @@ impl SharedStore {
 
     async fn add(&self, subscriber: Subscriber) -> Subscription {
         let (done, seen) = oneshot::channel();
-        let _closed = self.sender.send(Box::new(Message::Subscribe(subscriber, done))).await;
+        self.inbox.send(Message::Subscribe(subscriber, done)).await;
         Subscription(seen)
     }
 
@@ -297,19 +285,19 @@ impl SharedStore {
     }
 
     /// How long deltas have taken, handlers included.
-    pub(crate) fn processing(&self) -> &Histogram {
+    pub(crate) fn processing(&self) -> &Durations {
         &self.processing
     }
 
-    /// Deltas that wait for the writer.
+    /// Deltas that wait for the writer or are being taken in.
     pub fn backlog(&self) -> usize {
-        self.sender.max_capacity() - self.sender.capacity()
+        self.inbox.len()
     }
 
     /// How long the delta that is taken in next, or is being taken in, has waited: so much the store may be behind what the
     /// process has been told. Zero when none waits.
     pub fn lag(&self) -> Duration {
-        self.waiting.lock().front().map_or(Duration::ZERO, Instant::elapsed)
+        self.inbox.lag()
     }
 
     /// What the JSON of all objects takes as it is kept: the larger part of what a cache holds.

@@ -197,11 +197,11 @@ impl Informers {
     pub(super) async fn add_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
         let (sources, scope): (_, Scope) = (self.changeable()?, Some(namespace.into()));
-        let added: Vec<_> = sources.into_iter().filter(|(source, _)| !source.has(&scope)).collect();
+        let added: Vec<_> = sources.into_iter().filter(|(source, _)| !source.scopes().has(&scope)).collect();
         // No cache lists it before all of them know that they are not complete: a reconcile would see half of it.
         tell(&added, &Delta::Open(scope.clone())).await;
         for (source, _) in added {
-            source.begin(scope.clone());
+            source.scopes().add(scope.clone());
         }
         Ok(())
     }
@@ -209,11 +209,11 @@ impl Informers {
     pub(super) async fn remove_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
         let (sources, scope): (_, Scope) = (self.changeable()?, Some(namespace.into()));
-        let removed: Vec<_> = sources.into_iter().filter(|(source, _)| source.has(&scope)).collect();
+        let removed: Vec<_> = sources.into_iter().filter(|(source, _)| source.scopes().has(&scope)).collect();
         // From now on nothing is written there: a reconcile that runs sees objects go that are still there.
         tell(&removed, &Delta::Open(scope.clone())).await;
         for (source, runs) in removed {
-            source.end(&scope);
+            source.scopes().remove(&scope);
             if !runs {
                 source.store().push(Delta::Close(scope.clone())).await;
             }

@@ -5,7 +5,7 @@ use std::{fmt, hash::BuildHasher, sync::Arc};
 use foldhash::fast::FixedState;
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric, NoLabelSet},
+    encoding::{DescriptorEncoder, EncodeGaugeValue, NoLabelSet},
     metrics::MetricType,
 };
 

@@ -1,0 +1,103 @@
+//! How a source is doing, for whoever asks and for the log.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::Identity;
+use crate::effect::ApiError;
+
+/// The same failure is said once in this time.
+const REPORT_AGAIN: Duration = Duration::from_secs(60);
+
+/// How a source is doing; the last failure stays until the next success.
+#[derive(Debug, Clone, Default)]
+pub struct Health {
+    /// What fails now, with the verb and the resource.
+    pub failure: Option<ApiError>,
+    /// Objects that could not be decoded since the start.
+    pub undecodable: u64,
+}
+
+/// Boxed where it is rarely there: most sources are well.
+#[derive(Default)]
+pub(super) struct Condition {
+    failure: Mutex<Option<Box<Failure>>>,
+    undecodable: AtomicU64,
+    /// When the API server last sent anything.
+    heard: Mutex<Option<Instant>>,
+}
+
+struct Failure {
+    error: ApiError,
+    /// The failure that was last reported, and when.
+    reported: (String, Instant),
+}
+
+impl Condition {
+    pub(super) fn health(&self) -> Health {
+        let failure = self.failure.lock().as_ref().map(|failure| failure.error.clone());
+        Health { failure, undecodable: self.undecodable.load(Ordering::Relaxed) }
+    }
+
+    /// How long ago the API server last sent anything.
+    pub(super) fn silence(&self) -> Option<Duration> {
+        self.heard.lock().map(|heard| heard.elapsed())
+    }
+
+    /// The API server sends something.
+    pub(super) fn heard(&self) {
+        *self.heard.lock() = Some(Instant::now());
+    }
+
+    /// An object could not be decoded.
+    pub(super) fn undecodable(&self) {
+        self.undecodable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A failure that goes on is said again from time to time, not at each try.
+    pub(super) fn fails(&self, identity: &Identity, error: &ApiError) {
+        let text = format!("{error}{}", advice(identity, error));
+        let mut failure = self.failure.lock();
+        let last = failure.take().map(|failure| failure.reported);
+        let same = last.filter(|(said, when)| *said == text && when.elapsed() < REPORT_AGAIN);
+        let reported = same.unwrap_or_else(|| {
+            tracing::warn!("{text}; the cache is not kept up to date until this works again");
+            (text, Instant::now())
+        });
+        *failure = Some(Box::new(Failure { error: error.clone(), reported }));
+    }
+
+    /// The API server answers as it should.
+    pub(super) fn works(&self, identity: &Identity) {
+        self.heard();
+        if self.failure.lock().take().is_some() {
+            tracing::info!("watch {}: works again", identity.kind.plural);
+        }
+    }
+}
+
+/// What a person can do about a failure.
+fn advice(identity: &Identity, error: &ApiError) -> String {
+    let kind = &identity.kind;
+    match error.code() {
+        // Both what an unknown group answers and what an unknown resource of a known one does.
+        Some(404) => format!(
+            "; the API server has no {}.{}: install its definition (`cargo run -- generate-crds | kubectl apply -f -`)",
+            kind.plural,
+            kind.api_version()
+        ),
+        Some(403) => {
+            // The election watches its one lease, by a role that is printed with its flag.
+            let is_election = kind.plural == "leases" && !identity.fields.is_empty();
+            let elect = if is_election { " --leader-elect" } else { "" };
+            format!("; apply the role (`cargo run -- generate-rbac{elect} | kubectl apply -f -`)")
+        }
+        Some(401) => "; the credentials of the kubeconfig are not accepted".into(),
+        _ => String::new(),
+    }
+}
