@@ -121,7 +121,7 @@ fn is_printable(c: char) -> bool {
 /// Prints a float as `%v` does: the shortest digits, with an exponent below 1e-4 and from 1e21.
 pub(crate) fn float(number: f64) -> String {
     let size = number.abs();
-    if size != 0.0 && !(1e-4..1e21).contains(&size) {
+    if size != 0.0 && !(1e-4..1e6).contains(&size) {
         let text = format!("{number:e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn floats_have_an_exponent_only_at_the_ends() {
         for (number, text) in
-            [(0.5, "0.5"), (1.0, "1"), (-1e21, "-1e+21"), (1e20, "100000000000000000000"), (1e-5, "1e-05")]
+            [(0.5, "0.5"), (1.0, "1"), (-1e6, "-1e+06"), (999_999.0, "999999"), (1e-4, "0.0001"), (1e-5, "1e-05")]
         {
             assert_eq!(float(number), text);
         }

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::settle;
 use crate::schema::Schema;
 
 /// What a `CustomResourceDefinition` defines.
@@ -192,6 +193,7 @@ impl Definition {
 /// Fills in what the real server fills in when a definition is created: `singular`, `listKind`, the conversion strategy
 /// `None`, and the status with the storage version. The names are not accepted yet: see [`super::accept_names`].
 pub fn default_definition(object: &mut Value) {
+    settle::definition(object);
     if object["spec"].is_null() {
         object["spec"] = json!({});
     }

@@ -7,7 +7,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{names, selectable, structural};
-use crate::{admit::names::NameRule, cause::Cause};
+use crate::{
+    admit::{names::NameRule, rules},
+    cause::Cause,
+};
 
 /// The longest word about a version that should no longer be used, in bytes.
 const WARNING_LEN_MAX: usize = 256;
@@ -332,42 +335,29 @@ fn conversion(conversion: &Value, errors: &mut Vec<Cause>) {
     }
     match client {
         None => errors.push(Cause::required(client_field, "required when strategy is set to Webhook")),
-        Some(client) => client_config(client, client_field, errors),
+        Some(client) => errors.extend(rules::client_of_webhook(client, client_field)),
     }
-    let known = |version: &Value| version == "v1" || version == "v1beta1";
-    match reviews.and_then(Value::as_array) {
-        Some(reviews) if reviews.iter().any(known) => {}
-        Some(all) if !all.is_empty() => {
-            let detail = "must include at least one of v1, v1beta1";
-            errors.push(Cause::invalid(reviews_field, &reviews.cloned().unwrap_or_default(), detail));
-        }
-        _ => errors.push(Cause::required(reviews_field, "")),
-    }
+    let reviews = reviews.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    review_versions(reviews, reviews_field, errors);
 }
 
-/// Who converts: by a URL with TLS, or by a service at a port.
-fn client_config(client: &Value, at: &str, errors: &mut Vec<Cause>) {
-    let (url, service) = (client["url"].as_str(), &client["service"]);
-    if url.is_some() == service.is_object() {
-        errors.push(Cause::required(at, "exactly one of url or service is required"));
+/// The versions of reviews that a webhook reads.
+fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<Cause>) {
+    if versions.is_empty() {
+        errors.push(Cause::required(field, ""));
+        return;
     }
-    if let Some(url) = url {
-        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-        if scheme != "https" {
-            let detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
-            errors.push(Cause::invalid(&format!("{at}.url"), &scheme.into(), detail));
+    for (index, version) in versions.iter().enumerate() {
+        let at = format!("{field}[{index}]");
+        if versions[..index].contains(version) {
+            errors.push(Cause::invalid(&at, version, "duplicate version"));
+            continue;
         }
+        let problems = names::label_problems(version.as_str().unwrap_or_default());
+        errors.extend(problems.into_iter().map(|problem| Cause::invalid(&at, version, &problem)));
     }
-    if service.is_object() {
-        // Upstream names the name for both.
-        for _ in ["name", "namespace"].iter().filter(|key| text(service, key).is_empty()) {
-            errors.push(Cause::required(&format!("{at}.service.name"), ""));
-        }
-        let port = &service["port"];
-        if port.as_i64().is_some_and(|port| !(1..=65_535).contains(&port)) {
-            let detail = "port is not valid: must be between 1 and 65535, inclusive";
-            errors.push(Cause::invalid(&format!("{at}.service.port"), port, detail));
-        }
+    if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
+        errors.push(Cause::invalid(field, &versions.into(), "must include at least one of v1, v1beta1"));
     }
 }
 

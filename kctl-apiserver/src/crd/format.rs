@@ -1,12 +1,49 @@
 //! Formats of texts that the real server checks. Upstream: `pkg/validation/strfmt` of kube-openapi.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::{
+    collections::BTreeSet,
+    net::{Ipv4Addr, Ipv6Addr},
+};
+
+use serde_json::{Map, Value};
 
 use super::pattern;
 
 /// Whether a format of texts is checked at all; others are ignored.
 pub(super) fn is_known(format: &str) -> bool {
     check_of(format).is_some()
+}
+
+/// The formats in the schemas of a definition that are checked nowhere, each once, sorted.
+pub(crate) fn unrecognized(definition: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
+        collect_unrecognized(&version["schema"]["openAPIV3Schema"], &mut found);
+    }
+    found
+}
+
+fn collect_unrecognized(schema: &Value, found: &mut BTreeSet<String>) {
+    if let Some(format) = schema["format"].as_str().filter(|format| !format.is_empty()) {
+        let is_known = match schema["type"].as_str().unwrap_or_default() {
+            "" | "string" => is_known(format),
+            "integer" => ["int32", "int64"].contains(&format),
+            "number" => ["float", "double"].contains(&format),
+            _ => false,
+        };
+        if !is_known {
+            found.insert(format.to_owned());
+        }
+    }
+    for key in ["items", "not", "additionalProperties"] {
+        if schema[key].is_object() {
+            collect_unrecognized(&schema[key], found);
+        }
+    }
+    let alternatives = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    for below in alternatives.chain(schema["properties"].as_object().into_iter().flat_map(Map::values)) {
+        collect_unrecognized(below, found);
+    }
 }
 
 /// Whether a text has a format. A format that is not known has every text.

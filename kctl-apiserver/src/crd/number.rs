@@ -48,15 +48,26 @@ pub(super) fn check(
     errors.extend(range.check(value, "Checked"));
     let json = schema.json();
     if let Some(factor) = json.get("multipleOf").filter(|factor| factor.is_number()) {
-        errors.extend(range.check(factor, "MultipleOf").or_else(|| multiple(value, factor, path)));
+        let misfit = range.check(factor, "MultipleOf");
+        let value = as_compared(value, misfit.is_some());
+        errors.extend(misfit);
+        errors.extend(multiple(&value, factor, path));
     }
     for (key, exclusive, name) in
         [("minimum", "exclusiveMinimum", "Minimum boundary"), ("maximum", "exclusiveMaximum", "Maximum boundary")]
     {
         let Some(bound) = json.get(key).filter(|bound| bound.is_number()) else { continue };
         let limit = Limit { is_minimum: key == "minimum", is_exclusive: schema.flag(exclusive) };
-        errors.extend(range.check(bound, name).or_else(|| limit.check(value, bound, path)));
+        let misfit = range.check(bound, name);
+        let value = as_compared(value, misfit.is_some());
+        errors.extend(misfit);
+        errors.extend(limit.check(&value, bound, path));
     }
+}
+
+/// A number beside a limit that is none of its type is compared, and shown, as a float.
+fn as_compared(value: &Value, is_float: bool) -> Value {
+    if is_float { value.as_f64().into() } else { value.clone() }
 }
 
 struct Range<'a> {

@@ -57,22 +57,42 @@ fn node(schema: &Value, path: &str, place: Place<'_>, total: &mut Total, errors:
     }
 }
 
+/// What the rules of a schema say besides what they compute.
+pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, rule) in rules.iter().enumerate() {
+        let at = format!("{path}.x-kubernetes-validations[{index}]");
+        let text = |field: &str| rule[field].as_str().unwrap_or_default();
+        if text("rule").trim().is_empty() {
+            errors.push(Cause::required(&format!("{at}.rule"), "rule is not specified"));
+        } else {
+            message(rule, &at, errors);
+        }
+        if !text("messageExpression").is_empty() && text("messageExpression").trim().is_empty() {
+            let detail = "messageExpression must be non-empty if specified";
+            errors.push(Cause::required(&format!("{at}.messageExpression"), detail));
+        }
+        if rule["reason"].is_string() && !REASONS.contains(&text("reason")) {
+            let known = REASONS.map(str::to_owned);
+            errors.push(Cause::not_supported(&format!("{at}.reason"), &rule["reason"], &known));
+        }
+        let (field, path) = (format!("{at}.fieldPath"), text("fieldPath"));
+        if !path.is_empty() && path.trim().is_empty() {
+            errors.push(Cause::invalid(&field, &path.into(), "must be non-empty if specified"));
+        }
+        if path.contains(['\n', '\r']) {
+            errors.push(Cause::invalid(&field, &path.into(), "must not contain line breaks"));
+        }
+        if !path.is_empty() && !leads_to_field(schema, path) {
+            errors.push(Cause::invalid(&field, &path.into(), "must be a valid path"));
+        }
+    }
+}
+
 fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Total, errors: &mut Vec<Cause>) {
     let text = |field: &str| rule[field].as_str().unwrap_or_default();
     let expression = text("rule");
     let invalid = |field: &str, value: &Value, why: &str| Cause::invalid(&format!("{at}.{field}"), value, why);
-    if expression.trim().is_empty() {
-        errors.push(Cause::required(&format!("{at}.rule"), "rule is not specified"));
-        return;
-    }
-    message(rule, at, errors);
-    if !text("reason").is_empty() && !REASONS.contains(&text("reason")) {
-        let known = REASONS.map(str::to_owned);
-        errors.push(Cause::not_supported(&format!("{at}.reason"), &rule["reason"], &known));
-    }
-    if !text("fieldPath").is_empty() && !leads_to_field(schema, text("fieldPath")) {
-        errors.push(invalid("fieldPath", &rule["fieldPath"], "must be a valid path"));
-    }
     let compiles = [Expression::Rule, Expression::Message]
         .into_iter()
         // A message belongs to a rule.

@@ -1,26 +1,24 @@
-//! What a schema in a `CustomResourceDefinition` must be: structural, of the keywords that are supported, and with
-//! defaults that are valid. Reads the schema and hands on what the real server refuses.
+//! Whether a schema in a `CustomResourceDefinition` is structural: every field and item has its type outside of alternatives, and
+//! alternatives only restrict. Reads the schema and hands on what the real server refuses.
 //!
-//! Upstream: `pkg/apis/apiextensions/validation` and `structural-schema/validation.go` of apiextensions-apiserver.
+//! Upstream: `pkg/apiserver/schema/{convert,validation,complete}.go` of apiextensions-apiserver.
 
 use serde_json::{Map, Value};
 
-use super::{pattern, statements, validate};
+use super::{default_values, keywords, pattern, pattern_error, statements};
 use crate::cause::Cause;
-use crate::schema::Schema;
 
-const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
-
-/// The keywords of JSON schema that no schema may use.
-const UNSUPPORTED: [&str; 6] = ["definitions", "dependencies", "patternProperties", "additionalItems", "id", "$ref"];
+/// The keywords of which no structural schema can be made, in the order in which they are looked for.
+const UNREADABLE: [&str; 7] =
+    ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
+/// Where alternatives stand.
+pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Level {
     Root,
     Field,
-    Items,
-    /// The metadata of the root.
-    Metadata,
+    Item,
 }
 
 /// Checks the schema of a version, from its root.
@@ -29,311 +27,212 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
     if schema["nullable"] == true {
         errors.push(Cause::forbidden(&format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
-    node(schema, path, Place::Root, errors);
-    root_fields(schema, path, errors);
+    let unreadable = unreadable(schema);
+    if unreadable.is_none() {
+        let mut found = Vec::new();
+        invariants(schema, Level::Root, path, &mut found);
+        complete(schema, Some(schema), path, path, &mut found);
+        found.sort_by_cached_key(|cause| format!("{}: {}", cause.field, cause.message));
+        if found.is_empty() {
+            default_values::check(schema, path, &mut found);
+        }
+        errors.append(&mut found);
+    }
+    keywords::check(schema, path, errors);
+    if let Some(key) = unreadable.filter(|_| errors.len() == before) {
+        let key = key.trim_start_matches(if key == "$schema" { "$" } else { "" });
+        errors.push(Cause::invalid(path, &"".into(), &format!("OpenAPIV3Schema '{key}' is not supported")));
+    }
     // Rules are about a schema that is right.
     if errors.len() == before {
         statements::check(schema, path, errors);
     }
 }
 
-fn root_fields(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
-    if schema["additionalProperties"].is_object() {
+/// The first keyword of which no structural schema can be made.
+fn unreadable(schema: &Value) -> Option<&'static str> {
+    let is_there = |key: &str| match &schema[key] {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => key == "additionalItems" || !fields.is_empty(),
+        _ => true,
+    };
+    if let Some(key) = UNREADABLE.into_iter().find(|key| is_there(key)) {
+        return Some(key);
+    }
+    if schema["x-kubernetes-preserve-unknown-fields"] == false {
+        return Some("x-kubernetes-preserve-unknown-fields");
+    }
+    if schema["items"].is_array() {
+        return Some("items");
+    }
+    let fields = schema["properties"].as_object().into_iter().flat_map(Map::values);
+    let alternatives = ALTERNATIVES.iter().flat_map(|key| schema[*key].as_array().into_iter().flatten());
+    let others = ["not", "items", "additionalProperties"].into_iter().map(|key| &schema[key]);
+    fields.chain(alternatives).chain(others).filter(|below| below.is_object()).find_map(unreadable)
+}
+
+fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
+    schema[key].as_str().unwrap_or_default()
+}
+
+fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>) {
+    if text(schema, "type") == "array" && !schema["items"].is_object() {
+        errors.push(Cause::required(&format!("{path}.items"), "must be specified"));
+    }
+    if schema["items"].is_object() {
+        invariants(&schema["items"], Level::Item, &format!("{path}.items"), errors);
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        invariants(field, Level::Field, &format!("{path}.properties[{name}]"), errors);
+    }
+    let values = &schema["additionalProperties"];
+    if !values.is_null() && level == Level::Root {
         errors.push(Cause::forbidden(&format!("{path}.additionalProperties"), "must not be used at the root"));
     }
-    for name in ["apiVersion", "kind"] {
-        if !schema["properties"][name]["default"].is_null() {
-            let field = format!("{path}.properties[{name}].default");
-            errors.push(Cause::forbidden(&field, &format!("must not be set in top-level {name}")));
+    if values.is_object() {
+        invariants(values, Level::Field, &format!("{path}.additionalProperties"), errors);
+    }
+    extensions(schema, path, errors);
+    type_of(schema, level, path, errors);
+    metadata(schema, level, path, errors);
+    alternatives(schema, path, errors);
+}
+
+fn extensions(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    if schema["x-kubernetes-int-or-string"] != true {
+        return;
+    }
+    for key in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
+        if schema[key] == true {
+            let detail = "must be false if x-kubernetes-int-or-string is true";
+            errors.push(Cause::invalid(&format!("{path}.{key}"), &true.into(), detail));
         }
     }
-    for (name, expected) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
-        let r#type = &schema["properties"][name]["type"];
-        if r#type.as_str().is_some_and(|r#type| r#type != expected) {
-            let field = format!("{path}.properties[{name}].type");
-            errors.push(Cause::invalid(&field, r#type, &format!("must be {expected}")));
+}
+
+fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>) {
+    let (field, name) = (format!("{path}.type"), text(schema, "type"));
+    let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
+    let is_free =
+        schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
+    if is_embedded && name != "object" {
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        errors.push(if name.is_empty() {
+            Cause::required(&field, detail)
+        } else {
+            Cause::invalid(&field, &name.into(), detail)
+        });
+    } else if name.is_empty() && !is_free {
+        let place = match level {
+            Level::Root => "at the root",
+            Level::Item => "for specified array items",
+            Level::Field => "for specified object fields",
+        };
+        errors.push(Cause::required(&field, &format!("must not be empty {place}")));
+    }
+    if is_embedded && !schema["additionalProperties"].is_null() {
+        let detail = "must not be used if x-kubernetes-embedded-resource is set";
+        errors.push(Cause::forbidden(&format!("{path}.additionalProperties"), detail));
+    }
+    if level == Level::Root && !["", "object"].contains(&name) {
+        errors.push(Cause::invalid(&field, &name.into(), "must be object at the root"));
+    }
+    let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
+    if is_embedded && schema["x-kubernetes-preserve-unknown-fields"] != true && !has_fields {
+        let detail =
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        errors.push(Cause::required(&format!("{path}.properties"), detail));
+    }
+}
+
+/// Names, kinds and versions of objects have their types, and of the metadata of the root only names are restricted.
+fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<Cause>) {
+    if level == Level::Root || schema["x-kubernetes-embedded-resource"] == true {
+        for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
+            let Some(field) = schema["properties"].get(name) else { continue };
+            if text(field, "type") != expected {
+                let at = format!("{path}.properties[{name}].type");
+                errors.push(Cause::invalid(&at, &text(field, "type").into(), &format!("must be {expected}")));
+            }
         }
     }
-    let Some(metadata) = schema["properties"]["metadata"].as_object() else { return };
-    let allowed = |name: &String| ["type", "description", "properties", "default"].contains(&name.as_str());
-    let fields = metadata.get("properties").and_then(Value::as_object);
-    let named = fields.into_iter().flat_map(Map::keys).all(|name| ["name", "generateName"].contains(&name.as_str()));
-    if !named || !metadata.keys().all(allowed) {
+    let Some(metadata) = schema["properties"]["metadata"].as_object().filter(|_| level == Level::Root) else { return };
+    let names = metadata.get("properties").and_then(Value::as_object);
+    let is_name = |name: &String| ["name", "generateName"].contains(&name.as_str());
+    let is_zero = |value: &Value| [Value::Null, false.into(), "".into()].contains(value);
+    let is_plain =
+        |(key, value): (&String, &Value)| ["type", "default", "properties"].contains(&key.as_str()) || is_zero(value);
+    if !names.into_iter().flat_map(Map::keys).all(is_name) || !metadata.iter().all(is_plain) {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
         errors.push(Cause::forbidden(&format!("{path}.properties[metadata]"), detail));
     }
 }
 
-fn node(schema: &Value, path: &str, place: Place, errors: &mut Vec<Cause>) {
-    keywords(schema, path, errors);
-    r#type(schema, path, place, errors);
-    extensions(schema, path, errors);
-    list_map(schema, path, errors);
-    default(schema, path, place, errors);
-    let is_int_or_string = schema["x-kubernetes-int-or-string"] == true && names_integer_and_string(&schema["anyOf"]);
-    let names_types = |one: &Value| {
-        schema["x-kubernetes-int-or-string"] == true
-            && one.as_object().is_some_and(|one| one.len() == 1)
-            && names_integer_and_string(&one["anyOf"])
+/// The one `anyOf` that may name types.
+fn is_integer_or_string(any_of: &Value) -> bool {
+    let of = |one: &Value, name: &str| {
+        one.as_object().is_some_and(|one| one.len() == 1 && one.get("type").is_some_and(|is| is == name))
     };
-    for key in ["anyOf", "oneOf", "allOf"] {
-        let all = schema[key].as_array().filter(|_| !(key == "anyOf" && is_int_or_string));
-        for (i, one) in all.into_iter().flatten().enumerate() {
-            if !(key == "allOf" && i == 0 && names_types(one)) {
-                alternative(one, &format!("{path}.{key}[{i}]"), errors);
+    any_of
+        .as_array()
+        .is_some_and(|all| matches!(all.as_slice(), [one, other] if of(one, "integer") && of(other, "string")))
+}
+
+/// Checks what may stand in alternatives, but for the two forms in which integers or strings are written.
+fn alternatives(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    let free = |key: &str, index: usize, one: &Value| match key {
+        "anyOf" => is_integer_or_string(&schema["anyOf"]),
+        "allOf" => index == 0 && is_integer_or_string(&one["anyOf"]),
+        _ => false,
+    };
+    values(schema, path, &free, errors);
+}
+
+/// The validation in a schema or an alternative. `free` says of an alternative whether it may name types: itself in `anyOf`, those
+/// in its `anyOf` in `allOf`.
+fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<Cause>) {
+    for key in ALTERNATIVES {
+        for (index, one) in schema[key].as_array().into_iter().flatten().enumerate() {
+            let at = format!("{path}.{key}[{index}]");
+            match (key, free(key, index, one)) {
+                ("allOf", true) => alternative(one, &at, &|key, _, _| key == "anyOf", errors),
+                (_, true) => {}
+                (_, false) => alternative(one, &at, &|_, _, _| false, errors),
             }
         }
     }
     if schema["not"].is_object() {
-        alternative(&schema["not"], &format!("{path}.not"), errors);
+        alternative(&schema["not"], &format!("{path}.not"), &|_, _, _| false, errors);
     }
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let is_metadata = place == Place::Root && name == "metadata";
-        let place = if is_metadata { Place::Metadata } else { Place::Field };
-        node(field, &format!("{path}.properties[{name}]"), place, errors);
-    }
-    if schema["items"].is_object() {
-        node(&schema["items"], &format!("{path}.items"), Place::Items, errors);
-    }
-    if schema["additionalProperties"].is_object() {
-        node(&schema["additionalProperties"], &format!("{path}.additionalProperties"), Place::Field, errors);
-    }
-}
-
-fn keywords(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
-    let mut forbid = |key: &str, detail: &str| errors.push(Cause::forbidden(&format!("{path}.{key}"), detail));
-    for key in UNSUPPORTED {
-        if schema.get(key).is_some_and(|value| !value.is_null()) {
-            forbid(key, &format!("{key} is not supported"));
-        }
-    }
-    if schema["uniqueItems"] == true {
-        let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        forbid("uniqueItems", detail);
-    }
-    if (schema["additionalProperties"].is_object() || schema["additionalProperties"] == false)
-        && schema["properties"].as_object().is_some_and(|all| !all.is_empty())
-    {
-        forbid("additionalProperties", "additionalProperties and properties are mutual exclusive");
-    }
-    if schema["items"].is_array() {
-        forbid("items", "items must be a schema object and not an array");
-    }
-    if schema.get("$schema").is_some_and(|schema| !schema.is_null()) {
-        // Upstream names the root wherever it stands.
-        let root = path.find("openAPIV3Schema").map_or(path, |i| &path[..i + "openAPIV3Schema".len()]);
-        errors.push(Cause::invalid(root, &"".into(), "OpenAPIV3Schema 'schema' is not supported"));
-    }
-    pattern_of(schema, path, errors);
-}
-
-fn pattern_of(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
     if let Some(text) = schema["pattern"].as_str().filter(|text| !pattern::is_valid(text)) {
-        let detail = format!("must be a valid regular expression, but isn't: error parsing regexp: `{text}`");
+        let detail = format!("must be a valid regular expression, but isn't: {}", pattern_error::why(text));
         errors.push(Cause::invalid(&format!("{path}.pattern"), &text.into(), &detail));
     }
 }
 
-fn r#type(schema: &Value, path: &str, place: Place, errors: &mut Vec<Cause>) {
-    let field = format!("{path}.type");
-    let is_free =
-        schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
-    let Some(name) = schema["type"].as_str().filter(|name| !name.is_empty()) else {
-        let place = match place {
-            Place::Root => "at the root",
-            Place::Items => "for specified array items",
-            Place::Field | Place::Metadata => "for specified object fields",
-        };
-        if !is_free && schema.get("$ref").is_none() {
-            errors.push(Cause::required(&field, &format!("must not be empty {place}")));
-        }
-        return;
-    };
-    if place == Place::Root && name != "object" {
-        errors.push(Cause::invalid(&field, &name.into(), "must be object at the root"));
-    }
-    if !TYPES.contains(&name) {
-        errors.push(Cause::not_supported(&field, &name.into(), &TYPES.map(str::to_owned)));
-    }
-    if name == "null" {
-        let detail = "type cannot be set to null, use nullable as an alternative";
-        errors.push(Cause::forbidden(&field, detail));
-    }
-    if name == "array" && schema["items"].is_null() {
-        errors.push(Cause::required(&format!("{path}.items"), "must be specified"));
-    }
-}
-
-fn extensions(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
-    let type_name = schema["type"].as_str().unwrap_or_default();
-    let at = |key: &str| format!("{path}.{key}");
-    if schema["x-kubernetes-preserve-unknown-fields"] == false {
-        let field = at("x-kubernetes-preserve-unknown-fields");
-        errors.push(Cause::invalid(&field, &false.into(), "must be true or undefined"));
-    }
-    if schema["x-kubernetes-int-or-string"] == true && schema["x-kubernetes-preserve-unknown-fields"] == true {
-        let detail = "must be false if x-kubernetes-int-or-string is true";
-        errors.push(Cause::invalid(&at("x-kubernetes-preserve-unknown-fields"), &true.into(), detail));
-    }
-    if schema["x-kubernetes-embedded-resource"] == true {
-        let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
-        if !has_fields && schema["x-kubernetes-preserve-unknown-fields"] != true {
-            let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-            errors.push(Cause::required(&at("properties"), detail));
-        }
-        if type_name != "object" {
-            let detail = "must be object if x-kubernetes-embedded-resource is true";
-            errors.push(Cause::invalid(&at("type"), &type_name.into(), detail));
-        }
-        if schema["additionalProperties"].is_object() {
-            let detail = "must not be used if x-kubernetes-embedded-resource is set";
-            errors.push(Cause::forbidden(&at("additionalProperties"), detail));
-        }
-        for (name, expected) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
-            let found = &schema["properties"][name]["type"];
-            if found.as_str().is_some_and(|found| found != expected) {
-                let field = at(&format!("properties[{name}].type"));
-                errors.push(Cause::invalid(&field, found, &format!("must be {expected}")));
-            }
-        }
-    }
-    for (key, expected, values) in [
-        ("x-kubernetes-list-type", "array", ["atomic", "set", "map"].as_slice()),
-        ("x-kubernetes-map-type", "object", ["atomic", "granular"].as_slice()),
-    ] {
-        let value = &schema[key];
-        let Some(text) = value.as_str() else { continue };
-        if type_name != expected {
-            let detail = format!("must be {expected} if {key} is specified");
-            errors.push(Cause::invalid(&at("type"), &type_name.into(), &detail));
-        }
-        if !values.contains(&text) {
-            let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
-            errors.push(Cause::not_supported(&at(key), value, &values));
-        }
-    }
-}
-
-/// Checks the items of sets and maps, and the keys of maps.
-fn list_map(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
-    let list_type = schema["x-kubernetes-list-type"].as_str().unwrap_or_default();
-    let keys_path = format!("{path}.x-kubernetes-list-map-keys");
-    let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let (items, items_path) = (&schema["items"], format!("{path}.items"));
-    if !keys.is_empty() && list_type != "map" {
-        let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-        errors.push(Cause::required(&format!("{path}.x-kubernetes-list-type"), detail));
-    }
-    if !items.is_object() || !["set", "map"].contains(&list_type) {
-        return;
-    }
-    if items["nullable"] == true {
-        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        errors.push(Cause::forbidden(&format!("{items_path}.nullable"), &detail));
-    }
-    if list_type == "set" {
-        if items["type"] == "array" && !["atomic", ""].contains(&items["x-kubernetes-list-type"].as_str().unwrap_or(""))
-        {
-            let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-            let field = format!("{items_path}.x-kubernetes-list-type");
-            errors.push(Cause::invalid(&field, &items["x-kubernetes-list-type"], detail));
-        }
-        if items["type"] == "object" && items["x-kubernetes-map-type"] != "atomic" {
-            let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-            let field = format!("{items_path}.x-kubernetes-map-type");
-            errors.push(Cause::invalid(&field, &items["x-kubernetes-map-type"], detail));
-        }
-        return;
-    }
-    if keys.is_empty() {
-        errors.push(Cause::required(&keys_path, "must not be empty if x-kubernetes-list-type is map"));
-    }
-    if items["type"] != "object" {
-        let detail = "must be object if parent array's x-kubernetes-list-type is map";
-        errors.push(Cause::invalid(&format!("{items_path}.type"), &items["type"], detail));
-        return;
-    }
-    for (i, key) in keys.iter().enumerate() {
-        map_key(items, key.as_str().unwrap_or_default(), &items_path, errors).unwrap_or_else(|| {
-            let detail = "entries must all be names of item properties";
-            errors.push(Cause::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
-        });
-        if keys[..i].contains(key) {
-            let detail = "must not contain duplicate entries";
-            errors.push(Cause::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
-        }
-    }
-}
-
-/// Checks a key of a map; there is nothing to check if it is no field of the items.
-fn map_key(items: &Value, key: &str, path: &str, errors: &mut Vec<Cause>) -> Option<()> {
-    let field = items["properties"].get(key)?;
-    let path = format!("{path}.properties[{key}]");
-    if ["object", "array"].contains(&field["type"].as_str().unwrap_or_default()) {
-        let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-        errors.push(Cause::invalid(&format!("{path}.type"), &field["type"], detail));
-    }
-    if field["nullable"] == true {
-        let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-        errors.push(Cause::forbidden(&format!("{path}.nullable"), detail));
-    }
-    let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|name| name == key));
-    if !is_required && field["default"].is_null() {
-        let detail =
-            "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-        errors.push(Cause::required(&format!("{path}.default"), detail));
-    }
-    Some(())
-}
-
-fn default(schema: &Value, path: &str, place: Place, errors: &mut Vec<Cause>) {
-    let value = &schema["default"];
-    if value.is_null() {
-        return;
-    }
-    let field = format!("{path}.default");
-    if place == Place::Metadata {
-        errors.push(Cause::forbidden(&field, "must not be set in top-level metadata"));
-        return;
-    }
-    let cursor = Schema::structural(schema);
-    let mut pruned = value.clone();
-    if !super::prune::values(cursor, &mut pruned).is_empty() {
-        errors.push(Cause::invalid(&field, value, "must not have unknown fields"));
-        return;
-    }
-    if place == Place::Root {
-        let missing = ["apiVersion", "kind"].into_iter().filter(|&name| value.get(name).is_none());
-        errors.extend(missing.map(|name| Cause::required(&format!("{field}.{name}"), "")));
-    }
-    for mut error in validate::validate(cursor, value, None) {
-        match error.field.as_str() {
-            "" => error.field.clone_from(&field),
-            "<nil>" => {}
-            below if below.starts_with('[') => error.field = format!("{field}{below}"),
-            below => error.field = format!("{field}.{below}"),
-        }
-        errors.push(error);
-    }
-}
-
-/// The one `anyOf` that may name types.
-fn names_integer_and_string(any_of: &Value) -> bool {
-    let types = any_of.as_array().into_iter().flatten().map(|one| one["type"].as_str());
-    types.eq([Some("integer"), Some("string")])
-}
-
 /// Inside `anyOf`, `oneOf`, `allOf` and `not` only validation may stand.
-fn alternative(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<Cause>) {
+    values(schema, path, free, errors);
+    let none = |_: &str, _: usize, _: &Value| false;
+    if schema["items"].is_object() {
+        alternative(&schema["items"], &format!("{path}.items"), &none, errors);
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        alternative(field, &format!("{path}.properties[{name}]"), &none, errors);
+    }
     let mut forbid = |key: &str, detail: &str| errors.push(Cause::forbidden(&format!("{path}.{key}"), detail));
-    for key in ["additionalProperties", "default"] {
-        if schema.get(key).is_some_and(|value| !value.is_null()) {
-            forbid(key, "must be undefined to be structural");
+    for key in ["type", "title", "description"] {
+        if !text(schema, key).is_empty() {
+            forbid(key, "must be empty to be structural");
         }
     }
-    for key in ["description", "title", "type"] {
-        if schema[key].as_str().is_some_and(|text| !text.is_empty()) {
-            forbid(key, "must be empty to be structural");
+    if !schema["additionalProperties"].is_null() && schema["additionalProperties"] != false {
+        forbid("additionalProperties", "must be undefined to be structural");
+    }
+    for key in ["default", "x-kubernetes-list-type", "x-kubernetes-map-type"] {
+        if !schema[key].is_null() {
+            forbid(key, "must be undefined to be structural");
         }
     }
     for key in [
@@ -346,11 +245,6 @@ fn alternative(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
             forbid(key, "must be false to be structural");
         }
     }
-    for key in ["x-kubernetes-list-type", "x-kubernetes-map-type"] {
-        if schema[key].is_string() {
-            forbid(key, "must be undefined to be structural");
-        }
-    }
     for key in ["x-kubernetes-list-map-keys", "x-kubernetes-validations"] {
         if schema[key].as_array().is_some_and(|all| !all.is_empty()) {
             forbid(key, "must be empty to be structural");
@@ -359,19 +253,40 @@ fn alternative(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
     if !schema["properties"]["metadata"].is_null() {
         forbid("properties[metadata]", "must not be specified in a nested context");
     }
-    pattern_of(schema, path, errors);
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        alternative(field, &format!("{path}.properties[{name}]"), errors);
+}
+
+/// Whether all fields and items that alternatives speak of are there outside of them.
+fn complete(alternative: &Value, schema: Option<&Value>, at: &str, named_at: &str, errors: &mut Vec<Cause>) {
+    let Some(schema) = schema else {
+        errors.push(Cause::required(at, &format!("because it is defined in {named_at}")));
+        return;
+    };
+    if alternative["not"].is_object() {
+        below(&alternative["not"], schema, at, &format!("{named_at}.not"), errors);
     }
-    if schema["items"].is_object() {
-        alternative(&schema["items"], &format!("{path}.items"), errors);
-    }
-    for key in ["anyOf", "oneOf", "allOf"] {
-        for (i, one) in schema[key].as_array().into_iter().flatten().enumerate() {
-            alternative(one, &format!("{path}.{key}[{i}]"), errors);
+    for key in ALTERNATIVES {
+        for (index, one) in alternative[key].as_array().into_iter().flatten().enumerate() {
+            below(one, schema, at, &format!("{named_at}.{key}[{index}]"), errors);
         }
     }
-    if schema["not"].is_object() {
-        alternative(&schema["not"], &format!("{path}.not"), errors);
+}
+
+fn below(alternative: &Value, schema: &Value, at: &str, named_at: &str, errors: &mut Vec<Cause>) {
+    complete(alternative, Some(schema), at, named_at, errors);
+    let missing = |at: &str, named_at: &str| Cause::required(at, &format!("because it is defined in {named_at}"));
+    if alternative["items"].is_object() {
+        let (at, named_at) = (format!("{at}.items"), format!("{named_at}.items"));
+        if schema["items"].is_object() {
+            below(&alternative["items"], &schema["items"], &at, &named_at, errors);
+        } else {
+            errors.push(missing(&at, &named_at));
+        }
+    }
+    for (name, field) in alternative["properties"].as_object().into_iter().flatten() {
+        let (at, named_at) = (format!("{at}.properties[{name}]"), format!("{named_at}.properties[{name}]"));
+        match schema["properties"].get(name) {
+            Some(schema) => below(field, schema, &at, &named_at, errors),
+            None => errors.push(missing(&at, &named_at)),
+        }
     }
 }

@@ -6,6 +6,8 @@
 //! walked by name. Upstream: `pkg/validation/validate` of kube-openapi, `structural-schema/{listtype,objectmeta}` of
 //! apiextensions-apiserver.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{correlation::Past, format, lists, number, pattern};
@@ -29,6 +31,13 @@ pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Caus
         lists::duplicates(schema, object, "", &mut errors);
     }
     lists::embedded(schema, object, "", &mut errors);
+    errors
+}
+
+/// The same for a value by itself, of which duplicates in lists are no matter.
+pub(super) fn once(schema: Schema, value: &Value) -> Vec<Cause> {
+    let mut errors = node(schema, value, "", None).errors;
+    lists::embedded(schema, value, "", &mut errors);
     errors
 }
 
@@ -68,6 +77,7 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
         return outcome;
     }
     alternatives(schema, value, path, &mut outcome);
+    let is_told_before = !outcome.errors.is_empty();
     match value {
         Value::String(text) => {
             outcome.errors.extend(string(schema, text, path));
@@ -82,6 +92,11 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
     outcome.errors.extend(enumeration(schema, value, path));
     if let Value::Object(_) = value {
         object(schema, value, path, past, &mut outcome);
+    }
+    if is_told_before {
+        // An alternative may say what the schema says as well.
+        let mut told = HashSet::new();
+        outcome.errors.retain(|error| told.insert((error.field.clone(), error.message.clone())));
     }
     outcome.n_checks += 4;
     outcome
@@ -108,7 +123,8 @@ impl<'a> Types<'a> {
             None => Vec::new(),
         };
         let is_checked = |format: &&str| match names.first() {
-            Some(&("integer" | "number")) => ["int32", "int64", "float", "double"].contains(format),
+            Some(&"integer") => ["int32", "int64"].contains(format),
+            Some(&"number") => ["float", "double"].contains(format),
             Some(&"string") => format::is_known(format),
             _ => false,
         };

@@ -168,7 +168,7 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     }
 }
 
-fn client_config(config: &Value, at: &str, errors: &mut Errors) {
+pub(super) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
     let (url, service) = (&config["url"], &config["service"]);
     if url.is_string() == service.is_object() {
         errors.required(at, "exactly one of url or service is required");

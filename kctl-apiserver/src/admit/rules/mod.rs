@@ -133,6 +133,13 @@ pub(crate) fn causes(resource: &Resource, object: &Value, is_new: bool) -> Vec<C
     errors.into_causes()
 }
 
+/// What is wrong with the address of a webhook.
+pub(crate) fn client_of_webhook(config: &Value, at: &str) -> Vec<Cause> {
+    let mut errors = Errors::default();
+    admission::client_config(config, at, &mut errors);
+    errors.into_causes()
+}
+
 /// What is wrong with a path that begins with a domain.
 pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<Cause> {
     let mut errors = Errors::default();

@@ -1,0 +1,74 @@
+//! Whether the defaults in a schema are valid by the schema itself. Reads the schema and hands on what the real server refuses.
+//!
+//! Upstream: `pkg/apiserver/schema/defaulting/validation.go` of apiextensions-apiserver.
+
+use serde_json::Value;
+
+use super::{Rules, prune, validate};
+use crate::{cause::Cause, schema::Schema};
+
+/// Checks the defaults of a structural schema, from its root.
+pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    node(schema, path, true, errors);
+}
+
+/// Values of maps are left out: nothing is judged there, and nothing becomes a default but in place of null.
+fn node(schema: &Value, path: &str, is_root: bool, errors: &mut Vec<Cause>) {
+    one(schema, &format!("{path}.default"), is_root, errors);
+    if schema["items"].is_object() {
+        node(&schema["items"], &format!("{path}.items"), false, errors);
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        node(field, &format!("{path}.properties[{name}]"), false, errors);
+    }
+}
+
+fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<Cause>) {
+    let value = &schema["default"];
+    if value.is_null() {
+        return;
+    }
+    let untyped = without_types(schema);
+    let cursor = Schema::structural(&untyped);
+    let mut pruned = value.clone();
+    if !prune::values(cursor, &mut pruned).is_empty() {
+        errors.push(Cause::invalid(field, value, "must not have unknown fields"));
+    }
+    let mut found = Vec::new();
+    if is_root && value.is_object() {
+        let missing = ["apiVersion", "kind"].into_iter().filter(|&name| value.get(name).is_none());
+        found.extend(missing.map(|name| Cause::required(name, "")));
+    }
+    if found.is_empty() {
+        found = validate::once(cursor, value);
+    }
+    if found.is_empty() {
+        let rules = Rules::compile(cursor);
+        // As it is when it stays, and as it is when it comes.
+        for old in [Some(value), None] {
+            if found.is_empty() {
+                rules.validate(cursor, value, old, &mut found);
+            }
+        }
+    }
+    errors.extend(found.into_iter().map(|mut error| {
+        error.field = match error.field.as_str() {
+            "" | "<nil>" => field.to_owned(),
+            below if below.starts_with('[') => format!("{field}{below}"),
+            below => format!("{field}.{below}"),
+        };
+        error
+    }));
+}
+
+/// The schema as upstream compares defaults with it, which then may be neither an integer nor a string where one of these is wanted.
+fn without_types(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(key, value)| *key != "x-kubernetes-int-or-string" || value.is_object());
+            kept.map(|(key, value)| (key.clone(), without_types(value))).collect::<serde_json::Map<_, _>>().into()
+        }
+        Value::Array(items) => items.iter().map(without_types).collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,276 @@
+//! Which keywords a schema in a `CustomResourceDefinition` has, and what they say beside each other. Reads the schema and hands on
+//! what the real server refuses.
+//!
+//! Upstream: `ValidateCustomResourceDefinitionOpenAPISchema` of apiextensions-apiserver, `pkg/apis/apiextensions/validation`.
+
+use serde_json::Value;
+
+use super::{statements, structural::ALTERNATIVES};
+use crate::cause::Cause;
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// The keywords of JSON schema that no schema may use.
+const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+
+/// Where a schema stands.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    is_root: bool,
+    /// In what is the metadata, the kind or the version of an object.
+    is_in_meta: bool,
+    /// Why there may be no default: in which field of the root, or as its values.
+    no_defaults: Option<NoDefaults>,
+}
+
+#[derive(Clone, Copy)]
+enum NoDefaults {
+    ApiVersion,
+    Kind,
+    Metadata,
+    ValuesOfMetadata,
+}
+
+impl NoDefaults {
+    fn of_root(field: &str) -> Option<Self> {
+        match field {
+            "apiVersion" => Some(Self::ApiVersion),
+            "kind" => Some(Self::Kind),
+            "metadata" => Some(Self::Metadata),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::ApiVersion => "must not be set in top-level apiVersion",
+            Self::Kind => "must not be set in top-level kind",
+            Self::Metadata => "must not be set in top-level metadata",
+            Self::ValuesOfMetadata => "must not be set inside additionalProperties applying to object metadata",
+        }
+    }
+}
+
+/// Checks the schema of a version, from its root.
+pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    node(schema, path, Place { is_root: true, ..Place::default() }, errors);
+}
+
+fn node(schema: &Value, path: &str, place: Place, errors: &mut Vec<Cause>) {
+    supported(schema, path, place, errors);
+    if schema["uniqueItems"] == true {
+        let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        errors.push(Cause::forbidden(&format!("{path}.uniqueItems"), detail));
+    }
+    children(schema, path, Place { is_root: false, ..place }, place.is_root, errors);
+    if schema["x-kubernetes-preserve-unknown-fields"] == false {
+        let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
+        errors.push(Cause::invalid(&field, &false.into(), "must be true or undefined"));
+    }
+    map_type(schema, path, errors);
+    list_type(schema, path, errors);
+    map_keys(schema, path, errors);
+    keys_are_there(schema, path, errors);
+    statements::texts(schema, path, errors);
+}
+
+fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
+    schema[key].as_str().unwrap_or_default()
+}
+
+fn supported(schema: &Value, path: &str, place: Place, errors: &mut Vec<Cause>) {
+    let name = text(schema, "type");
+    if !name.is_empty() && !TYPES.contains(&name) {
+        errors.push(Cause::not_supported(&format!("{path}.type"), &name.into(), &TYPES.map(str::to_owned)));
+    }
+    let mut forbid = |key: &str, detail: &str| errors.push(Cause::forbidden(&format!("{path}.{key}"), detail));
+    if let Some(why) = place.no_defaults.filter(|_| !schema["default"].is_null()) {
+        forbid("default", why.text());
+    }
+    for key in UNSUPPORTED {
+        let is_there = match &schema[key] {
+            Value::Null => false,
+            Value::String(text) => key == "$ref" || !text.is_empty(),
+            Value::Object(fields) => !["patternProperties", "definitions"].contains(&key) || !fields.is_empty(),
+            _ => true,
+        };
+        if is_there {
+            forbid(key, &format!("{key} is not supported"));
+        }
+    }
+    if name == "null" {
+        forbid("type", "type cannot be set to null, use nullable as an alternative");
+    }
+    if schema["items"].as_array().is_some_and(|all| !all.is_empty()) {
+        forbid("items", "items must be a schema object and not an array");
+    }
+    if place.is_in_meta && schema["x-kubernetes-embedded-resource"] == true {
+        forbid("x-kubernetes-embedded-resource", "must not be used inside of resource meta");
+    }
+}
+
+fn children(schema: &Value, path: &str, place: Place, is_root: bool, errors: &mut Vec<Cause>) {
+    let values = &schema["additionalProperties"];
+    let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
+    if has_fields && (values.is_object() || *values == false) {
+        let detail = "additionalProperties and properties are mutual exclusive";
+        errors.push(Cause::forbidden(&format!("{path}.additionalProperties"), detail));
+    }
+    if values.is_object() {
+        let no_defaults = if place.is_in_meta { Some(NoDefaults::ValuesOfMetadata) } else { place.no_defaults };
+        node(values, &format!("{path}.additionalProperties"), Place { no_defaults, ..place }, errors);
+    }
+    let is_object = is_root || schema["x-kubernetes-embedded-resource"] == true;
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let meta = NoDefaults::of_root(name).filter(|_| is_object);
+        let no_defaults = meta.filter(|_| is_root).or(place.no_defaults);
+        let is_in_meta = place.is_in_meta || meta.is_some();
+        node(field, &format!("{path}.properties[{name}]"), Place { is_in_meta, no_defaults, ..place }, errors);
+    }
+    if schema["not"].is_object() {
+        node(&schema["not"], &format!("{path}.not"), place, errors);
+    }
+    for key in [ALTERNATIVES[0], ALTERNATIVES[2], ALTERNATIVES[1]] {
+        for (index, one) in schema[key].as_array().into_iter().flatten().enumerate() {
+            node(one, &format!("{path}.{key}[{index}]"), place, errors);
+        }
+    }
+    for (name, one) in schema["definitions"].as_object().into_iter().flatten() {
+        node(one, &format!("{path}.definitions[{name}]"), place, errors);
+    }
+    if schema["items"].is_object() {
+        node(&schema["items"], &format!("{path}.items"), place, errors);
+    }
+    for (index, one) in schema["items"].as_array().into_iter().flatten().enumerate() {
+        node(one, &format!("{path}.items[{index}]"), place, errors);
+    }
+    for (name, one) in schema["dependencies"].as_object().into_iter().flatten().filter(|(_, one)| one.is_object()) {
+        node(one, &format!("{path}.dependencies[{name}]"), place, errors);
+    }
+}
+
+/// That a keyword stands beside the type that it is for.
+fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<Cause> {
+    let (field, name) = (format!("{path}.type"), text(schema, "type"));
+    let detail = format!("must be {expected} if {key} is specified");
+    match name {
+        _ if name == expected => None,
+        "" => Some(Cause::required(&field, &detail)),
+        _ => Some(Cause::invalid(&field, &name.into(), &detail)),
+    }
+}
+
+fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<Cause> {
+    let value = schema[key].as_str().filter(|value| !supported.contains(value))?;
+    let supported: Vec<String> = supported.iter().map(|&one| one.to_owned()).collect();
+    Some(Cause::not_supported(&format!("{path}.{key}"), &value.into(), &supported))
+}
+
+fn map_type(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    let key = "x-kubernetes-map-type";
+    if schema[key].is_string() {
+        errors.extend(of_type(schema, path, "object", key));
+        errors.extend(one_of(schema, path, key, &["atomic", "granular"]));
+    }
+}
+
+fn list_type(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    let key = "x-kubernetes-list-type";
+    let Some(value) = schema[key].as_str() else { return };
+    match of_type(schema, path, "array", key) {
+        Some(error) => errors.push(error),
+        None if value == "set" => errors.extend(item_of_set(&schema["items"], &format!("{path}.items"))),
+        None => {}
+    }
+    errors.extend(one_of(schema, path, key, &["atomic", "set", "map"]));
+}
+
+/// What is in a set has no parts of its own.
+fn item_of_set(items: &Value, path: &str) -> Option<Cause> {
+    let list_type = &items["x-kubernetes-list-type"];
+    let key = match text(items, "type") {
+        "array" if !list_type.is_null() && list_type != "atomic" => "x-kubernetes-list-type",
+        "object" if items["x-kubernetes-map-type"] != "atomic" => "x-kubernetes-map-type",
+        _ => return None,
+    };
+    // Upstream shows the type of the list for both.
+    let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    Some(Cause::invalid(&format!("{path}.{key}"), list_type, detail))
+}
+
+fn map_keys(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    let (list_type, items) = (&schema["x-kubernetes-list-type"], &schema["items"]);
+    let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let keys_path = format!("{path}.x-kubernetes-list-map-keys");
+    if !keys.is_empty() && list_type != "map" {
+        let (field, detail) =
+            (format!("{path}.x-kubernetes-list-type"), "must be map if x-kubernetes-list-map-keys is non-empty");
+        errors.push(match list_type {
+            Value::Null => Cause::required(&field, detail),
+            other => Cause::invalid(&field, other, detail),
+        });
+    }
+    if list_type != "map" {
+        return;
+    }
+    if keys.is_empty() {
+        errors.push(Cause::required(&keys_path, "must not be empty if x-kubernetes-list-type is map"));
+    }
+    if items.is_null() {
+        errors.push(Cause::required(&format!("{path}.items"), "must have a schema if x-kubernetes-list-type is map"));
+    }
+    if !items.is_object() {
+        return;
+    }
+    if text(items, "type") != "object" {
+        let detail = "must be object if parent array's x-kubernetes-list-type is map";
+        errors.push(Cause::invalid(&format!("{path}.items.type"), &text(items, "type").into(), detail));
+        return;
+    }
+    for (index, key) in keys.iter().enumerate() {
+        let name = key.as_str().unwrap_or_default();
+        match items["properties"].get(name) {
+            Some(field) if ["array", "object"].contains(&text(field, "type")) => {
+                let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                // Upstream shows the type of the items.
+                errors.push(Cause::invalid(&format!("{path}.items.properties[{name}].type"), &"object".into(), detail));
+            }
+            Some(_) => {}
+            None => {
+                let detail = "entries must all be names of item properties";
+                errors.push(Cause::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
+            }
+        }
+        if keys[..index].contains(key) {
+            let detail = "must not contain duplicate entries";
+            errors.push(Cause::invalid(&keys_path, &schema["x-kubernetes-list-map-keys"], detail));
+        }
+    }
+}
+
+/// That items of sets and maps are told apart by something that is there.
+fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+    let (list_type, items) = (text(schema, "x-kubernetes-list-type"), &schema["items"]);
+    if !items.is_object() || !["set", "map"].contains(&list_type) {
+        return;
+    }
+    if items["nullable"] == true {
+        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        errors.push(Cause::forbidden(&format!("{path}.items.nullable"), &detail));
+    }
+    let keys = schema["x-kubernetes-list-map-keys"].as_array().filter(|_| list_type == "map");
+    for name in keys.into_iter().flatten().filter_map(Value::as_str) {
+        let Some(field) = items["properties"].get(name) else { continue };
+        let at = format!("{path}.items.properties[{name}]");
+        let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+        if !is_required && field["default"].is_null() {
+            let detail =
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            errors.push(Cause::required(&format!("{at}.default"), detail));
+        }
+        if field["nullable"] == true {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.push(Cause::forbidden(&format!("{at}.nullable"), detail));
+        }
+    }
+}

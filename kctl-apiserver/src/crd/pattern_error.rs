@@ -1,0 +1,194 @@
+//! Why a pattern is none, in the words of Go.
+//!
+//! Upstream: `regexp/syntax/parse.go` of Go, of which those errors are told that a scan finds.
+
+/// The longest repetition that Go takes.
+const REPEAT_MAX: u32 = 1000;
+/// Letters and digits that mean something after a backslash.
+const ESCAPES: &str = "AaBbCDdEfnPpQrSstvWwxz01234567";
+
+/// What is wrong with a pattern that cannot be compiled.
+pub(super) fn why(pattern: &str) -> String {
+    let error = Scan { pattern, at: 0 }.whole().err().unwrap_or_else(|| format!("`{pattern}`"));
+    format!("error parsing regexp: {error}")
+}
+
+struct Scan<'a> {
+    pattern: &'a str,
+    /// How many bytes have been read.
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    fn rest(&self) -> &'a str {
+        &self.pattern[self.at..]
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let letter = self.rest().chars().next()?;
+        self.at += letter.len_utf8();
+        Some(letter)
+    }
+
+    fn whole(&mut self) -> Result<(), String> {
+        let (mut depth, mut can_repeat, mut repeated) = (0_usize, false, None);
+        loop {
+            let begin = self.at;
+            let Some(letter) = self.next() else { break };
+            let is_repeat = "*+?".contains(letter) || (letter == '{' && self.count(begin)?);
+            match letter {
+                '\\' => self.escape(begin)?,
+                '[' => self.class(begin)?,
+                '(' => {
+                    self.flags(begin)?;
+                    depth += 1;
+                }
+                ')' if depth == 0 => return Err(format!("unexpected ): `{}`", self.pattern)),
+                ')' => depth -= 1,
+                _ => {}
+            }
+            if is_repeat {
+                self.at += usize::from(self.rest().starts_with('?'));
+                if let Some(first) = repeated {
+                    return Err(format!("invalid nested repetition operator: `{}`", &self.pattern[first..self.at]));
+                }
+                if !can_repeat {
+                    let operator = &self.pattern[begin..self.at];
+                    return Err(format!("missing argument to repetition operator: `{operator}`"));
+                }
+            }
+            repeated = is_repeat.then_some(begin);
+            can_repeat = !"(|".contains(letter);
+        }
+        if depth > 0 { Err(format!("missing closing ): `{}`", self.pattern)) } else { Ok(()) }
+    }
+
+    /// Whether a brace begins a count, which is read then; otherwise it is a letter.
+    fn count(&mut self, begin: usize) -> Result<bool, String> {
+        let Some((inside, _)) = self.rest().split_once('}') else { return Ok(false) };
+        let (least, most) = inside.split_once(',').unwrap_or((inside, inside));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(least) || !(most.is_empty() || is_number(most)) {
+            return Ok(false);
+        }
+        self.at += inside.len() + 1;
+        let [least, most] = [least, most].map(|text| text.parse().unwrap_or(u32::MAX));
+        let is_open = inside.ends_with(',');
+        if least > REPEAT_MAX || (!is_open && (most > REPEAT_MAX || most < least)) {
+            return Err(format!("invalid repeat count: `{}`", &self.pattern[begin..self.at]));
+        }
+        Ok(true)
+    }
+
+    fn escape(&mut self, begin: usize) -> Result<(), String> {
+        match self.next() {
+            None => Err("trailing backslash at end of expression: ``".to_owned()),
+            Some('Q') => {
+                let literal = self.rest().find("\\E").map_or(self.rest().len(), |end| end + 2);
+                self.at += literal;
+                Ok(())
+            }
+            Some(letter) if letter.is_ascii_alphanumeric() && !ESCAPES.contains(letter) => {
+                Err(format!("invalid escape sequence: `{}`", &self.pattern[begin..self.at]))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// What follows a parenthesis that has a question mark.
+    fn flags(&mut self, begin: usize) -> Result<(), String> {
+        if !self.rest().starts_with('?') {
+            return Ok(());
+        }
+        self.at += 1;
+        let name = self.rest().strip_prefix("P<").or_else(|| self.rest().strip_prefix('<'));
+        if let Some(name) = name {
+            let Some((name, rest)) = name.split_once('>') else {
+                return Err(format!("invalid named capture: `{}`", &self.pattern[begin..]));
+            };
+            self.at = self.pattern.len() - rest.len();
+            let is_name = !name.is_empty() && name.chars().all(|letter| letter == '_' || letter.is_alphanumeric());
+            let group = &self.pattern[begin..self.at];
+            return if is_name { Ok(()) } else { Err(format!("invalid named capture: `{group}`")) };
+        }
+        loop {
+            match self.next() {
+                None => return Err(format!("missing closing ): `{}`", self.pattern)),
+                Some(':') => return Ok(()),
+                Some(')') => {
+                    // It is read once more, as the end of the group.
+                    self.at -= 1;
+                    return Ok(());
+                }
+                Some('i' | 'm' | 's' | 'U' | '-') => {}
+                Some(_) => {
+                    return Err(format!("invalid or unsupported Perl syntax: `{}`", &self.pattern[begin..self.at]));
+                }
+            }
+        }
+    }
+
+    fn class(&mut self, begin: usize) -> Result<(), String> {
+        self.at += usize::from(self.rest().starts_with('^'));
+        let mut is_first = true;
+        loop {
+            if self.rest().starts_with("[:")
+                && let Some(end) = self.rest().find(":]")
+            {
+                self.at += end + 2;
+                is_first = false;
+                continue;
+            }
+            let low_at = self.at;
+            let low = match self.next() {
+                None => return Err(format!("missing closing ]: `{}`", &self.pattern[begin..])),
+                Some(']') if !is_first => return Ok(()),
+                Some(letter) => letter,
+            };
+            is_first = false;
+            if low == '\\' {
+                self.escape(low_at)?;
+            }
+            let after = self.rest().strip_prefix('-');
+            let Some(high) = after.and_then(|after| after.chars().next()).filter(|high| *high != ']') else { continue };
+            self.at += 1 + high.len_utf8();
+            if high == '\\' {
+                self.escape(self.at - 1)?;
+            } else if low != '\\' && high < low {
+                return Err(format!("invalid character class range: `{}`", &self.pattern[low_at..self.at]));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The errors of Go 1.26.
+    #[test]
+    fn errors_are_those_of_go() {
+        for (pattern, error) in [
+            ("(", "missing closing ): `(`"),
+            ("a(b", "missing closing ): `a(b`"),
+            ("a)", "unexpected ): `a)`"),
+            ("[z-a]", "invalid character class range: `z-a`"),
+            ("x[a-", "missing closing ]: `[a-`"),
+            ("*a", "missing argument to repetition operator: `*`"),
+            ("(|+?)", "missing argument to repetition operator: `+?`"),
+            ("a**", "invalid nested repetition operator: `**`"),
+            ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
+            ("a{1001}", "invalid repeat count: `{1001}`"),
+            ("a{3,2}", "invalid repeat count: `{3,2}`"),
+            ("\\y", "invalid escape sequence: `\\y`"),
+            ("a\\", "trailing backslash at end of expression: ``"),
+            ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+            ("(?P<a", "invalid named capture: `(?P<a`"),
+            ("(?P<a-b>c)", "invalid named capture: `(?P<a-b>`"),
+            ("(?<!a)", "invalid named capture: `(?<!a)`"),
+            ("(?<=a)b", "invalid named capture: `(?<=a)b`"),
+        ] {
+            assert_eq!(why(pattern), format!("error parsing regexp: {error}"), "{pattern}");
+        }
+    }
+}
