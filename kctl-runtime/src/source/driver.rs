@@ -32,7 +32,7 @@ use super::{
     items::ListMeta,
     lines::Lines,
     pages::each_item,
-    places::Places,
+    places::{Place, Places},
     reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX, wants_pages},
     scopes::Scopes,
     spread::Spread,
@@ -253,19 +253,24 @@ impl Source {
         let streams = self.streams.load(Ordering::Relaxed);
         let mut reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
         let mut spread = Spread::of((&self.identity, &scope));
+        // From the first list until the watch after it has begun.
+        let mut place = None;
         loop {
             // Boxed what is over soon: an informer that only watches does not keep the place for it.
             let wait = match reflector.request() {
                 Request::Whole { .. } | Request::List { .. } => {
-                    let _place = self.places.next().await;
+                    if place.is_none() {
+                        place = Some(self.places.next().await);
+                    }
                     Box::pin(self.list(&mut reflector, &scope)).await
                 }
                 Request::Probe => Box::pin(self.list(&mut reflector, &scope)).await,
                 Request::Stream | Request::Watch { .. } => {
-                    self.watch(&mut reflector, &scope, spread.life(WATCH_LIFE_MIN)).await
+                    self.watch(&mut reflector, &scope, spread.life(WATCH_LIFE_MIN), &mut place).await
                 }
             };
             if let Some(wait) = wait {
+                place = None;
                 tokio::time::sleep(spread.wait(wait)).await;
             }
         }
@@ -365,9 +370,16 @@ impl Source {
 
     /// What waits here waits for minutes: results are dealt with before anything is awaited, because what is alive then takes room
     /// as long as the watch lasts.
-    async fn watch(&self, reflector: &mut Reflector, scope: &Scope, life: Duration) -> Option<Duration> {
+    async fn watch(
+        &self,
+        reflector: &mut Reflector,
+        scope: &Scope,
+        life: Duration,
+        place: &mut Option<Place>,
+    ) -> Option<Duration> {
         let began = Instant::now();
         let opened = Box::pin(self.open(scope, reflector.request(), life)).await;
+        *place = None;
         let mut chunks = match opened.map_err(|error| self.perform(reflector, Input::Failed(error))) {
             Ok(chunks) => chunks,
             Err(performed) => return performed.await,

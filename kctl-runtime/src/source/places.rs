@@ -33,7 +33,7 @@ struct Shared {
     n_ended: AtomicU64,
 }
 
-/// A list that is under way.
+/// A list that is under way, and the begin of the watch after it.
 pub(super) struct Place {
     places: Places,
     /// None where it goes on without.
