@@ -15,7 +15,7 @@ use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::{
     contest::{Contest, config, seconds},
-    trace::Lines,
+    trace::logged,
 };
 
 /// Says that it saw a `ConfigMap`, and takes its time over it.
@@ -361,10 +361,7 @@ async fn an_idle_manager_ends_well_and_hands_the_lease_back_even_if_it_may_take_
 
 #[tokio::test(start_paused = true)]
 async fn a_reconcile_that_hangs_is_reported_each_minute_with_what_would_end_it() {
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
-    let _logged = tracing::subscriber::set_default(log);
+    let (lines, _logged) = logged();
     let hanging = || -> Vec<String> {
         let text = lines.text();
         text.lines().filter(|line| line.contains("has been running for")).map(ToOwned::to_owned).collect()

@@ -1,5 +1,6 @@
 //! The manager around the loop, as seen from outside: on the embedded API server, under paused time.
 
+mod busy;
 mod contest;
 mod debug;
 mod election;

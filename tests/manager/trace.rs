@@ -42,12 +42,21 @@ impl io::Write for Lines {
     }
 }
 
-/// The `traceparent` of all applied Secrets, and the lines that were logged.
-async fn run() -> (Vec<String>, String) {
+/// What this thread logs while the guard is kept.
+pub(crate) fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
     let lines = Lines::default();
     let writer = lines.clone();
     let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
-    let _logged = tracing::subscriber::set_default(log);
+    let guard = tracing::subscriber::set_default(log);
+    // What another test logs for the first time while a subscriber begins can be missed by it (tracing-core registers the one
+    // after it has asked the others): by now it is known.
+    tracing::callsite::rebuild_interest_cache();
+    (lines, guard)
+}
+
+/// The `traceparent` of all applied Secrets, and the lines that were logged.
+async fn run() -> (Vec<String>, String) {
+    let (lines, _logged) = logged();
     let (contest, faults) = (Contest::new(), Faults::default());
     let asked: Shared<Mutex<Vec<String>>> = Shared::default();
     let noted = asked.clone();
@@ -64,15 +73,11 @@ async fn run() -> (Vec<String>, String) {
         object.metadata.name = Some(name.into());
         Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
     }
-    // A span that another test enters for the first time while a subscriber begins can be missed by it (tracing-core registers
-    // the one after it has asked the others): by now it is known.
-    tracing::callsite::rebuild_interest_cache();
     let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
     tokio::spawn(manager.run(std::future::pending()));
     seconds(1).await;
     let asked = asked.lock().unwrap().clone();
-    let lines = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-    (asked, lines)
+    (asked, lines.text())
 }
 
 #[tokio::test(start_paused = true)]

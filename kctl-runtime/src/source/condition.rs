@@ -34,8 +34,8 @@ pub(super) struct Condition {
 
 struct Failure {
     error: ApiError,
-    /// The failure that was last reported, and when.
-    reported: (String, Instant),
+    /// The failure that was last reported, and when; none before the first report.
+    reported: Option<(String, Instant)>,
 }
 
 impl Condition {
@@ -60,25 +60,38 @@ impl Condition {
     }
 
     /// A failure that goes on is said again from time to time, not at each try.
+    ///
+    /// An API server that says when to come back is well: it says so for a moment after each change of a
+    /// definition. That is worth a line once it says it again.
     pub(super) fn fails(&self, identity: &Identity, error: &ApiError) {
-        let text = format!("{error}{}", advice(identity, error));
         let mut failure = self.failure.lock();
-        let last = failure.take().map(|failure| failure.reported);
-        let same = last.filter(|(said, when)| *said == text && when.elapsed() < REPORT_AGAIN);
-        let reported = same.unwrap_or_else(|| {
-            tracing::warn!("{text}; the cache is not kept up to date until this works again");
-            (text, Instant::now())
-        });
+        let reported = match failure.take().map(|failure| failure.reported) {
+            None if error.retry_after().is_some() => {
+                tracing::debug!("{error}");
+                None
+            }
+            last => Some(report(identity, error, last.flatten())),
+        };
         *failure = Some(Box::new(Failure { error: error.clone(), reported }));
     }
 
     /// The API server answers as it should.
     pub(super) fn works(&self, identity: &Identity) {
         self.heard();
-        if self.failure.lock().take().is_some() {
+        if self.failure.lock().take().is_some_and(|failure| failure.reported.is_some()) {
             tracing::info!("watch {}: works again", identity.kind.plural);
         }
     }
+}
+
+/// Reports a failure, unless the last report says the same and is recent; what was reported last now.
+fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>) -> (String, Instant) {
+    let text = format!("{error}{}", advice(identity, error));
+    let same = last.filter(|(said, when)| *said == text && when.elapsed() < REPORT_AGAIN);
+    same.unwrap_or_else(|| {
+        tracing::warn!("{text}; the cache is not kept up to date until this works again");
+        (text, Instant::now())
+    })
 }
 
 /// What a person can do about a failure.

@@ -1,0 +1,45 @@
+//! An API server that asks for a moment: complained of when it asks again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kctl::prelude::*;
+use kctl_tests::{Asked, Fault, Faults};
+
+use crate::{
+    contest::{Contest, seconds},
+    trace::logged,
+};
+
+#[controller]
+async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+/// What is logged of watches when the first so many are refused, for a second each.
+async fn complaints(n_refused: usize) -> Vec<String> {
+    let (lines, _logged) = logged();
+    let (contest, faults) = (Contest::new(), Faults::default());
+    let n_watches = Arc::new(AtomicUsize::new(0));
+    let counted = n_watches.clone();
+    faults.add(Fault::RefuseFor(429, 1), move |asked: &Asked| {
+        asked.is_watch && counted.fetch_add(1, Ordering::Relaxed) < n_refused
+    });
+    let manager = App::new("idles").controller::<idles>().manager(faults.client(&contest.server)).await.unwrap();
+    tokio::spawn(manager.run(std::future::pending()));
+    seconds(30).await;
+    assert_eq!(n_watches.load(Ordering::Relaxed), n_refused + 1, "it watches in the end");
+    let text = lines.text();
+    let about = text.lines().filter(|line| line.contains("watch configmaps"));
+    about.map(|line| line.split_once("condition: ").unwrap().1.to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_refused_for_a_moment_is_complained_of_when_it_is_refused_again() {
+    assert_eq!(complaints(1).await, [""; 0]);
+    let (warned, works) =
+        ("; the cache is not kept up to date until this works again", "watch configmaps: works again");
+    for n_refused in [2, 3] {
+        let lines = complaints(n_refused).await;
+        assert_eq!((lines.len(), lines[0].ends_with(warned), lines[1].as_str()), (2, true, works), "{lines:?}");
+    }
+}
