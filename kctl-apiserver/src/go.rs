@@ -120,6 +120,12 @@ fn is_printable(c: char) -> bool {
 
 /// Prints a float as `%v` does: the shortest digits, with an exponent below 1e-4 and from 1e21.
 pub(crate) fn float(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".into();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf" } else { "-Inf" }.into();
+    }
     let size = number.abs();
     if size != 0.0 && !(1e-4..1e6).contains(&size) {
         let text = format!("{number:e}");

@@ -22,6 +22,7 @@ mod controllers;
 pub mod crd;
 mod decode;
 mod documents;
+mod evaluate;
 pub mod faults;
 mod go;
 mod kinds;

@@ -38,6 +38,22 @@ impl Environment {
         Some(environment.with("self", own).with("oldSelf", old))
     }
 
+    /// Whether the values of a schema have a type in expressions.
+    #[must_use]
+    pub fn has_type(schema: &Value) -> bool {
+        if schema["x-kubernetes-int-or-string"] == true {
+            return true;
+        }
+        match schema["type"].as_str() {
+            Some("array") => Self::has_type(&schema["items"]),
+            Some("object") if schema["additionalProperties"].is_object() => {
+                Self::has_type(&schema["additionalProperties"])
+            }
+            Some("object" | "string" | "boolean" | "number" | "integer") => true,
+            _ => false,
+        }
+    }
+
     /// One more variable.
     #[must_use]
     pub fn with(mut self, name: &str, is: Type) -> Self {

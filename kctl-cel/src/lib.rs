@@ -45,5 +45,6 @@ pub use self::{
     names::plain_name,
     pattern::pattern,
     program::instantiate,
+    times::{duration, timestamp},
     types::Type,
 };

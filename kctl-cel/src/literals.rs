@@ -68,8 +68,8 @@ fn literal(name: &str, is_method: bool, arguments: &[Node], errors: &mut Vec<Iss
     let Some(last) = arguments.last() else { return };
     let is_right = match (name, &last.is) {
         ("matches", Part::Text(pattern)) => crate::pattern(pattern).is_ok(),
-        ("timestamp", Part::Text(text)) if !is_method => times::is_timestamp(text),
-        ("duration", Part::Text(text)) if !is_method => times::is_duration(text),
+        ("timestamp", Part::Text(text)) if !is_method => times::timestamp(text).is_some(),
+        ("duration", Part::Text(text)) if !is_method => times::duration(text).is_some(),
         ("duration", Part::Int) if !is_method => false,
         _ => true,
     };

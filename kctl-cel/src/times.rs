@@ -1,4 +1,4 @@
-//! Literals of times and durations, as Go reads them: texts come in, whether they are one goes out.
+//! Times and durations as Go reads them: texts come in, what they are goes out.
 //!
 //! Upstream: `time.Parse` with RFC 3339 and `time.ParseDuration` of Go, the bounds of `cel-go/common/types/timestamp.go`.
 
@@ -21,16 +21,20 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Whether a text is a time between the years 1 and 9999.
-pub(crate) fn is_timestamp(text: &str) -> bool {
-    let Some((date, time)) = text.split_once('T') else { return false };
-    let (time, offset) = match time.strip_suffix('Z') {
-        Some(time) => (time, Some(0)),
-        None => time.find(['+', '-']).map_or((time, None), |at| (&time[..at], minutes(&time[at..]))),
+/// The time since 1970 of a text that is a time between the years 1 and 9999, and how many minutes its clock is before UTC.
+#[must_use]
+pub fn timestamp(text: &str) -> Option<(SignedDuration, i64)> {
+    let (date, time) = text.split_once('T')?;
+    let (time, offset) = if let Some(time) = time.strip_suffix('Z') {
+        (time, 0)
+    } else {
+        let at = time.find(['+', '-'])?;
+        (&time[..at], minutes(&time[at..])?)
     };
-    let (Some(date), Some(time), Some(offset)) = (date_of(date), time_of(time), offset) else { return false };
-    let in_utc = date.to_datetime(time).checked_sub(SignedDuration::from_mins(offset));
-    in_utc.is_ok_and(|time| (1..=9999).contains(&time.year()))
+    let local = date_of(date)?.to_datetime(time_of(time)?);
+    let in_utc = local.checked_sub(SignedDuration::from_mins(offset)).ok()?;
+    let since_1970 = in_utc.duration_since(Date::constant(1970, 1, 1).to_datetime(Time::midnight()));
+    (1..=9999).contains(&in_utc.year()).then_some((since_1970, offset))
 }
 
 fn date_of(text: &str) -> Option<Date> {
@@ -46,7 +50,8 @@ fn time_of(text: &str) -> Option<Time> {
     // One digit is enough for the hour.
     let hour_len = text.find(':')?.clamp(1, 2);
     let [hour, minute, second] = numbers(text, ':', [hour_len, 2, 2])?;
-    Time::new(narrow(hour), narrow(minute), narrow(second), 0).ok()
+    let nanosecond = i32::try_from(part(fraction, 1_000_000_000)).ok()?;
+    Time::new(narrow(hour), narrow(minute), narrow(second), nanosecond).ok()
 }
 
 /// The minutes of an offset; Go lets its parts be one too large.
@@ -71,29 +76,33 @@ fn numbers<const N: usize>(text: &str, sign: char, lens: [usize; N]) -> Option<[
     parts.next().is_none().then_some(found)
 }
 
-/// Whether a text is a duration of less than 292 years: numbers, each with its unit.
-pub(crate) fn is_duration(text: &str) -> bool {
+/// The duration of a text that is one of less than 292 years: numbers, each with its unit.
+#[must_use]
+pub fn duration(text: &str) -> Option<SignedDuration> {
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
-        return true;
+        return Some(SignedDuration::ZERO);
     }
     if rest.is_empty() {
-        return false;
+        return None;
     }
     let mut nanoseconds: i128 = 0;
     while !rest.is_empty() {
         let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
         let (number, after) = rest.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        let Some((unit, length)) = UNITS.iter().find(|(unit, _)| after.starts_with(unit)) else { return false };
+        let (unit, length) = UNITS.iter().find(|(unit, _)| after.starts_with(unit))?;
         if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-            return false;
+            return None;
         }
-        let Ok(whole) = format!("0{whole}").parse::<u64>() else { return false };
+        let whole: u64 = format!("0{whole}").parse().ok()?;
         nanoseconds += i128::from(whole) * length + part(fraction, *length);
         rest = &after[unit.len()..];
     }
-    nanoseconds <= i128::from(i64::MAX) + i128::from(text.starts_with('-'))
+    if text.starts_with('-') {
+        nanoseconds = -nanoseconds;
+    }
+    i64::try_from(nanoseconds).ok().map(SignedDuration::from_nanos)
 }
 
 /// What the digits after a point are of a length, cut to whole parts.
@@ -133,8 +142,10 @@ mod tests {
             ("2020-1-1T00:00:00Z", false),
             ("2020-01-01", false),
         ] {
-            assert_eq!(is_timestamp(text), expected, "{text}");
+            assert_eq!(timestamp(text).is_some(), expected, "{text}");
         }
+        let time = timestamp("1970-01-02T01:00:00.25+01:00");
+        assert_eq!(time, Some((SignedDuration::new(24 * 60 * 60, 250_000_000), 60)));
     }
 
     #[test]
@@ -161,7 +172,8 @@ mod tests {
             (".h", false),
             ("1.1.1h", false),
         ] {
-            assert_eq!(is_duration(text), expected, "{text}");
+            assert_eq!(duration(text).is_some(), expected, "{text}");
         }
+        assert_eq!(duration("-1m.5s"), Some(SignedDuration::from_millis(-60_500)));
     }
 }

@@ -9,7 +9,7 @@ use kctl_cel::{Environment, Type};
 use kube_cel::{
     KubeCelExt,
     cel::{
-        Context, ExecutionError, ParseErrors,
+        Context, ParseErrors,
         common::ast::IdedExpr,
         objects::{Key, Map},
         parser::Parser,
@@ -19,16 +19,16 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{functions, messages};
-use crate::crd::{
-    cost::{Budget, Dear, Part, cost},
-    rewritten_without_types,
+use crate::{
+    crd::cost::{Budget, Dear, cost, depth},
+    evaluate::Evaluator,
 };
 
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
 
-/// Longest expression that is evaluated on the stack of its caller.
-const INLINE_LEN_MAX: usize = 60;
+/// Deepest expression that is evaluated on the stack of its caller.
+const INLINE_DEPTH_MAX: usize = 24;
 /// The stack for parsing and evaluation: enough for what [`super::beyond`] lets through.
 const STACK_LEN: usize = 64 * 1024 * 1024;
 
@@ -37,9 +37,11 @@ pub(crate) use kube_cel::cel::Value as Cel;
 type Compiled = Arc<Result<Code, String>>;
 
 /// An expression that has been read.
-struct Code {
+#[derive(Debug)]
+pub(crate) struct Code {
     /// Its messages are maps: the evaluator knows no messages.
     expression: IdedExpr,
+    is_deep: bool,
 }
 
 static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mutex::default);
@@ -47,7 +49,6 @@ static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mute
 /// What expressions see.
 pub(crate) struct Scope {
     context: Context<'static>,
-    /// The variables once more: the evaluator does not hand them out.
     known: HashMap<String, Cel>,
 }
 
@@ -76,6 +77,11 @@ impl std::fmt::Display for Failure {
 }
 
 impl Scope {
+    /// A scope with all functions, to which none can be added.
+    pub(crate) fn shared() -> Self {
+        Self { context: functions::ALL.new_inner_scope(), known: HashMap::new() }
+    }
+
     /// A scope with these variables.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
         let mut context = Context::default().with_all();
@@ -93,8 +99,11 @@ impl Scope {
     }
 
     pub(crate) fn set(&mut self, name: &str, value: Cel) {
-        self.known.insert(name.to_owned(), value.clone());
-        self.context.add_variable_from_value(name, value);
+        self.known.insert(name.to_owned(), value);
+    }
+
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.known.remove(name);
     }
 
     /// What an expression costs, by the values of the variables.
@@ -103,8 +112,15 @@ impl Scope {
     /// Too much. An expression that cannot be read is free.
     pub(super) fn cost(&self, expression: &str) -> Result<usize, Dear> {
         let compiled = compiled(expression);
-        let Ok(code) = compiled.as_ref() else { return Ok(0) };
-        let known = self.known.iter().map(|(name, value)| (name.as_str(), Some(Part::Cel(value))));
+        compiled.as_ref().as_ref().map_or(Ok(0), |code| self.cost_of(code))
+    }
+
+    /// The same of an expression that has been read.
+    ///
+    /// # Errors
+    /// Too much.
+    pub(crate) fn cost_of(&self, code: &Code) -> Result<usize, Dear> {
+        let known = self.known.iter().map(|(name, value)| (name.as_str(), value));
         cost(&code.expression, known.collect())
     }
 
@@ -114,36 +130,24 @@ impl Scope {
     /// In the words of the real server, without the expression.
     pub(crate) fn evaluate(&self, expression: &str) -> Result<Cel, String> {
         match compiled(expression).as_ref() {
-            Ok(code) => self.execute(code, expression).map_err(|error| match error {
-                ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-                ExecutionError::NoSuchOverload => "no such overload".to_owned(),
-                ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
-                ExecutionError::IndexOutOfBounds(index) => match index {
-                    Cel::Int(index) => format!("index out of bounds: {index}"),
-                    other => format!("index out of bounds: {other:?}"),
-                },
-                ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
-                ExecutionError::FunctionError { message, .. } => message,
-                other => other.to_string(),
-            }),
+            Ok(code) => self.run(code),
             Err(why) => Err(format!("compilation failed: {why}")),
         }
     }
-}
 
-impl Scope {
-    /// Runs a program; long ones on a stack of their own, since each operator may be a level of the evaluator.
-    fn execute(&self, code: &Code, expression: &str) -> Result<Cel, ExecutionError> {
-        if expression.len() <= INLINE_LEN_MAX {
-            return Cel::resolve(&code.expression, &self.context);
+    /// The same of an expression that has been read; deep ones on a stack of their own, since each operator is a level.
+    ///
+    /// # Errors
+    /// As [`Scope::evaluate`].
+    pub(crate) fn run(&self, code: &Code) -> Result<Cel, String> {
+        let evaluate = || Evaluator::new(&self.context, &self.known).evaluate(&code.expression);
+        if !code.is_deep {
+            return evaluate();
         }
         std::thread::scope(|threads| {
             let evaluator = std::thread::Builder::new().stack_size(STACK_LEN);
-            let run = || Cel::resolve(&code.expression, &self.context);
-            let running = evaluator.spawn_scoped(threads, run);
-            let joined =
-                running.map_err(|error| error.to_string()).and_then(|run| run.join().map_err(|_| "it gave up".into()));
-            joined.unwrap_or_else(|why: String| Err(ExecutionError::function_error("evaluate", why)))
+            let running = evaluator.spawn_scoped(threads, evaluate).map_err(|error| error.to_string())?;
+            running.join().unwrap_or_else(|_| Err("the evaluator gave up".into()))
         })
     }
 }
@@ -159,13 +163,7 @@ pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&st
             };
             Some(format!("must evaluate to {wanted} but got {}", found.whole_name()))
         }
-        Ok(_) => match (kctl_cel::instantiate(expression), rewritten_without_types(expression)) {
-            (Err(why), _) => Some(format!("program instantiation failed: {why}")),
-            (Ok(()), Some(Err(why))) => {
-                Some(format!("this server evaluates everything but {why}: write it in another way"))
-            }
-            _ => None,
-        },
+        Ok(_) => kctl_cel::instantiate(expression).err().map(|why| format!("program instantiation failed: {why}")),
     }
 }
 
@@ -174,12 +172,12 @@ pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&st
 /// # Errors
 /// It does not compile, or does not fit together.
 pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, String> {
-    tree_with_optionals(expression)?;
+    tree(expression)?;
     checked(expression, environment)
 }
 
 /// The same of an expression that a parser has accepted.
-pub(crate) fn checked(expression: &str, environment: &Environment) -> Result<Option<Type>, String> {
+fn checked(expression: &str, environment: &Environment) -> Result<Option<Type>, String> {
     std::thread::scope(|threads| {
         let checker = std::thread::Builder::new().stack_size(STACK_LEN);
         let check = || kctl_cel::type_of(expression, environment).map_err(|issues| issues.to_string());
@@ -201,13 +199,18 @@ fn compiled(expression: &str) -> Compiled {
     compiled
 }
 
-fn compile(expression: &str) -> Result<Code, String> {
-    let text = match rewritten_without_types(expression) {
-        Some(written) => written?,
-        None => expression.to_owned(),
-    };
-    let tree = parsed(expression, move || Parser::default().parse(&text))?;
-    Ok(Code { expression: messages::as_maps(&tree) })
+/// Reads an expression.
+///
+/// # Errors
+/// It does not compile.
+pub(crate) fn compile(expression: &str) -> Result<Code, String> {
+    let text = expression.to_owned();
+    parsed(expression, move || {
+        Parser::default().enable_optional_syntax(true).parse(&text).map(|tree| {
+            let expression = messages::as_maps(&tree);
+            Code { is_deep: depth(&expression) > INLINE_DEPTH_MAX, expression }
+        })
+    })
 }
 
 /// What a parser makes of an expression within the bounds.
@@ -225,35 +228,13 @@ fn parsed<T: Send + 'static>(
     parsed.unwrap_or_else(|_| Err("the parser gave up".into()))
 }
 
-/// An expression that may have optional syntax, which nobody evaluates as it is.
-///
-/// # Errors
-/// It does not compile.
-pub(crate) fn tree_with_optionals(expression: &str) -> Result<IdedExpr, String> {
-    let text = expression.to_owned();
-    parsed(expression, move || Parser::default().enable_optional_syntax(true).parse(&text))
-}
-
 /// An expression as a tree, for those who look into it.
 ///
 /// # Errors
 /// It does not compile.
 pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
     let text = expression.to_owned();
-    parsed(expression, move || Parser::default().parse(&text)).map(|tree| messages::as_maps(&tree))
-}
-
-/// Whether an expression can be evaluated without harm to the process.
-///
-/// # Errors
-/// Why not; also when it does not compile.
-pub(crate) fn check(expression: &str) -> Result<(), String> {
-    match messages::holds(&tree_with_optionals(expression)?) {
-        Some(found) => {
-            Err(format!("ERROR: <input>:1:1: undeclared reference to '{}' (in container '')", found.type_name))
-        }
-        None => tree(expression).map(drop),
-    }
+    parsed(expression, move || Parser::default().enable_optional_syntax(true).parse(&text))
 }
 
 /// JSON as CEL sees it: whole numbers are ints.

@@ -1,20 +1,24 @@
 //! Functions of CEL that the evaluator does not have, or not for all types, added to what expressions of admission see.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+};
 
+use chrono::{DateTime, FixedOffset, TimeDelta};
+use jiff::SignedDuration;
 use kube_cel::{
     KubeCelExt,
     cel::{
         Context, ExecutionError, ResolveResult,
         common::ast::IdedExpr,
         extractors::This,
-        objects::{Key, Map, OptionalValue},
+        objects::{Key, OptionalValue},
         parser::Parser,
     },
 };
 
 use super::conditions::{Cel, map};
-use crate::crd::{MAP_OF, SORTED_BY};
 
 /// Names of types that are values.
 const TYPES: [&str; 10] =
@@ -22,24 +26,49 @@ const TYPES: [&str; 10] =
 /// The field that makes a map the value that a type is.
 const TYPE: &str = "@type";
 
-thread_local! {
-    /// The functions of the evaluator, for those that have more types here than there.
-    static PLAIN: Context<'static> = Context::default().with_all();
-    static CALLS: HashMap<&'static str, IdedExpr> = ["string(x)", "timestamp(x)", "duration(x)", "format.named(x)", "size(x)"]
-        .into_iter()
-        .filter_map(|call| Some((call, Parser::default().parse(call).ok()?)))
-        .collect();
-}
+/// The functions of the evaluator, for those that have more types here than there.
+static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
+static CALLS: LazyLock<HashMap<&'static str, IdedExpr>> = LazyLock::new(|| {
+    let calls = ["string(x)", "format.named(x)", "size(x)"];
+    calls.into_iter().filter_map(|call| Some((call, Parser::default().parse(call).ok()?))).collect()
+});
 
 /// What a function of the evaluator makes of a value.
 fn plain(call: &str, value: Cel) -> ResolveResult {
     let unknown = || ExecutionError::UndeclaredReference(Arc::new(call.to_owned()));
-    PLAIN.with(|context| {
-        let mut scope = context.new_inner_scope();
-        scope.add_variable_from_value("x", value);
-        CALLS.with(|calls| calls.get(call).map_or_else(|| Err(unknown()), |call| Cel::resolve(call, &scope)))
-    })
+    let mut scope = PLAIN.new_inner_scope();
+    scope.add_variable_from_value("x", value);
+    CALLS.get(call).map_or_else(|| Err(unknown()), |call| Cel::resolve(call, &scope))
 }
+
+/// A time since 1970, by a clock that is so many minutes before UTC.
+pub(crate) fn timestamp((since_1970, minutes): (SignedDuration, i64)) -> Option<Cel> {
+    let nanoseconds = u32::try_from(since_1970.subsec_nanos()).ok();
+    let (seconds, nanoseconds) = match nanoseconds {
+        Some(nanoseconds) => (since_1970.as_secs(), nanoseconds),
+        // Before 1970 both count backwards.
+        None => (since_1970.as_secs() - 1, (since_1970.subsec_nanos() + 1_000_000_000).unsigned_abs()),
+    };
+    let offset = i32::try_from(minutes * 60).ok().and_then(FixedOffset::east_opt);
+    let time = DateTime::from_timestamp(seconds, nanoseconds)?.fixed_offset();
+    Some(Cel::Timestamp(offset.map_or(time, |offset| time.with_timezone(&offset))))
+}
+
+pub(crate) fn duration(duration: SignedDuration) -> Option<Cel> {
+    i64::try_from(duration.as_nanos()).ok().map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds)))
+}
+
+/// Why a value is not made one of another type.
+fn no_conversion<T>(from: &str, to: &'static str) -> Result<T, ExecutionError> {
+    Err(ExecutionError::function_error(to, format!("type conversion error from '{from}' to '{to}'")))
+}
+
+/// All functions, and the names of types.
+pub(super) static ALL: LazyLock<Context<'static>> = LazyLock::new(|| {
+    let mut context = Context::default().with_all();
+    add(&mut context);
+    context
+});
 
 /// Adds them, and the names of types.
 pub(super) fn add(context: &mut Context<'static>) {
@@ -58,10 +87,9 @@ pub(super) fn add(context: &mut Context<'static>) {
         Cel::String(text) => match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Cel::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Cel::Bool(false)),
-            _ => Err(ExecutionError::function_error(
-                "bool",
-                format!("type conversion error from 'string' to 'bool': {text}"),
-            )),
+            _ => {
+                Err(ExecutionError::function_error("bool", "type conversion error from 'string' to 'bool'".to_owned()))
+            }
         },
         _ => Err(ExecutionError::NoSuchOverload),
     });
@@ -69,17 +97,22 @@ pub(super) fn add(context: &mut Context<'static>) {
         Cel::Bool(value) => Ok(Cel::String(Arc::new(value.to_string()))),
         value => plain("string(x)", value),
     });
-    context.add_function("timestamp", |value: Cel| match value {
+    context.add_function("timestamp", |value: Cel| match &value {
         Cel::Timestamp(_) => Ok(value),
-        Cel::Int(seconds) => {
-            let time = jiff::Timestamp::from_second(seconds).map_err(|_| ExecutionError::NoSuchOverload)?;
-            plain("timestamp(x)", Cel::String(Arc::new(time.to_string())))
-        }
-        value => plain("timestamp(x)", value),
+        Cel::Int(seconds) => timestamp((SignedDuration::from_secs(*seconds), 0)).ok_or(ExecutionError::NoSuchOverload),
+        Cel::String(text) => match kctl_cel::timestamp(text).and_then(timestamp) {
+            Some(time) => Ok(time),
+            None => no_conversion("string", "google.protobuf.Timestamp"),
+        },
+        _ => Err(ExecutionError::NoSuchOverload),
     });
-    context.add_function("duration", |value: Cel| match value {
+    context.add_function("duration", |value: Cel| match &value {
         Cel::Duration(_) => Ok(value),
-        value => plain("duration(x)", value),
+        Cel::String(text) => match kctl_cel::duration(text).and_then(duration) {
+            Some(duration) => Ok(duration),
+            None => no_conversion("string", "google.protobuf.Duration"),
+        },
+        _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("size", |This(value): This<Cel>| match &value {
         Cel::String(text) => Ok(Cel::Int(i64::try_from(text.chars().count()).unwrap_or(i64::MAX))),
@@ -91,8 +124,6 @@ pub(super) fn add(context: &mut Context<'static>) {
         let found = if found == Cel::Null { OptionalValue::none() } else { OptionalValue::of(found) };
         ResolveResult::Ok(Cel::Opaque(Arc::new(found)))
     });
-    context.add_function(MAP_OF, |entries: Arc<Vec<Cel>>| map_of(&entries));
-    context.add_function(SORTED_BY, |items: Arc<Vec<Cel>>, keys: Arc<Vec<Cel>>| sorted_by(&items, &keys));
 }
 
 /// The value that a type is.
@@ -100,7 +131,8 @@ fn type_named(name: &str) -> Cel {
     map([(TYPE.to_owned(), Cel::String(Arc::new(name.to_owned())))].into())
 }
 
-fn type_of(value: &Cel) -> String {
+/// The name of the type of a value.
+pub(crate) fn type_of(value: &Cel) -> String {
     let name = match value {
         Cel::List(_) => "list",
         Cel::Map(fields) if fields.map.contains_key(&Key::String(Arc::new(TYPE.into()))) => "type",
@@ -117,37 +149,4 @@ fn type_of(value: &Cel) -> String {
         Cel::Opaque(value) => return value.runtime_type_name().to_owned(),
     };
     name.into()
-}
-
-/// A map of entries, each of which is a key and a value, or a map of one.
-fn map_of(entries: &[Cel]) -> ResolveResult {
-    let mut made: HashMap<Key, Cel> = HashMap::new();
-    for entry in entries {
-        let pairs = match entry {
-            Cel::List(pair) => {
-                let [key, value] = pair.as_slice() else { return Err(ExecutionError::NoSuchOverload) };
-                let key: Result<Key, _> = key.clone().try_into();
-                vec![(key.map_err(|_| ExecutionError::NoSuchOverload)?, value.clone())]
-            }
-            Cel::Map(map) => map.map.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
-            _ => return Err(ExecutionError::NoSuchOverload),
-        };
-        for (key, value) in pairs {
-            let why = format!("insert failed: key {key} already exists");
-            if made.insert(key, value).is_some() {
-                return Err(ExecutionError::function_error("transformMapEntry", why));
-            }
-        }
-    }
-    Ok(Cel::Map(Map { map: Arc::new(made) }))
-}
-
-/// The items in the order of their keys.
-fn sorted_by(items: &[Cel], keys: &[Cel]) -> ResolveResult {
-    let mut pairs: Vec<(&Cel, &Cel)> = keys.iter().zip(items).collect();
-    if pairs.windows(2).any(|two| two[0].0.partial_cmp(two[1].0).is_none()) {
-        return Err(ExecutionError::function_error("sortBy", "list elements must be comparable"));
-    }
-    pairs.sort_by(|(one, _), (other, _)| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
-    Ok(Cel::List(Arc::new(pairs.into_iter().map(|(_, item)| item.clone()).collect())))
 }

@@ -1,27 +1,8 @@
 //! The messages of CEL that mutating policies make, `Object{…}` and `JSONPatch{…}`: to the evaluator they are maps.
 
 use kube_cel::cel::common::ast::{
-    CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr, StructExpr,
+    CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr,
 };
-
-/// The first message of an expression.
-pub(super) fn holds(expression: &IdedExpr) -> Option<&StructExpr> {
-    match &expression.expr {
-        Expr::Struct(found) => Some(found),
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => None,
-        Expr::Call(call) => call.target.as_deref().and_then(holds).or_else(|| call.args.iter().find_map(holds)),
-        Expr::Comprehension(inner) => {
-            let parts = [&inner.iter_range, &inner.accu_init, &inner.loop_cond, &inner.loop_step, &inner.result];
-            parts.into_iter().find_map(holds)
-        }
-        Expr::List(list) => list.elements.iter().find_map(holds),
-        Expr::Map(map) => map.entries.iter().find_map(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => holds(&entry.key).or_else(|| holds(&entry.value)),
-            EntryExpr::StructField(field) => holds(&field.value),
-        }),
-        Expr::Select(select) => holds(&select.operand),
-    }
-}
 
 /// The expression with a map for each message.
 pub(super) fn as_maps(expression: &IdedExpr) -> IdedExpr {

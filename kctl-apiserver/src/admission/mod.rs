@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use self::matching::Versioned;
 pub(crate) use self::{
     bounds::beyond,
-    conditions::{check, checked, problem, tree, tree_with_optionals, type_of},
+    conditions::{Cel, Code, Scope, compile, problem, to_cel, tree, type_of},
+    functions::{duration, timestamp, type_of as type_name},
     review::body,
     webhook::to_client_config,
 };
-use self::{conditions::Scope, matching::Versioned};
 use crate::{
     admit, crd, decode,
     request::{Call, Verb},

@@ -10,7 +10,6 @@ use kube_cel::cel::{
     common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue},
     objects::Key,
 };
-use serde_json::Value;
 
 /// Cost of one expression: upstream stops it at as much (`PerCallLimit`).
 const EXPRESSION_COST_MAX: usize = 1_000_000;
@@ -48,14 +47,6 @@ impl Budget {
         Self { left: CONDITIONS_COST_MAX }
     }
 
-    /// Takes away what the loops of an expression cost with these variables. Expressions without loops are free.
-    ///
-    /// # Errors
-    /// It would cost too much.
-    pub(crate) fn take<'a>(&mut self, tree: &'a IdedExpr, known: Vec<(&'a str, Option<Part<'a>>)>) -> Result<(), Dear> {
-        self.pay(cost(tree, known)?)
-    }
-
     /// Takes away what is known to be the cost.
     ///
     /// # Errors
@@ -70,66 +61,55 @@ impl Budget {
 ///
 /// # Errors
 /// Too much.
-pub(crate) fn cost<'a>(tree: &'a IdedExpr, known: Vec<(&'a str, Option<Part<'a>>)>) -> Result<usize, Dear> {
+pub(crate) fn cost<'a>(tree: &'a IdedExpr, known: Vec<(&'a str, &'a Cel)>) -> Result<usize, Dear> {
     if !has_loops(tree) {
         return Ok(0);
     }
-    let longest = known.iter().filter_map(|(_, part)| part.map(Part::longest)).max().unwrap_or_default();
-    let mut walk = Walk { left: EXPRESSION_COST_MAX, longest, bound: known };
+    let longest = known.iter().map(|(_, value)| longest(value)).max().unwrap_or_default();
+    let bound = known.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let mut walk = Walk { left: EXPRESSION_COST_MAX, longest, bound };
     walk.expression(tree).ok_or(Dear::Alone)?;
     Ok(EXPRESSION_COST_MAX - walk.left)
 }
 
-/// A value that an expression sees, or a part of one.
-#[derive(Clone, Copy)]
-pub(crate) enum Part<'a> {
-    Json(&'a Value),
-    Cel(&'a Cel),
+fn field<'a>(of: &'a Cel, name: &str) -> Option<&'a Cel> {
+    let Cel::Map(map) = of else { return None };
+    map.map.get(&Key::String(name.to_owned().into()))
 }
 
-impl Part<'_> {
-    fn field(self, name: &str) -> Option<Self> {
-        match self {
-            Self::Json(value) => value.get(name).map(Self::Json),
-            Self::Cel(Cel::Map(map)) => map.map.get(&Key::String(name.to_owned().into())).map(Self::Cel),
-            Self::Cel(_) => None,
-        }
-    }
+fn item(of: &Cel, index: usize) -> Option<&Cel> {
+    let Cel::List(items) = of else { return None };
+    items.get(index)
+}
 
-    fn item(self, index: usize) -> Option<Self> {
-        match self {
-            Self::Json(value) => value.as_array()?.get(index).map(Self::Json),
-            Self::Cel(Cel::List(items)) => items.get(index).map(Self::Cel),
-            Self::Cel(_) => None,
-        }
-    }
-
-    fn n_items(self) -> Option<usize> {
-        match self {
-            Self::Json(Value::Array(items)) => Some(items.len()),
-            Self::Json(Value::Object(fields)) => Some(fields.len()),
-            Self::Cel(Cel::List(items)) => Some(items.len()),
-            Self::Cel(Cel::Map(map)) => Some(map.map.len()),
-            _ => None,
-        }
-    }
-
-    /// The length of the longest list, map or text within a value.
-    fn longest(self) -> usize {
-        match self {
-            Self::Json(Value::String(text)) => text.len(),
-            Self::Json(Value::Array(items)) => longest(items.len(), items.iter().map(Self::Json)),
-            Self::Json(Value::Object(fields)) => longest(fields.len(), fields.values().map(Self::Json)),
-            Self::Cel(Cel::String(text)) => text.len(),
-            Self::Cel(Cel::List(items)) => longest(items.len(), items.iter().map(Self::Cel)),
-            Self::Cel(Cel::Map(map)) => longest(map.map.len(), map.map.values().map(Self::Cel)),
-            _ => 0,
-        }
+fn n_items(of: &Cel) -> Option<usize> {
+    match of {
+        Cel::List(items) => Some(items.len()),
+        Cel::Map(map) => Some(map.map.len()),
+        _ => None,
     }
 }
 
-fn longest<'a>(own: usize, parts: impl Iterator<Item = Part<'a>>) -> usize {
-    parts.map(Part::longest).max().unwrap_or_default().max(own)
+/// The length of the longest list, map or text within a value.
+fn longest(of: &Cel) -> usize {
+    let below = |parts: &mut dyn Iterator<Item = &Cel>| parts.map(longest).max().unwrap_or_default();
+    match of {
+        Cel::String(text) => text.len(),
+        Cel::List(items) => items.len().max(below(&mut items.iter())),
+        Cel::Map(map) => map.map.len().max(below(&mut map.map.values())),
+        _ => 0,
+    }
+}
+
+/// How many levels of expressions there are.
+pub(crate) fn depth(tree: &IdedExpr) -> usize {
+    let below = match &tree.expr {
+        Expr::Comprehension(inner) => {
+            vec![&inner.iter_range, &inner.accu_init, &inner.loop_cond, &inner.loop_step, &inner.result]
+        }
+        _ => parts(tree),
+    };
+    1 + below.into_iter().map(depth).max().unwrap_or_default()
 }
 
 /// What is directly below an expression, except below a loop.
@@ -175,7 +155,7 @@ struct Walk<'a> {
     left: usize,
     longest: usize,
     /// Variables with their values, where one can tell; the last of a name counts.
-    bound: Vec<(&'a str, Option<Part<'a>>)>,
+    bound: Vec<(&'a str, Option<&'a Cel>)>,
 }
 
 impl<'a> Walk<'a> {
@@ -194,7 +174,7 @@ impl<'a> Walk<'a> {
         let items = self.place(&over.iter_range);
         let n_bound = self.bound.len();
         for i in 0..self.n_items(&over.iter_range) {
-            let item = items.and_then(|items| items.item(i));
+            let item = items.and_then(|items| item(items, i));
             self.bound.extend([(&*over.accu_var, None), (&*over.iter_var, item)]);
             let walked = self.expression(&over.loop_cond).and_then(|()| self.expression(&over.loop_step));
             self.bound.truncate(n_bound);
@@ -208,7 +188,7 @@ impl<'a> Walk<'a> {
 
     /// How many items there are at most.
     fn n_items(&self, range: &IdedExpr) -> usize {
-        let known = self.place(range).and_then(Part::n_items);
+        let known = self.place(range).and_then(n_items);
         known.unwrap_or_else(|| match &range.expr {
             Expr::List(list) => list.elements.len(),
             Expr::Comprehension(of) => self.n_items(&of.iter_range),
@@ -217,10 +197,10 @@ impl<'a> Walk<'a> {
     }
 
     /// The part of a value that an expression names.
-    fn place(&self, tree: &IdedExpr) -> Option<Part<'a>> {
+    fn place(&self, tree: &IdedExpr) -> Option<&'a Cel> {
         match &tree.expr {
             Expr::Ident(name) => self.bound.iter().rev().find(|(known, _)| known == name)?.1,
-            Expr::Select(select) => self.place(&select.operand)?.field(&select.field),
+            Expr::Select(select) => field(self.place(&select.operand)?, &select.field),
             _ => None,
         }
     }
@@ -228,7 +208,7 @@ impl<'a> Walk<'a> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -237,7 +217,7 @@ mod tests {
         let data: serde_json::Map<String, Value> = (0..n_keys).map(|nth| (format!("k{nth:04}"), json!("v"))).collect();
         let object = json!({ "data": data });
         let tree = crate::admission::tree(expression).unwrap();
-        cost(&tree, vec![("object", Some(Part::Json(&object)))])
+        cost(&tree, vec![("object", &crate::admission::to_cel(&object))])
     }
 
     #[test]

@@ -42,19 +42,21 @@ fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<Cause>) {
     if found.is_empty() {
         found = validate::once(cursor, value);
     }
-    if found.is_empty() {
-        let rules = Rules::compile(cursor);
+    let is_valid = found.is_empty();
+    if is_valid {
+        let rules = Rules::compile_unjudged(Schema::structural(schema));
         // As it is when it stays, and as it is when it comes.
         for old in [Some(value), None] {
             if found.is_empty() {
-                rules.validate(cursor, value, old, &mut found);
+                rules.validate_default(value, old, &mut found);
             }
         }
     }
     errors.extend(found.into_iter().map(|mut error| {
         error.field = match error.field.as_str() {
             "" | "<nil>" => field.to_owned(),
-            below if below.starts_with('[') => format!("{field}{below}"),
+            // Only rules know that it is an index.
+            below if below.starts_with('[') && is_valid => format!("{field}{below}"),
             below => format!("{field}.{below}"),
         };
         error

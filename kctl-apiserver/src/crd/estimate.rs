@@ -44,16 +44,27 @@ impl Count {
 }
 
 /// An expression of a rule.
+#[derive(Clone, Copy)]
 pub(super) enum Expression {
     Rule,
     Message,
+}
+
+impl Expression {
+    /// Where it stands in a rule.
+    pub(super) fn field(self) -> &'static str {
+        match self {
+            Self::Rule => "rule",
+            Self::Message => "messageExpression",
+        }
+    }
 }
 
 impl Total {
     /// Adds an expression about the values of a schema, and says if it is too dear.
     pub(super) fn add(
         &mut self,
-        which: &Expression,
+        which: Expression,
         tree: &IdedExpr,
         (schema, is_whole, count): (&Value, bool, Count),
         at: String,

@@ -5,6 +5,7 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr},
 };
 
+use jiff::SignedDuration;
 use serde_json::{Map, Value};
 
 use super::pattern;
@@ -57,7 +58,7 @@ fn check_of(format: &str) -> Option<Check> {
     Some(match format.replace('-', "").as_str() {
         "datetime" => is_date_time,
         "date" => is_date,
-        "duration" => is_duration,
+        "duration" => |text| duration(text).is_some(),
         "byte" => |text| pattern::matches(BASE64, text),
         "password" => |_| true,
         "email" => |text| pattern::matches(EMAIL, text),
@@ -114,11 +115,56 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && pattern::matches(time_of_day, time)
 }
 
-/// A Go duration, or numbers with the name of a unit anywhere in the text.
-fn is_duration(text: &str) -> bool {
-    let unit = "(ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hr|hrs|hours?|d|days?|w|wks?|weeks?)";
-    pattern::matches("^[+-]?(0|(\\d+\\.?\\d*|\\.\\d+)(ns|us|µs|μs|ms|s|m|h))+$", text)
-        || pattern::matches(&format!("(?i)\\d+\\s*{unit}([^A-Za-zµ]|$)"), text)
+/// The duration of a text: one of Go, or numbers with the names of units anywhere in it.
+pub(super) fn duration(text: &str) -> Option<SignedDuration> {
+    kctl_cel::duration(text).or_else(|| {
+        let mut nanoseconds: Option<i64> = None;
+        for (number, unit) in numbers_with_words(text) {
+            let Some((_, length)) = UNITS.iter().find(|(names, _)| is_unit(&unit.to_lowercase(), names)) else {
+                continue;
+            };
+            let part = number.parse::<i64>().ok()?.wrapping_mul(*length);
+            nanoseconds = Some(nanoseconds.unwrap_or_default().wrapping_add(part));
+        }
+        nanoseconds.map(SignedDuration::from_nanos)
+    })
+}
+
+/// The names of units, and how many nanoseconds one is; what begins with the last name is one, too.
+const UNITS: [(&[&str], i64); 8] = [
+    (&["ns", "nano"], 1),
+    (&["us", "µs", "micro"], 1_000),
+    (&["ms", "milli"], 1_000_000),
+    (&["s", "sec"], 1_000_000_000),
+    (&["m", "min"], 60_000_000_000),
+    (&["h", "hr", "hour"], 3_600_000_000_000),
+    (&["d", "day"], 86_400_000_000_000),
+    (&["w", "wk", "week"], 604_800_000_000_000),
+];
+
+fn is_unit(word: &str, names: &[&str]) -> bool {
+    names.contains(&word) || names.last().is_some_and(|last| word.starts_with(last))
+}
+
+/// Digits that are followed by letters, with space between them or without.
+fn numbers_with_words(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let is_letter = |letter: char| letter.is_ascii_alphabetic() || letter == 'µ';
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let from = rest.find(|letter: char| letter.is_ascii_digit())?;
+            let number = &rest[from..];
+            let end = number.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(number.len());
+            let (number, after) = number.split_at(end);
+            rest = after;
+            let word = after.trim_start_matches([' ', '\t', '\n', '\r', '\u{c}']);
+            let end = word.find(|letter: char| !is_letter(letter)).unwrap_or(word.len());
+            if end > 0 {
+                rest = &word[end..];
+                return Some((number, &word[..end]));
+            }
+        }
+    })
 }
 
 /// Leading zeros are allowed, as in old versions of Go.

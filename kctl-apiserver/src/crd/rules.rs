@@ -1,24 +1,32 @@
 //! CEL rules of a schema (`x-kubernetes-validations`). Reads the schema once and hands on what is wrong with objects.
 //!
-//! Evaluation is that of `kube-cel`; which old value a rule sees, and what is reported where, is decided here.
+//! Evaluation is that of `kube-cel`; what a rule sees, and what is reported where, is decided here.
 //! Upstream: `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
 
-use std::{collections::BTreeMap, error::Error};
+use std::collections::BTreeMap;
 
-use kube_cel::{CompiledSchema, ErrorKind, ValidationError, cel::common::ast::IdedExpr};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     correlation::{Lineage, Past},
-    cost::{Budget, Dear, Part},
-    plain,
+    cost::{Budget, Dear},
+    field_path, statements,
+    typed::Typed,
 };
 use crate::schema::{ListType, Schema};
-use crate::{cause::Cause, go};
+use crate::{
+    admission::{Cel, Code, Scope, compile},
+    cause::Cause,
+    evaluate::optional,
+    go,
+};
 
 /// Reasons that leave the rules unchecked: they could fail on what the schema has refused.
 const BLOCKING: [&str; 5] =
     ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
+
+/// The longest message of an expression, in bytes.
+const MESSAGE_LEN_MAX: usize = 5 * 1024;
 
 /// The compiled rules of a schema and of what is below it.
 ///
@@ -26,6 +34,8 @@ const BLOCKING: [&str; 5] =
 #[derive(Debug, Default)]
 pub struct Rules {
     own: Vec<Rule>,
+    /// What own rules see.
+    typed: Option<Typed>,
     fields: BTreeMap<String, Rules>,
     values: Option<Box<Rules>>,
     items: Option<Box<Rules>>,
@@ -39,35 +49,51 @@ struct Found<'a> {
     forgiven: &'a mut Vec<Cause>,
     /// None once it is spent: no rule is checked then.
     budget: Option<Budget>,
+    scope: Scope,
 }
 
 #[derive(Debug)]
 struct Rule {
+    /// What its values are.
+    of: String,
+    /// The rule, or why it is none.
+    code: Result<Code, String>,
+    message_expression: Option<Code>,
     names_old: bool,
-    /// The rule and the expression of its message, as far as they can be read.
-    trees: Vec<IdedExpr>,
-    compiled: CompiledSchema,
+    is_old_optional: bool,
     reason: &'static str,
     /// Below the value, as it is reported.
     field_path: String,
     /// What a failed evaluation names: the message or the rule.
     name: String,
+    message: String,
 }
 
 impl Rules {
     /// Compiles the rules of a structural schema.
     pub fn compile(schema: Schema) -> Self {
-        Self::compile_at(schema, true)
+        Self::compile_at(schema, true, true)
+    }
+
+    /// The same of a schema about whose rules nothing is known yet: those that are none are errors.
+    pub(super) fn compile_unjudged(schema: Schema) -> Self {
+        Self::compile_at(schema, true, false)
     }
 
     /// The same of a part of it, which may be a whole object.
-    fn compile_at(schema: Schema, whole: bool) -> Self {
-        let below = |schema: Schema| Some(Box::new(Self::compile_at(schema, false))).filter(|rules| !rules.is_empty());
+    fn compile_at(schema: Schema, whole: bool, is_judged: bool) -> Self {
+        let part = |schema: Schema| Self::compile_at(schema, false, is_judged);
+        let below = |schema: Schema| Some(Box::new(part(schema))).filter(|rules| !rules.is_empty());
         let all = schema.json()["x-kubernetes-validations"].as_array();
-        let fields = schema.properties().map(|(name, field)| (name.to_owned(), Self::compile_at(field, false)));
+        let fields = schema.properties().map(|(name, field)| (name.to_owned(), part(field)));
         let keys = if let ListType::Map(keys) = schema.list_type() { keys } else { &[] };
+        let rule = |rule| {
+            if is_judged { Rule::compile(schema, rule) } else { Rule::compile_unjudged(schema, rule, whole) }
+        };
+        let own: Vec<Rule> = all.into_iter().flatten().map(rule).collect();
         Self {
-            own: all.into_iter().flatten().map(|rule| Rule::compile(schema, rule, whole)).collect(),
+            typed: (!own.is_empty()).then(|| Typed::of(schema.json())),
+            own,
             fields: fields.filter(|(_, rules)| !rules.is_empty()).collect(),
             values: schema.additional_properties().and_then(below),
             items: schema.items().and_then(below),
@@ -94,13 +120,17 @@ impl Rules {
             return forgiven;
         }
         let lineage = Lineage::root(old.map(|old| Past::new(schema, object, old)));
-        self.check(
-            object,
-            (old, lineage),
-            "",
-            &mut Found { errors, forgiven: &mut forgiven, budget: Some(Budget::of_object()) },
-        );
+        let (budget, scope) = (Some(Budget::of_object()), Scope::shared());
+        let mut found = Found { errors, forgiven: &mut forgiven, budget, scope };
+        self.check(object, (old, lineage), "", &mut found);
         forgiven
+    }
+
+    /// Checks the rules for a default, to which nothing is forgiven.
+    pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
+        let (budget, scope) = (Some(Budget::of_object()), Scope::shared());
+        let mut found = Found { errors, forgiven: &mut Vec::new(), budget, scope };
+        self.check(value, (old, Lineage::root(None)), "", &mut found);
     }
 
     fn check(&self, value: &Value, (old, lineage): (Option<&Value>, Lineage), path: &str, found: &mut Found) {
@@ -108,22 +138,9 @@ impl Rules {
             return;
         }
         let old = old.filter(|old| !old.is_null());
-        for rule in &self.own {
-            let Some(budget) = &mut found.budget else { return };
-            if let Err(dear) = rule.trees.iter().try_for_each(|tree| {
-                let known = vec![("self", Some(Part::Json(value))), ("oldSelf", old.map(Part::Json))];
-                budget.take(tree, known)
-            }) {
-                found.errors.push(rule.too_dear(dear, value, path));
-                found.budget = None;
-                return;
-            }
-            let mut errors = Vec::new();
-            rule.check(value, old, path, &mut errors);
-            if !errors.is_empty() && !rule.names_old && lineage.is_unchanged() {
-                found.forgiven.append(&mut errors);
-            }
-            found.errors.append(&mut errors);
+        self.check_own(value, old, &lineage, path, found);
+        if found.budget.is_none() {
+            return;
         }
         match value {
             Value::Object(fields) => {
@@ -147,6 +164,28 @@ impl Rules {
         }
     }
 
+    fn check_own(&self, value: &Value, old: Option<&Value>, lineage: &Lineage, path: &str, found: &mut Found) {
+        let Some(typed) = &self.typed else { return };
+        found.scope.set("self", typed.value(value));
+        let old = old.map(|old| typed.value(old));
+        for rule in &self.own {
+            if rule.names_old && old.is_none() && !rule.is_old_optional {
+                continue;
+            }
+            found.scope.set("oldSelf", rule.old(old.clone()));
+            let Some(budget) = &mut found.budget else { return };
+            if let Err(dear) = rule.pay(&found.scope, budget) {
+                found.errors.push(rule.too_dear(dear, path));
+                found.budget = None;
+                return;
+            }
+            match rule.check(&mut found.scope, (value, old.clone()), path) {
+                Some((error, Wrong::Fails)) if !rule.names_old && lineage.is_unchanged() => found.forgiven.push(error),
+                error => found.errors.extend(error.map(|(error, _)| error)),
+            }
+        }
+    }
+
     /// The item with the same keys; items of lists without keys have no past.
     fn same<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
         let is_same = |one: &&Value| self.keys.iter().all(|key| one.get(key) == item.get(key));
@@ -154,32 +193,55 @@ impl Rules {
     }
 }
 
+/// What a rule has against a value.
+enum Wrong {
+    /// It is not so.
+    Fails,
+    /// It cannot be told.
+    Unjudged,
+}
+
 impl Rule {
-    fn compile(schema: Schema, rule: &Value, whole: bool) -> Self {
-        let text = |key: &str| rule[key].as_str();
+    fn compile(schema: Schema, rule: &Value) -> Self {
+        let text = |key: &str| rule[key].as_str().unwrap_or_default();
+        let is_old_optional = rule["optionalOldSelf"] == true;
         let reason = match text("reason") {
-            Some("FieldValueForbidden") => "FieldValueForbidden",
-            Some("FieldValueRequired") => "FieldValueRequired",
-            Some("FieldValueDuplicate") => "FieldValueDuplicate",
+            "FieldValueForbidden" => "FieldValueForbidden",
+            "FieldValueRequired" => "FieldValueRequired",
+            "FieldValueDuplicate" => "FieldValueDuplicate",
             _ => "FieldValueInvalid",
         };
-        let mut alone = without_rules(schema.json());
-        let taken = compilable(schema, rule, whole);
-        alone["x-kubernetes-validations"] = json!([taken]);
+        let field_path = field_path::resolved(text("fieldPath"), schema.json()).filter(|path| !path.is_empty());
+        let name = if text("message").is_empty() { text("rule") } else { text("message") }.trim();
+        let message_expression = Some(text("messageExpression")).filter(|text| !text.is_empty());
         Self {
-            trees: ["rule", "messageExpression"]
-                .into_iter()
-                .filter_map(|key| crate::admission::tree(taken[key].as_str()?).ok())
-                .collect(),
-            names_old: kctl_cel::names(text("rule").unwrap_or_default(), "oldSelf"),
-            compiled: kube_cel::compile_schema(&alone),
+            of: schema.json()["type"].as_str().unwrap_or_default().to_owned(),
+            code: compile(text("rule")),
+            message_expression: message_expression.and_then(|text| compile(text).ok()),
+            names_old: kctl_cel::names(text("rule"), "oldSelf"),
+            is_old_optional,
             reason,
-            field_path: below(schema, text("fieldPath").unwrap_or_default()),
-            name: text("message").or(text("rule")).unwrap_or_default().trim().to_owned(),
+            field_path: field_path.map(|path| format!(".{path}")).unwrap_or_default(),
+            message: if text("message").is_empty() { format!("failed rule: {name}") } else { name.to_owned() },
+            name: name.to_owned(),
         }
     }
 
-    fn too_dear(&self, dear: Dear, value: &Value, path: &str) -> Cause {
+    /// The same of a rule about which nothing is known yet.
+    fn compile_unjudged(schema: Schema, rule: &Value, whole: bool) -> Self {
+        let compiled = Self::compile(schema, rule);
+        match statements::wrong(rule, schema.json(), whole) {
+            Some(why) => Self { code: Err(why), names_old: false, ..compiled },
+            None => compiled,
+        }
+    }
+
+    fn pay(&self, scope: &Scope, budget: &mut Budget) -> Result<(), Dear> {
+        let all = self.code.iter().chain(&self.message_expression);
+        all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
+    }
+
+    fn too_dear(&self, dear: Dear, path: &str) -> Cause {
         let why = match dear {
             Dear::Alone => format!(
                 "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
@@ -190,113 +252,71 @@ impl Rule {
                 "validation failed due to running out of cost budget, no further validation rules will be run".into()
             }
         };
-        let field = if path.is_empty() { "<nil>" } else { path };
-        Cause::new("FieldValueInvalid", field, format!("Invalid value: {}: {why}", shown(value)))
+        self.unjudged(path, &why)
     }
 
-    fn check(&self, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<Cause>) {
-        let Err(found) = kube_cel::validate_compiled(&self.compiled, value, old) else { return };
-        let named = |field: &str| if field.is_empty() { "<nil>" } else { field.trim_start_matches('.') }.to_owned();
-        let (path, field) = (named(path), named(&format!("{path}{}", self.field_path)));
-        let is_container = value.is_object() || value.is_array();
-        for error in found.into_vec() {
-            if error.kind != ErrorKind::ValidationFailure {
-                let message =
-                    format!("Invalid value: {}: {} evaluating rule: {}", shown(value), cause(&error), self.name);
-                errors.push(Cause::new("FieldValueInvalid", &path, message));
-                continue;
+    /// About a value that could not be judged, which is named by its type.
+    fn unjudged(&self, path: &str, why: &str) -> Cause {
+        Cause::new("FieldValueInvalid", named(path), format!("Invalid value: {}: {why}", go::quote(&self.of)))
+    }
+
+    /// The old value as the rule sees it.
+    fn old(&self, old: Option<Cel>) -> Cel {
+        if self.is_old_optional { optional(old) } else { old.unwrap_or(Cel::Null) }
+    }
+
+    fn check(&self, scope: &mut Scope, (value, old): (&Value, Option<Cel>), path: &str) -> Option<(Cause, Wrong)> {
+        let code = match &self.code {
+            Ok(code) => code,
+            Err(why) => return Some((self.unjudged(path, &format!("rule compile error: {why}")), Wrong::Unjudged)),
+        };
+        match scope.run(code) {
+            Ok(Cel::Bool(true)) => None,
+            Ok(_) => {
+                // To its message the old value is not one that may be there: it is there or not.
+                match old {
+                    Some(old) => scope.set("oldSelf", old),
+                    None => scope.unset("oldSelf"),
+                }
+                Some((self.failed(scope, value, path), Wrong::Fails))
             }
-            let text = error.message.trim();
-            errors.push(match self.reason {
-                "FieldValueRequired" => Cause::required(&field, text),
-                "FieldValueForbidden" => Cause::forbidden(&field, text),
-                "FieldValueDuplicate" if is_container => Cause::new(self.reason, &field, "Duplicate value".to_owned()),
-                "FieldValueDuplicate" => Cause::duplicate(&field, value),
-                _ if is_container => Cause::new(self.reason, &field, format!("Invalid value: {text}")),
-                _ => Cause::invalid(&field, value, text),
-            });
+            Err(why) => {
+                let why = if why.starts_with("no such overload") {
+                    let of = "call arguments did not match a supported operator, function or macro signature";
+                    format!("'{why}': {of} for rule: {}", self.name)
+                } else {
+                    format!("{why} evaluating rule: {}", self.name)
+                };
+                Some((self.unjudged(path, &why), Wrong::Unjudged))
+            }
         }
     }
-}
 
-/// A value that could not be judged, as it is named: by its type.
-fn shown(value: &Value) -> String {
-    go::quote(if value.is_array() { "array" } else { super::validate::type_of(value).0 })
-}
-
-/// Why a rule could not be evaluated, in the words of upstream where they are known.
-fn cause(error: &ValidationError) -> String {
-    let text = error.source().map_or_else(|| error.message.clone(), ToString::to_string);
-    if text.starts_with("Division by zero") {
-        return "division by zero".to_owned();
-    }
-    text.strip_prefix("No such key: ").map_or(text.clone(), |key| format!("no such key: {key}"))
-}
-
-/// The schema, of which only the shape is left: rules below it are checked where they stand.
-fn without_rules(schema: &Value) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let dropped = ["x-kubernetes-validations", "default", "anyOf", "oneOf", "allOf", "not"];
-            let kept = fields.iter().filter(|(name, value)| !dropped.contains(&name.as_str()) || is_schema(value));
-            kept.map(|(name, value)| (name.clone(), without_rules(value))).collect()
-        }
-        Value::Array(items) => items.iter().map(without_rules).collect(),
-        _ => schema.clone(),
-    }
-}
-
-/// Whether a value under the name of a keyword is the schema of a field of that name.
-fn is_schema(value: &Value) -> bool {
-    value.get("type").is_some_and(Value::is_string)
-}
-
-/// The rule as `kube-cel` takes it: without what it does not know. Its optional old value is null where there is none.
-fn compilable(schema: Schema, rule: &Value, whole: bool) -> Value {
-    let is_optional = rule["optionalOldSelf"] == true;
-    let mut taken = rule.clone();
-    for key in ["rule", "messageExpression"] {
-        let Some(text) = rule[key].as_str() else { continue };
-        match plain::rewritten(text, schema.json(), whole, is_optional) {
-            Some(Ok(plain)) => taken[key] = plain.into(),
-            Some(Err(_)) => taken[key] = UNEVALUABLE.into(),
-            None => {}
+    fn failed(&self, scope: &Scope, value: &Value, path: &str) -> Cause {
+        let said = self.said(scope);
+        let (text, path) = (said.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));
+        let field = named(&path);
+        let is_container = value.is_object() || value.is_array();
+        match self.reason {
+            "FieldValueRequired" => Cause::required(field, text),
+            "FieldValueForbidden" => Cause::forbidden(field, text),
+            "FieldValueDuplicate" if is_container => Cause::new(self.reason, field, "Duplicate value".to_owned()),
+            "FieldValueDuplicate" => Cause::duplicate(field, value),
+            _ if is_container => Cause::new(self.reason, field, format!("Invalid value: {text}")),
+            _ => Cause::invalid(field, value, text),
         }
     }
-    // To its message the real server shows the old value in another form than to the rule, so that it cannot be made.
-    let message = rule["messageExpression"].as_str().unwrap_or_default();
-    if is_optional && kctl_cel::names(message, "oldSelf") {
-        taken["messageExpression"] = Value::Null;
+
+    /// What the expression of the message says, if that is one line.
+    fn said(&self, scope: &Scope) -> Option<String> {
+        let Ok(Cel::String(said)) = scope.run(self.message_expression.as_ref()?) else { return None };
+        let said = said.trim();
+        let is_line = !said.is_empty() && said.len() <= MESSAGE_LEN_MAX && !said.contains('\n');
+        is_line.then(|| said.to_owned())
     }
-    if taken["rule"] != rule["rule"] && rule["message"].as_str().is_none_or(|text| text.trim().is_empty()) {
-        taken["message"] = format!("failed rule: {}", rule["rule"].as_str().unwrap_or_default().trim()).into();
-    }
-    let mut rule = taken;
-    // What would harm the process is the name of something that is not there: the rule fails, and says so.
-    for key in ["rule", "messageExpression"] {
-        if rule[key].as_str().is_some_and(|text| crate::admission::check(text).is_err_and(|why| is_harmful(&why))) {
-            rule[key] = UNEVALUABLE.into();
-        }
-    }
-    rule
 }
 
-/// An expression that fails when it is evaluated.
-const UNEVALUABLE: &str = "ruleThatCannotBeEvaluated";
-
-/// Expressions that merely do not compile are told by `kube-cel`.
-fn is_harmful(why: &str) -> bool {
-    why.starts_with("expression ") || why.contains("undeclared reference")
-}
-
-/// A field path below a value; the key of a map stands in brackets.
-fn below(schema: Schema, path: &str) -> String {
-    let mut schema = Some(schema);
-    let mut out = String::new();
-    for name in path.split(['.', '[', ']']).map(|name| name.trim_matches('\'')).filter(|name| !name.is_empty()) {
-        let is_key = schema.is_some_and(|schema| schema.property(name).is_none() && schema.field(name).is_some());
-        out.push_str(&if is_key { format!(".[{name}]") } else { format!(".{name}") });
-        schema = schema.and_then(|schema| schema.field(name));
-    }
-    out
+/// A path as it is reported.
+fn named(path: &str) -> &str {
+    if path.is_empty() { "<nil>" } else { path.trim_start_matches('.') }
 }

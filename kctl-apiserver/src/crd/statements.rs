@@ -8,16 +8,21 @@ use serde_json::{Value, json};
 
 use super::{
     estimate::{Count, Expression, Total},
-    plain,
+    field_path,
 };
 use crate::cause::Cause;
 
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
-    let mut total = Total::default();
-    node(schema, path, Place { lost: None, is_whole: true, count: Count::of_root() }, &mut total, errors);
+/// What is wrong with the expressions of a schema. Those of a part in which the schema itself is wrong (`wrong`) are not read.
+pub(super) fn check(schema: &Value, path: &str, wrong: &[Cause]) -> Vec<Cause> {
+    let mut walk = Walk { wrong, total: Total::default(), errors: Vec::new() };
+    let place =
+        Place { lost: None, is_whole: true, is_below_rules: false, is_in_unknown: false, count: Count::of_root() };
+    walk.node(schema, path, place);
+    let Walk { total, mut errors, .. } = walk;
     errors.extend(total.causes(path));
+    errors
 }
 
 /// Where rules stand.
@@ -27,33 +32,59 @@ struct Place<'a> {
     lost: Option<&'a str>,
     /// It is a whole object.
     is_whole: bool,
+    /// A schema above has rules.
+    is_below_rules: bool,
+    /// Of one that is below rules no type can be made.
+    is_in_unknown: bool,
     count: Count,
 }
 
-fn node(schema: &Value, path: &str, place: Place<'_>, total: &mut Total, errors: &mut Vec<Cause>) {
-    let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let at = format!("{path}.x-kubernetes-validations");
-    if !rules.is_empty() && Environment::of_rule(schema, place.is_whole, false).is_none() {
-        let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
-                   convert structural schema to CEL declarations";
-        errors.push(Cause::new("InternalError", &at, format!("Internal error: {why}")));
-        return;
+struct Walk<'a> {
+    wrong: &'a [Cause],
+    total: Total,
+    errors: Vec<Cause>,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, schema: &Value, path: &str, place: Place<'_>) {
+        let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let is_below_rules = place.is_below_rules || !rules.is_empty();
+        let is_in_unknown = place.is_in_unknown || (is_below_rules && !Environment::has_type(schema));
+        self.below(schema, path, Place { is_below_rules, is_in_unknown, is_whole: false, ..place });
+        if rules.is_empty() || self.is_wrong(path) {
+            return;
+        }
+        let at = format!("{path}.x-kubernetes-validations");
+        if is_in_unknown {
+            let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
+                       convert structural schema to CEL declarations";
+            self.errors.push(Cause::new("InternalError", &at, format!("Internal error: {why}")));
+            return;
+        }
+        for (index, rule) in rules.iter().enumerate() {
+            one(rule, schema, &format!("{at}[{index}]"), place, &mut self.total, &mut self.errors);
+        }
     }
-    for (index, rule) in rules.iter().enumerate() {
-        one(rule, schema, &format!("{at}[{index}]"), place, total, errors);
+
+    /// The schemas below one, whose rules are judged before its own.
+    fn below(&mut self, schema: &Value, path: &str, place: Place<'_>) {
+        let place = Place { count: place.count.below(schema), ..place };
+        if schema["additionalProperties"].is_object() {
+            self.node(&schema["additionalProperties"], &format!("{path}.additionalProperties"), place);
+        }
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            self.node(field, &format!("{path}.properties[{name}]"), place);
+        }
+        if schema["items"].is_object() {
+            let keeps = schema["x-kubernetes-list-type"] == "map";
+            let lost = place.lost.or((!keeps).then_some(path));
+            self.node(&schema["items"], &format!("{path}.items"), Place { lost, ..place });
+        }
     }
-    let below = |lost| Place { lost, is_whole: false, count: place.count.below(schema) };
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        node(field, &format!("{path}.properties[{name}]"), below(place.lost), total, errors);
-    }
-    if schema["items"].is_object() {
-        let keeps = schema["x-kubernetes-list-type"] == "map";
-        let lost = place.lost.or((!keeps).then_some(path));
-        node(&schema["items"], &format!("{path}.items"), below(lost), total, errors);
-    }
-    if schema["additionalProperties"].is_object() {
-        let at = format!("{path}.additionalProperties");
-        node(&schema["additionalProperties"], &at, below(place.lost), total, errors);
+
+    /// Whether something else is wrong with a schema or with one below it.
+    fn is_wrong(&self, path: &str) -> bool {
+        self.wrong.iter().any(|cause| cause.field.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))
     }
 }
 
@@ -83,7 +114,7 @@ pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
         if path.contains(['\n', '\r']) {
             errors.push(Cause::invalid(&field, &path.into(), "must not contain line breaks"));
         }
-        if !path.is_empty() && !leads_to_field(schema, path) {
+        if !path.is_empty() && field_path::resolved(path, schema).is_none() {
             errors.push(Cause::invalid(&field, &path.into(), "must be a valid path"));
         }
     }
@@ -93,12 +124,16 @@ fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Tot
     let text = |field: &str| rule[field].as_str().unwrap_or_default();
     let expression = text("rule");
     let invalid = |field: &str, value: &Value, why: &str| Cause::invalid(&format!("{at}.{field}"), value, why);
-    let compiles = [Expression::Rule, Expression::Message]
-        .into_iter()
-        // A message belongs to a rule.
-        .take_while(|which| compiled(which, rule, schema, at, place, total, errors))
-        .count();
-    let uses_old = compiles > 0 && kctl_cel::names(expression, "oldSelf");
+    // A message belongs to a rule.
+    let is_typed = match compiled(Expression::Rule, rule, schema, at, place, total, errors) {
+        Compiled::Whole => {
+            compiled(Expression::Message, rule, schema, at, place, total, errors);
+            true
+        }
+        Compiled::Typed => true,
+        Compiled::Not => false,
+    };
+    let uses_old = is_typed && kctl_cel::names(expression, "oldSelf");
     if uses_old && let Some(lost) = place.lost {
         let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}");
         errors.push(invalid("rule", &rule["rule"], &why));
@@ -109,51 +144,61 @@ fn one(rule: &Value, schema: &Value, at: &str, place: Place<'_>, total: &mut Tot
     }
 }
 
+/// How far upstream comes with an expression.
+enum Compiled {
+    Not,
+    /// It has its type, but no program can be made of it.
+    Typed,
+    Whole,
+}
+
+/// Why a rule about the values of a schema is none.
+pub(super) fn wrong(rule: &Value, schema: &Value, is_whole: bool) -> Option<String> {
+    wrong_expression(Expression::Rule, rule, schema, is_whole).map(|(_, why)| why)
+}
+
+/// Why an expression is none, and how far upstream comes with it.
+fn wrong_expression(which: Expression, rule: &Value, schema: &Value, is_whole: bool) -> Option<(Compiled, String)> {
+    let (wanted, is, other) = match which {
+        Expression::Rule => (Type::Bool, ["", "program "], "cel expression must evaluate to a bool"),
+        Expression::Message => (Type::Text, ["messageExpression "; 2], "messageExpression must evaluate to a string"),
+    };
+    let expression = rule[which.field()].as_str().unwrap_or_default();
+    if expression.trim().is_empty() {
+        return None;
+    }
+    let environment = Environment::of_rule(schema, is_whole, rule["optionalOldSelf"] == true).unwrap_or_default();
+    match crate::admission::type_of(expression, &environment) {
+        Err(why) => Some((Compiled::Not, format!("{}compilation failed: {why}", is[0]))),
+        Ok(Some(found)) if found != wanted => Some((Compiled::Not, other.to_owned())),
+        Ok(_) => {
+            let why = kctl_cel::instantiate(expression).err()?;
+            Some((Compiled::Typed, format!("{}instantiation failed: {why}", is[1])))
+        }
+    }
+}
+
 /// Whether an expression can be read and has its type; adds what it costs, and what is wrong.
 fn compiled(
-    which: &Expression,
+    which: Expression,
     rule: &Value,
     schema: &Value,
     at: &str,
     place: Place<'_>,
     total: &mut Total,
     errors: &mut Vec<Cause>,
-) -> bool {
-    let (field, wanted, is, other) = match which {
-        Expression::Rule => ("rule", Type::Bool, ["", "program "], "cel expression must evaluate to a bool"),
-        Expression::Message => {
-            let is = ["messageExpression "; 2];
-            ("messageExpression", Type::Text, is, "messageExpression must evaluate to a string")
-        }
-    };
-    let expression = rule[field].as_str().unwrap_or_default();
-    if expression.trim().is_empty() {
-        return true;
-    }
-    let is_optional = rule["optionalOldSelf"] == true;
-    let environment = Environment::of_rule(schema, place.is_whole, is_optional).unwrap_or_default();
-    let at = format!("{at}.{field}");
-    let why = match crate::admission::type_of(expression, &environment) {
-        Err(why) => Err(format!("{}compilation failed: {why}", is[0])),
-        Ok(Some(found)) if found != wanted => Err(other.to_owned()),
-        Ok(_) => kctl_cel::instantiate(expression).map_err(|why| format!("{}instantiation failed: {why}", is[1])),
-    };
-    if let Err(why) = why {
+) -> Compiled {
+    let expression = rule[which.field()].as_str().unwrap_or_default();
+    let at = format!("{at}.{}", which.field());
+    if let Some((compiled, why)) = wrong_expression(which, rule, schema, place.is_whole) {
         let message = format!("Invalid value: {}: {why}", shown(rule));
         errors.push(Cause::new("FieldValueInvalid", &at, message));
-        return false;
+        return compiled;
     }
-    let Ok(tree) = crate::admission::tree_with_optionals(expression) else { return true };
+    let Ok(tree) = crate::admission::tree(expression) else { return Compiled::Whole };
     let too_dear = total.add(which, &tree, (schema, place.is_whole, place.count), at.clone());
-    let unknown = plain::rewritten(expression, schema, place.is_whole, is_optional).and_then(Result::err);
-    if too_dear.is_none()
-        && let Some(why) = unknown
-    {
-        let why = format!("this server evaluates everything but {why}: write it in another way");
-        errors.push(Cause::invalid(&at, &rule[field], &why));
-    }
     errors.extend(too_dear);
-    true
+    Compiled::Whole
 }
 
 fn message(rule: &Value, at: &str, errors: &mut Vec<Cause>) {
@@ -166,32 +211,6 @@ fn message(rule: &Value, at: &str, errors: &mut Vec<Cause>) {
     } else if text.is_empty() && expression.trim().contains(['\n', '\r']) {
         errors.push(Cause::required(&field, "message must be specified if rule contains line breaks"));
     }
-}
-
-/// Whether a path, as `.a.b` or `['a']`, leads to a field of a schema.
-fn leads_to_field(schema: &Value, path: &str) -> bool {
-    let mut rest = path.trim();
-    let mut schema = schema;
-    while !rest.is_empty() {
-        let step = if let Some(after) = rest.strip_prefix("['") {
-            let Some((name, after)) = after.split_once("']") else { return false };
-            rest = after;
-            name
-        } else if let Some(after) = rest.strip_prefix('.') {
-            let end = after.find(['.', '[']).unwrap_or(after.len());
-            let (name, after) = after.split_at(end);
-            rest = after;
-            name
-        } else {
-            return false;
-        };
-        let below = schema["properties"].get(step).unwrap_or(&schema["additionalProperties"]);
-        if !below.is_object() {
-            return false;
-        }
-        schema = below;
-    }
-    true
 }
 
 /// A rule as upstream prints it: its internal type.

@@ -28,24 +28,23 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
         errors.push(Cause::forbidden(&format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
     let unreadable = unreadable(schema);
+    let mut found = Vec::new();
     if unreadable.is_none() {
-        let mut found = Vec::new();
         invariants(schema, Level::Root, path, &mut found);
         complete(schema, Some(schema), path, path, &mut found);
         found.sort_by_cached_key(|cause| format!("{}: {}", cause.field, cause.message));
         if found.is_empty() {
             default_values::check(schema, path, &mut found);
         }
-        errors.append(&mut found);
     }
-    keywords::check(schema, path, errors);
+    let is_structural = unreadable.is_none() && found.is_empty();
+    errors.append(&mut found);
+    keywords::check(schema, path, &mut found);
+    let rules = if is_structural { statements::check(schema, path, &found) } else { Vec::new() };
+    errors.extend(found.into_iter().chain(rules));
     if let Some(key) = unreadable.filter(|_| errors.len() == before) {
         let key = key.trim_start_matches(if key == "$schema" { "$" } else { "" });
         errors.push(Cause::invalid(path, &"".into(), &format!("OpenAPIV3Schema '{key}' is not supported")));
-    }
-    // Rules are about a schema that is right.
-    if errors.len() == before {
-        statements::check(schema, path, errors);
     }
 }
 

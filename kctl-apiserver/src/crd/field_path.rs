@@ -1,0 +1,112 @@
+//! The `fieldPath` of a CEL rule: reads `.a['b'].c` and the schema below which it leads, hands on the path as it is reported.
+//!
+//! Upstream: `ValidFieldPath` in `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
+
+use serde_json::Value;
+
+/// The path as it is reported below the value of a schema, as `a.b[key]`; none if it leads to no field.
+pub(super) fn resolved(path: &str, schema: &Value) -> Option<String> {
+    let mut tokens = Tokens(path);
+    let mut schema = schema;
+    let mut out = String::new();
+    while let Some(token) = tokens.next() {
+        let name = match token {
+            "." => tokens.next()?.to_owned(),
+            "[" => {
+                let name = unquoted(tokens.next()?)?;
+                tokens.next().filter(|&token| token == "]")?;
+                name
+            }
+            _ => return None,
+        };
+        if schema["properties"].as_object().is_some_and(|fields| !fields.is_empty()) {
+            out.push_str(if out.is_empty() { "" } else { "." });
+            out.push_str(&name);
+            schema = schema["properties"].get(&name)?;
+        } else {
+            schema = schema.get("additionalProperties").filter(|values| !values.is_null())?;
+            out.push_str(&format!("[{name}]"));
+        }
+    }
+    Some(out)
+}
+
+/// What is between points and brackets, and these.
+struct Tokens<'a>(&'a str);
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.0;
+        let len = match text.as_bytes().first()? {
+            b'\'' => quoted_len(text.as_bytes()),
+            b'.' | b'[' | b']' => 1,
+            _ => text.find(['.', '[', ']']).unwrap_or(text.len()),
+        };
+        let (token, rest) = text.split_at(len);
+        self.0 = rest;
+        Some(token)
+    }
+}
+
+fn quoted_len(text: &[u8]) -> usize {
+    let end = text.windows(2).position(|pair| pair[1] == b'\'' && pair[0] != b'\\');
+    end.map_or(text.len(), |end| end + 2)
+}
+
+fn unquoted(token: &str) -> Option<String> {
+    let inner = token.strip_prefix('\'')?.strip_suffix('\'')?;
+    let mut out = String::new();
+    let mut letters = inner.chars().peekable();
+    while let Some(letter) = letters.next() {
+        // A backslash before a line break, or at the end, is one.
+        if letter != '\\' || letters.peek().is_none_or(|&next| next == '\n') {
+            out.push(letter);
+            continue;
+        }
+        out.push(match letters.next()? {
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\u{b}',
+            other @ ('\'' | '\\') => other,
+            _ => return None,
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::resolved;
+
+    #[test]
+    fn a_path_is_what_the_schema_knows() {
+        let text = json!({"type": "string"});
+        let map = json!({"additionalProperties": {"properties": {"a.b": text, "c'd": text}}});
+        let schema = json!({"properties": {"map": map, "x": {"properties": {"y": text}}}});
+        for (path, wanted) in [
+            (".map.k['a.b']", Some("map[k].a.b")),
+            (r"['map']['k']['c\'d']", Some("map[k].c'd")),
+            (".x.y", Some("x.y")),
+            ("", Some("")),
+            ("x.y", None),
+            (" .x", None),
+            (".x.", None),
+            (".x.z", None),
+            (".x['y'", None),
+            (".x[y]", None),
+            (r"['\q']", None),
+            (".x.y.z", None),
+        ] {
+            assert_eq!(resolved(path, &schema).as_deref(), wanted, "{path}");
+        }
+        assert_eq!(resolved(".k", &map).as_deref(), Some("[k]"), "a key of the value itself");
+    }
+}

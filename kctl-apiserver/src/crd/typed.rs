@@ -1,0 +1,97 @@
+//! Values as rules see them: by the types that the schema gives them. Reads JSON, hands on values of the evaluator.
+//!
+//! Upstream: `UnstructuredToVal` in `pkg/cel/common/valuesunstructured.go` of apiserver. Lists that are sets or maps are
+//! lists like others here.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube_cel::cel::objects::{Key, Map};
+use serde_json::Value;
+
+use super::format;
+use crate::admission::{Cel, duration, timestamp, to_cel};
+
+/// What the values of a schema are to rules.
+#[derive(Debug)]
+pub(super) enum Typed {
+    /// As JSON has them.
+    Plain,
+    Double,
+    Date,
+    DateTime,
+    Duration,
+    Bytes,
+    List(Box<Typed>),
+    Map(Box<Typed>),
+    /// Fields by their names in JSON, with their names in expressions.
+    Object(BTreeMap<String, (String, Typed)>),
+}
+
+impl Typed {
+    pub(super) fn of(schema: &Value) -> Self {
+        if schema["x-kubernetes-int-or-string"] == true {
+            return Self::Plain;
+        }
+        let fields = schema["properties"].as_object().filter(|fields| !fields.is_empty());
+        match schema["type"].as_str().unwrap_or_default() {
+            "number" => Self::Double,
+            "string" => match schema["format"].as_str().unwrap_or_default() {
+                "date" => Self::Date,
+                "date-time" => Self::DateTime,
+                "duration" => Self::Duration,
+                "byte" => Self::Bytes,
+                _ => Self::Plain,
+            },
+            "array" => Self::List(Box::new(Self::of(&schema["items"]))),
+            "object" => match fields {
+                None => Self::Map(Box::new(Self::of(&schema["additionalProperties"]))),
+                Some(fields) => {
+                    let field =
+                        |(name, schema): (&String, &Value)| (name.clone(), (kctl_cel::escape(name), Self::of(schema)));
+                    Self::Object(fields.iter().map(field).collect())
+                }
+            },
+            _ => Self::Plain,
+        }
+    }
+
+    /// A value as rules see it. What the schema does not allow is seen as JSON has it.
+    pub(super) fn value(&self, value: &Value) -> Cel {
+        let seen = match (self, value) {
+            (Self::Double, Value::Number(number)) => number.as_f64().map(Cel::Float),
+            (Self::Date, Value::String(text)) => time(&format!("{text}T00:00:00Z")),
+            (Self::DateTime, Value::String(text)) => time(&text.to_ascii_uppercase()),
+            (Self::Duration, Value::String(text)) => format::duration(text).and_then(duration),
+            (Self::Bytes, Value::String(text)) => STANDARD.decode(text).ok().map(|bytes| Cel::Bytes(Arc::new(bytes))),
+            (Self::List(items), Value::Array(all)) => {
+                Some(Cel::List(Arc::new(all.iter().map(|item| items.value(item)).collect())))
+            }
+            (Self::Map(values), Value::Object(all)) => {
+                Some(map(all.iter().map(|(key, value)| (key.clone(), values.value(value)))))
+            }
+            (Self::Object(fields), Value::Object(all)) => {
+                // A field that is null is like one that is not there.
+                let there = all.iter().filter(|(_, value)| !value.is_null());
+                Some(map(there.map(|(name, value)| match fields.get(name) {
+                    Some((escaped, typed)) => (escaped.clone(), typed.value(value)),
+                    None => (name.clone(), to_cel(value)),
+                })))
+            }
+            _ => None,
+        };
+        seen.unwrap_or_else(|| to_cel(value))
+    }
+}
+
+fn map(entries: impl Iterator<Item = (String, Cel)>) -> Cel {
+    let map: HashMap<Key, Cel> = entries.map(|(key, value)| (Key::String(Arc::new(key)), value)).collect();
+    Cel::Map(Map { map: Arc::new(map) })
+}
+
+fn time(text: &str) -> Option<Cel> {
+    kctl_cel::timestamp(text).and_then(timestamp)
+}

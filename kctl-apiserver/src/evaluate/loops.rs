@@ -1,0 +1,203 @@
+//! Loops: the macros over lists and maps, with one variable or two.
+
+use std::{collections::HashMap, sync::Arc};
+
+use kube_cel::cel::{
+    Value as Cel,
+    common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr},
+    objects::{Key, Map},
+};
+
+use super::{Evaluator, NO_OVERLOAD, Said, key_of, operators::order};
+
+/// Values for the variables of one round.
+type Round<'a> = Vec<(&'a str, Cel)>;
+
+impl<'a> Evaluator<'a> {
+    /// Does something with more variables.
+    pub(super) fn with<T>(&mut self, variables: &[(&'a str, Cel)], does: impl FnOnce(&mut Self) -> T) -> T {
+        let n_before = self.bound.len();
+        self.bound.extend(variables.iter().cloned());
+        let done = does(self);
+        self.bound.truncate(n_before);
+        done
+    }
+
+    /// A loop with one variable, as it was before the parser wrote it out.
+    pub(super) fn comprehension(&mut self, inner: &'a ComprehensionExpr) -> Said {
+        let Expr::Call(step) = &inner.loop_step.expr else { return Err(NO_OVERLOAD.into()) };
+        let rounds = self.rounds(&inner.iter_range, &[inner.iter_var.as_str()])?;
+        match (step.func_name.as_str(), step.args.as_slice()) {
+            ("_&&_", [_, test]) => self.all(rounds, test, false),
+            ("_||_", [_, test]) => self.all(rounds, test, true),
+            ("_?_:_", [test, _, _]) if matches!(inner.accu_init.expr, Expr::Literal(_)) => self.one(rounds, test),
+            ("_?_:_", [test, added, _]) => self.made(rounds, Some(test), appended(added).ok_or(NO_OVERLOAD)?),
+            ("_+_", _) => self.made(rounds, None, appended(&inner.loop_step).ok_or(NO_OVERLOAD)?),
+            _ => Err(NO_OVERLOAD.into()),
+        }
+    }
+
+    /// What a macro says that the parser leaves as it is; none if it is another function.
+    pub(super) fn macros(&mut self, call: &'a CallExpr) -> Option<Said> {
+        let target = call.target.as_deref()?;
+        let name = call.func_name.as_str();
+        if let ("sortBy", [Expr::Ident(variable), _]) = (name, exprs(&call.args).as_slice()) {
+            return Some(self.rounds(target, &[variable]).and_then(|rounds| self.sorted(rounds, &call.args[1])));
+        }
+        let [first, second, rest @ ..] = call.args.as_slice() else { return None };
+        let is_known = matches!(
+            (name, rest.len()),
+            ("all" | "exists" | "existsOne" | "exists_one", 1)
+                | ("transformList" | "transformMap" | "transformMapEntry", 1 | 2)
+        );
+        let (Expr::Ident(first), Expr::Ident(second), true) = (&first.expr, &second.expr, is_known) else {
+            return None;
+        };
+        Some(self.rounds(target, &[first, second]).and_then(|rounds| self.pairs(name, rounds, rest)))
+    }
+
+    fn pairs(&mut self, name: &str, rounds: Vec<Round<'a>>, rest: &'a [IdedExpr]) -> Said {
+        let (test, value) = match rest {
+            [test, value] => (Some(test), value),
+            [value] => (None, value),
+            _ => return Err(NO_OVERLOAD.into()),
+        };
+        match name {
+            "all" => self.all(rounds, value, false),
+            "exists" => self.all(rounds, value, true),
+            "existsOne" | "exists_one" => self.one(rounds, value),
+            "transformList" => self.made(rounds, test, value),
+            _ => self.map_of(rounds, test, value, name == "transformMapEntry"),
+        }
+    }
+
+    /// The values of the variables, round by round. Maps are gone through in the order of their keys.
+    fn rounds(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> Result<Vec<Round<'a>>, String> {
+        let range = self.evaluate(range)?;
+        let round = |key: Cel, value: &Cel| match names {
+            [one] => vec![(*one, if matches!(range, Cel::Map(_)) { key } else { value.clone() })],
+            [first, second, ..] => vec![(*first, key), (*second, value.clone())],
+            [] => Vec::new(),
+        };
+        match &range {
+            Cel::List(items) => Ok((0..).zip(items.iter()).map(|(index, item)| round(Cel::Int(index), item)).collect()),
+            Cel::Map(map) => {
+                let mut entries: Vec<(&Key, &Cel)> = map.map.iter().collect();
+                entries.sort_by_key(|(key, _)| *key);
+                Ok(entries.into_iter().map(|(key, value)| round(key.clone().into(), value)).collect())
+            }
+            _ => Err(NO_OVERLOAD.into()),
+        }
+    }
+
+    /// Whether a test says no in no round, or, with `deciding`, yes in one. An error counts where nothing decides.
+    fn all(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr, deciding: bool) -> Said {
+        let mut error = None;
+        for round in rounds {
+            match self.with(&round, |evaluator| evaluator.evaluate(test)) {
+                Ok(Cel::Bool(value)) if value == deciding => return Ok(Cel::Bool(deciding)),
+                Ok(Cel::Bool(_)) => {}
+                Ok(_) => error = error.or_else(|| Some(NO_OVERLOAD.to_owned())),
+                Err(why) => error = error.or(Some(why)),
+            }
+        }
+        error.map_or(Ok(Cel::Bool(!deciding)), Err)
+    }
+
+    fn test(&mut self, round: &Round<'a>, test: &'a IdedExpr) -> Result<bool, String> {
+        match self.with(round, |evaluator| evaluator.evaluate(test))? {
+            Cel::Bool(value) => Ok(value),
+            _ => Err(NO_OVERLOAD.into()),
+        }
+    }
+
+    fn one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> Said {
+        let mut n_found: Result<usize, String> = Ok(0);
+        for round in rounds {
+            match self.test(&round, test) {
+                Ok(true) => n_found = n_found.map(|n_found| n_found + 1),
+                Ok(false) => {}
+                // The last error is the one that upstream tells.
+                Err(why) => n_found = Err(why),
+            }
+        }
+        n_found.map(|n_found| Cel::Bool(n_found == 1))
+    }
+
+    /// A list of what the rounds make that pass a test.
+    fn made(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> Said {
+        let mut items: Result<Vec<Cel>, String> = Ok(Vec::new());
+        for round in rounds {
+            match test.map_or(Ok(true), |test| self.test(&round, test)) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let made = self.with(&round, |evaluator| evaluator.evaluate(value));
+                    items = items.and_then(|mut items| {
+                        made.map(|item| {
+                            items.push(item);
+                            items
+                        })
+                    });
+                }
+                Err(why) => items = Err(why),
+            }
+        }
+        items.map(|items| Cel::List(Arc::new(items)))
+    }
+
+    /// A map of the values that the rounds make, by their keys, or of the entries that they make.
+    fn map_of(
+        &mut self,
+        rounds: Vec<Round<'a>>,
+        test: Option<&'a IdedExpr>,
+        value: &'a IdedExpr,
+        of_entries: bool,
+    ) -> Said {
+        let mut made: HashMap<Key, Cel> = HashMap::new();
+        for round in rounds {
+            if !test.map_or(Ok(true), |test| self.test(&round, test))? {
+                continue;
+            }
+            let value = self.with(&round, |evaluator| evaluator.evaluate(value))?;
+            let entries: Vec<(Key, Cel)> = match &value {
+                Cel::Map(map) if of_entries => {
+                    map.map.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+                }
+                _ if of_entries => return Err(NO_OVERLOAD.into()),
+                _ => vec![(key_of(&round[0].1).ok_or(NO_OVERLOAD)?, value)],
+            };
+            for (key, value) in entries {
+                let why = format!("insert failed: key {key} already exists");
+                if made.insert(key, value).is_some() {
+                    return Err(why);
+                }
+            }
+        }
+        Ok(Cel::Map(Map { map: Arc::new(made) }))
+    }
+
+    /// The items in the order of their keys.
+    fn sorted(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> Said {
+        let mut pairs: Vec<(Cel, Cel)> = Vec::new();
+        for round in rounds {
+            let key = self.with(&round, |evaluator| evaluator.evaluate(key))?;
+            pairs.extend(round.into_iter().map(|(_, item)| (key.clone(), item)));
+        }
+        if pairs.windows(2).any(|two| order(&two[0].0, &two[1].0).is_none()) {
+            return Err("list elements must be comparable".into());
+        }
+        pairs.sort_by(|(one, _), (other, _)| order(one, other).unwrap_or(std::cmp::Ordering::Equal));
+        Ok(Cel::List(Arc::new(pairs.into_iter().map(|(_, item)| item).collect())))
+    }
+}
+
+fn exprs(all: &[IdedExpr]) -> Vec<&Expr> {
+    all.iter().map(|one| &one.expr).collect()
+}
+
+/// What a step adds to the list that a loop makes.
+fn appended(step: &IdedExpr) -> Option<&IdedExpr> {
+    let Expr::Call(call) = &step.expr else { return None };
+    let [_, IdedExpr { expr: Expr::List(list), .. }] = call.args.as_slice() else { return None };
+    list.elements.first()
+}

@@ -1,0 +1,318 @@
+//! Evaluates expressions: reads a tree and what variables are, hands on a value, or why there is none in the words of `cel-go`.
+//!
+//! Operators, loops, conversions and optional values are evaluated here, in the order and with the errors of upstream;
+//! the functions of libraries are those of `kube-cel`.
+
+mod addresses;
+mod convert;
+mod format;
+mod loops;
+mod operators;
+mod optional;
+mod strings;
+mod times;
+
+use std::{collections::HashMap, sync::Arc};
+
+use kube_cel::cel::{
+    Context, ExecutionError, Value as Cel,
+    common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr, SelectExpr},
+    objects::{Key, Map},
+};
+
+pub(crate) use self::optional::made as optional;
+
+/// What an expression says, or why it says nothing.
+type Said = Result<Cel, String>;
+
+const NO_OVERLOAD: &str = "no such overload";
+
+/// The names under which arguments are handed to functions; no expression can name them.
+const ARGUMENTS: [&str; 8] = ["@0", "@1", "@2", "@3", "@4", "@5", "@6", "@7"];
+const TARGET: &str = "@target";
+
+/// What stands before the point of a call.
+enum Target<'a> {
+    None,
+    Value(Cel),
+    /// The name of a library, as in `math.abs(x)`.
+    Library(&'a str),
+}
+
+/// Evaluates one expression.
+pub(crate) struct Evaluator<'a> {
+    functions: &'a Context<'static>,
+    known: &'a HashMap<String, Cel>,
+    /// Variables of loops, the innermost last.
+    bound: Vec<(&'a str, Cel)>,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Variables are those of `known`, and what `functions` has beside functions.
+    pub(crate) fn new(functions: &'a Context<'static>, known: &'a HashMap<String, Cel>) -> Self {
+        Self { functions, known, bound: Vec::new() }
+    }
+
+    /// # Errors
+    /// In the words of the real server, without the expression.
+    pub(crate) fn evaluate(&mut self, tree: &'a IdedExpr) -> Said {
+        match &tree.expr {
+            Expr::Literal(literal) => Ok(value_of(literal)),
+            Expr::Ident(name) => match self.variable(name) {
+                Some(value) => Ok(value.clone()),
+                None => Cel::resolve(tree, self.functions).map_err(words),
+            },
+            Expr::Select(select) => self.select(select),
+            Expr::List(list) => self.list(list),
+            Expr::Map(map) => self.map(map),
+            Expr::Comprehension(inner) => self.comprehension(inner),
+            Expr::Call(call) => self.call(call),
+            // Messages are maps.
+            Expr::Struct(_) | Expr::Unspecified => Err(NO_OVERLOAD.into()),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<&Cel> {
+        let bound = self.bound.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value);
+        bound.or_else(|| self.known.get(name))
+    }
+
+    fn select(&mut self, select: &'a SelectExpr) -> Said {
+        let of = self.evaluate(&select.operand)?;
+        let key = Cel::String(Arc::new(select.field.clone()));
+        if let Some(there) = optional::of(&of) {
+            let found = there.value().and_then(|of| part(of, &key).unwrap_or_default());
+            return Ok(if select.test { Cel::Bool(found.is_some()) } else { optional::made(found) });
+        }
+        let found = part(&of, &key)?;
+        if select.test {
+            return Ok(Cel::Bool(found.is_some()));
+        }
+        found.ok_or_else(|| format!("no such key: {}", select.field))
+    }
+
+    fn list(&mut self, list: &'a ListExpr) -> Said {
+        let mut items = Vec::with_capacity(list.elements.len());
+        for (index, element) in list.elements.iter().enumerate() {
+            let value = self.evaluate(element)?;
+            if list.optional_indices.contains(&index) {
+                let there = optional::of(&value).ok_or(NO_OVERLOAD)?;
+                items.extend(there.value().cloned());
+            } else {
+                items.push(value);
+            }
+        }
+        Ok(Cel::List(Arc::new(items)))
+    }
+
+    fn map(&mut self, map: &'a MapExpr) -> Said {
+        let mut entries = HashMap::new();
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else { return Err(NO_OVERLOAD.into()) };
+            let key = key_of(&self.evaluate(&entry.key)?).ok_or("unsupported key type")?;
+            let value = self.evaluate(&entry.value)?;
+            if entry.optional {
+                let there = optional::of(&value).ok_or(NO_OVERLOAD)?;
+                entries.extend(there.value().map(|value| (key, value.clone())));
+            } else {
+                entries.insert(key, value);
+            }
+        }
+        Ok(Cel::Map(Map { map: Arc::new(entries) }))
+    }
+
+    fn call(&mut self, call: &'a CallExpr) -> Said {
+        if let Some(said) = self.operator(call) {
+            return said;
+        }
+        if let Some(said) = self.optional(call) {
+            return said;
+        }
+        if let Some(said) = self.macros(call) {
+            return said;
+        }
+        self.function(call)
+    }
+
+    /// A function: its arguments are values first, in their order.
+    fn function(&mut self, call: &'a CallExpr) -> Said {
+        let target = match call.target.as_deref() {
+            Some(IdedExpr { expr: Expr::Ident(name), .. }) if self.variable(name).is_none() => Target::Library(name),
+            Some(target) => Target::Value(self.evaluate(target)?),
+            None => Target::None,
+        };
+        let mut arguments = Vec::with_capacity(call.args.len());
+        for argument in &call.args {
+            arguments.push(self.evaluate(argument)?);
+        }
+        let name = call.func_name.as_str();
+        if let Some(said) = own(name, &target, &arguments) {
+            return said;
+        }
+        let text = match arguments.as_slice() {
+            [Cel::String(text)] => Some(text.clone()),
+            _ => None,
+        };
+        let said = self.plain(name, target, arguments);
+        said.map_err(|why| if name == "size" { format!("{NO_OVERLOAD}: size") } else { why })
+            .map_err(|why| text.and_then(|text| addresses::why_not(name, &text)).unwrap_or(why))
+    }
+
+    /// A function of a library.
+    fn plain(&self, name: &str, target: Target<'_>, arguments: Vec<Cel>) -> Said {
+        let ident = |name: &str| IdedExpr { id: 0, expr: Expr::Ident(name.to_owned()) };
+        let mut scope = self.functions.new_inner_scope();
+        if arguments.len() > ARGUMENTS.len() {
+            return Err(NO_OVERLOAD.into());
+        }
+        let args = ARGUMENTS.iter().take(arguments.len()).map(|name| ident(name)).collect();
+        for (name, value) in ARGUMENTS.iter().zip(arguments) {
+            scope.add_variable_from_value(*name, value);
+        }
+        let target = match target {
+            Target::Value(value) => {
+                scope.add_variable_from_value(TARGET, value);
+                Some(Box::new(ident(TARGET)))
+            }
+            Target::None => None,
+            Target::Library(library) => Some(Box::new(ident(library))),
+        };
+        let call = CallExpr { func_name: name.to_owned(), target, args };
+        Cel::resolve(&IdedExpr { id: 0, expr: Expr::Call(call) }, &scope).map_err(words)
+    }
+}
+
+/// What a function says that is one of this module.
+fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+    match (target, arguments) {
+        (Target::None, [value]) => convert::to(name, value),
+        (Target::Library("lists"), [Cel::Int(..0)]) if name == "range" => Some(Ok(Cel::List(Arc::default()))),
+        (Target::Value(Cel::String(text)), [Cel::List(values)]) if name == "format" => {
+            Some(format::format(text, values))
+        }
+        (Target::Value(Cel::String(text)), _) => strings::called(name, text, arguments),
+        (Target::Value(Cel::Timestamp(time)), _) => times::called(name, time, arguments),
+        (Target::Value(Cel::List(items)), [Cel::Int(from), Cel::Int(to)]) if name == "slice" => {
+            Some(slice(items, *from, *to))
+        }
+        (Target::Value(Cel::List(items)), _) => of_list(name, items),
+        _ => None,
+    }
+}
+
+fn slice(items: &[Cel], from: i64, to: i64) -> Said {
+    let said = |why: String| Err(format!("cannot slice({from}, {to}), {why}"));
+    let (Ok(first), Ok(end)) = (usize::try_from(from), usize::try_from(to)) else {
+        return said("negative indexes not supported".into());
+    };
+    if first > end {
+        return said("start index must be less than or equal to end index".into());
+    }
+    items.get(first..end).map_or_else(
+        || said(format!("list is length {}", items.len())),
+        |items| Ok(Cel::List(Arc::new(items.to_vec()))),
+    )
+}
+
+fn of_list(name: &str, items: &[Cel]) -> Option<Said> {
+    match (name, items) {
+        ("min" | "max", []) => Some(Err(format!("{name} called on empty list"))),
+        ("sum", [Cel::Duration(_), ..]) => {
+            let nanoseconds = items.iter().try_fold(0_i64, |sum, item| match item {
+                Cel::Duration(duration) => sum.checked_add(duration.num_nanoseconds()?),
+                _ => None,
+            });
+            let sum = nanoseconds.map(|sum| Cel::Duration(chrono::TimeDelta::nanoseconds(sum)));
+            Some(sum.ok_or_else(|| "integer overflow".to_owned()))
+        }
+        _ => None,
+    }
+}
+
+fn value_of(literal: &LiteralValue) -> Cel {
+    match literal {
+        LiteralValue::Boolean(value) => Cel::Bool(*value.inner()),
+        LiteralValue::Bytes(bytes) => Cel::Bytes(Arc::new(bytes.inner().to_vec())),
+        LiteralValue::Double(value) => Cel::Float(*value.inner()),
+        LiteralValue::Int(value) => Cel::Int(*value.inner()),
+        LiteralValue::Null => Cel::Null,
+        LiteralValue::String(text) => Cel::String(Arc::new(text.inner().to_owned())),
+        LiteralValue::UInt(value) => Cel::UInt(*value.inner()),
+    }
+}
+
+fn key_of(value: &Cel) -> Option<Key> {
+    Some(match value {
+        Cel::String(text) => Key::String(text.clone()),
+        Cel::Int(number) => Key::Int(*number),
+        Cel::UInt(number) => Key::Uint(*number),
+        Cel::Bool(value) => Key::Bool(*value),
+        Cel::Float(_) => Key::Int(whole(value)?),
+        _ => return None,
+    })
+}
+
+/// The name of the type of a value.
+fn type_name(value: &Cel) -> String {
+    crate::admission::type_name(value)
+}
+
+/// A number as a whole one, whatever its type is.
+#[expect(clippy::cast_possible_truncation, reason = "it is whole and within the bounds")]
+fn whole(number: &Cel) -> Option<i64> {
+    match number {
+        Cel::Int(number) => Some(*number),
+        Cel::UInt(number) => i64::try_from(*number).ok(),
+        Cel::Float(number) if number.fract() == 0.0 && number.abs() < 9e18 => Some(*number as i64),
+        _ => None,
+    }
+}
+
+/// The item of a list or the value of a map, if it is there.
+fn part(of: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
+    match of {
+        Cel::Map(map) => {
+            let found = |key: Key| map.map.get(&key).cloned();
+            let known = key_of(key).ok_or(NO_OVERLOAD)?;
+            let other = match known {
+                Key::Int(number) => u64::try_from(number).ok().map(Key::Uint),
+                Key::Uint(number) => i64::try_from(number).ok().map(Key::Int),
+                Key::Bool(_) | Key::String(_) => None,
+            };
+            Ok(found(known).or_else(|| found(other?)))
+        }
+        Cel::List(_) if matches!(key, Cel::String(_)) => Err("unsupported index type 'string' in list".into()),
+        Cel::List(items) => {
+            let index = whole(key).ok_or(NO_OVERLOAD)?;
+            Ok(usize::try_from(index).ok().and_then(|index| items.get(index)).cloned())
+        }
+        // Nothing is in what has no parts.
+        _ => Ok(None),
+    }
+}
+
+/// An error of the evaluator as upstream says it.
+fn words(error: ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::NoSuchOverload
+        | ExecutionError::MissingArgumentOrTarget
+        | ExecutionError::UnexpectedType { .. }
+        | ExecutionError::UnsupportedBinaryOperator(..)
+        | ExecutionError::InvalidArgumentCount { .. } => NO_OVERLOAD.to_owned(),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(_, one, other) => match (one, other) {
+            (Cel::Timestamp(_), _) | (_, Cel::Timestamp(_)) => "timestamp overflow".to_owned(),
+            (Cel::Duration(_), _) => "duration overflow".to_owned(),
+            _ => "integer overflow".to_owned(),
+        },
+        ExecutionError::IndexOutOfBounds(Cel::Int(index)) => format!("index out of bounds: {index}"),
+        ExecutionError::FunctionError { message, .. } => match message.as_str() {
+            "quantity is not an integer" | "quantity too large for integer" => "cannot convert value to integer".into(),
+            "depth must be non-negative" => "level must be non-negative".into(),
+            _ => message,
+        },
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,188 @@
+//! Operators: logic that looks at both sides when it must, arithmetic within bounds, comparisons, indexes.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use kube_cel::cel::{
+    Value as Cel,
+    common::ast::{CallExpr, IdedExpr},
+};
+
+use super::{Evaluator, NO_OVERLOAD, Said, Target, optional, part};
+
+impl<'a> Evaluator<'a> {
+    /// What an operator says; none if it is a function.
+    pub(super) fn operator(&mut self, call: &'a CallExpr) -> Option<Said> {
+        if call.target.is_some() {
+            return None;
+        }
+        Some(match (call.func_name.as_str(), call.args.as_slice()) {
+            ("_&&_", [one, other]) => self.both(one, other, false),
+            ("_||_", [one, other]) => self.both(one, other, true),
+            ("_?_:_", [condition, one, other]) => self.either(condition, one, other),
+            ("!_", [of]) => self.evaluate(of).and_then(|of| match of {
+                Cel::Bool(of) => Ok(Cel::Bool(!of)),
+                _ => Err(NO_OVERLOAD.into()),
+            }),
+            ("-_", [of]) => self.evaluate(of).and_then(|of| negated(&of)),
+            (name @ ("_+_" | "_-_" | "_*_" | "_/_" | "_%_"), [one, other]) => self.arithmetic(name, one, other),
+            (name @ ("_<_" | "_<=_" | "_>_" | "_>=_"), [one, other]) => {
+                self.pair(one, other).and_then(|(one, other)| compared(name, &one, &other))
+            }
+            (name @ ("_==_" | "_!=_"), [one, other]) => {
+                self.pair(one, other).map(|(one, other)| Cel::Bool((one == other) == (name == "_==_")))
+            }
+            ("@in", [one, other]) => self.pair(one, other).and_then(|(one, other)| is_in(&one, &other)),
+            ("_[_]", [of, key]) => self.pair(of, key).and_then(|(of, key)| index(&of, &key)),
+            _ => return None,
+        })
+    }
+
+    fn pair(&mut self, one: &'a IdedExpr, other: &'a IdedExpr) -> Result<(Cel, Cel), String> {
+        Ok((self.evaluate(one)?, self.evaluate(other)?))
+    }
+
+    /// Both sides of `&&` or `||`: one that decides is enough, and an error counts where none does.
+    fn both(&mut self, one: &'a IdedExpr, other: &'a IdedExpr, deciding: bool) -> Said {
+        let mut error = None;
+        for side in [one, other] {
+            match self.evaluate(side) {
+                Ok(Cel::Bool(value)) if value == deciding => return Ok(Cel::Bool(deciding)),
+                Ok(Cel::Bool(_)) => {}
+                Ok(_) => error = error.or_else(|| Some(NO_OVERLOAD.to_owned())),
+                Err(why) => error = error.or(Some(why)),
+            }
+        }
+        error.map_or(Ok(Cel::Bool(!deciding)), Err)
+    }
+
+    fn either(&mut self, condition: &'a IdedExpr, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
+        match self.evaluate(condition)? {
+            Cel::Bool(true) => self.evaluate(one),
+            Cel::Bool(false) => self.evaluate(other),
+            _ => Err(NO_OVERLOAD.into()),
+        }
+    }
+
+    fn arithmetic(&mut self, name: &str, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
+        let (one, other) = self.pair(one, other)?;
+        match (&one, &other) {
+            (Cel::Int(one), Cel::Int(other)) => of_integers(name, *one, *other),
+            (Cel::Float(one), Cel::Float(other)) => Ok(Cel::Float(match name {
+                "_+_" => one + other,
+                "_-_" => one - other,
+                "_*_" => one * other,
+                "_/_" => one / other,
+                _ => return Err(NO_OVERLOAD.into()),
+            })),
+            (Cel::String(one), Cel::String(other)) if name == "_+_" => {
+                Ok(Cel::String(Arc::new(format!("{one}{other}"))))
+            }
+            (Cel::Bytes(one), Cel::Bytes(other)) if name == "_+_" => {
+                Ok(Cel::Bytes(Arc::new([one.as_slice(), other.as_slice()].concat())))
+            }
+            (Cel::List(one), Cel::List(other)) if name == "_+_" => {
+                Ok(Cel::List(Arc::new([one.as_slice(), other.as_slice()].concat())))
+            }
+            (Cel::UInt(one), Cel::UInt(other)) => of_unsigned(name, *one, *other),
+            (Cel::Duration(one), Cel::Duration(other)) => {
+                let (one, other) = (one.num_nanoseconds(), other.num_nanoseconds());
+                let (one, other) = one.zip(other).ok_or("integer overflow")?;
+                of_integers(name, one, other).map(|made| match made {
+                    Cel::Int(nanoseconds) => Cel::Duration(chrono::TimeDelta::nanoseconds(nanoseconds)),
+                    other => other,
+                })
+            }
+            // Times.
+            _ => self.plain(name, Target::None, vec![one, other]),
+        }
+    }
+}
+
+fn of_integers(name: &str, one: i64, other: i64) -> Said {
+    let made = match name {
+        "_+_" => one.checked_add(other),
+        "_-_" => one.checked_sub(other),
+        "_*_" => one.checked_mul(other),
+        "_/_" if other == 0 => return Err("division by zero".into()),
+        "_/_" => one.checked_div(other),
+        _ if other == 0 => return Err("modulus by zero".into()),
+        _ => one.checked_rem(other),
+    };
+    made.map(Cel::Int).ok_or_else(|| "integer overflow".to_owned())
+}
+
+fn of_unsigned(name: &str, one: u64, other: u64) -> Said {
+    let made = match name {
+        "_+_" => one.checked_add(other),
+        "_-_" => one.checked_sub(other),
+        "_*_" => one.checked_mul(other),
+        "_/_" if other == 0 => return Err("division by zero".into()),
+        "_/_" => one.checked_div(other),
+        _ if other == 0 => return Err("modulus by zero".into()),
+        _ => one.checked_rem(other),
+    };
+    made.map(Cel::UInt).ok_or_else(|| "unsigned integer overflow".to_owned())
+}
+
+fn negated(of: &Cel) -> Said {
+    match of {
+        Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or_else(|| "integer overflow".to_owned()),
+        Cel::Float(number) => Ok(Cel::Float(-number)),
+        Cel::Duration(duration) => Ok(Cel::Duration(-*duration)),
+        _ => Err(NO_OVERLOAD.into()),
+    }
+}
+
+/// The order of two values; numbers of all types have one together.
+pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
+    match (one, other) {
+        (Cel::Bytes(one), Cel::Bytes(other)) => Some(one.cmp(other)),
+        (Cel::Null, _) => None,
+        _ => one.partial_cmp(other),
+    }
+}
+
+fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
+    let is_number = |value: &Cel| matches!(value, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_));
+    let Some(order) = order(one, other) else {
+        // What is not a number is neither less nor more.
+        return if is_number(one) && is_number(other) { Ok(Cel::Bool(false)) } else { Err(NO_OVERLOAD.into()) };
+    };
+    Ok(Cel::Bool(match name {
+        "_<_" => order.is_lt(),
+        "_<=_" => order.is_le(),
+        "_>_" => order.is_gt(),
+        _ => order.is_ge(),
+    }))
+}
+
+fn is_in(one: &Cel, other: &Cel) -> Said {
+    match other {
+        Cel::List(items) => Ok(Cel::Bool(items.contains(one))),
+        Cel::Map(_) => part(other, one).map(|found| Cel::Bool(found.is_some())),
+        _ => Err(NO_OVERLOAD.into()),
+    }
+}
+
+fn index(of: &Cel, key: &Cel) -> Said {
+    if let Some(there) = optional::of(of) {
+        let found = there.value().and_then(|of| part(of, key).unwrap_or_default());
+        return Ok(optional::made(found));
+    }
+    part(of, key)?.ok_or_else(|| match of {
+        Cel::List(_) => format!("index out of bounds: {}", shown(key)),
+        _ => format!("no such key: {}", shown(key)),
+    })
+}
+
+/// A key in an error.
+fn shown(key: &Cel) -> String {
+    match key {
+        Cel::String(text) => text.to_string(),
+        Cel::Int(number) => number.to_string(),
+        Cel::UInt(number) => number.to_string(),
+        Cel::Float(number) => crate::go::float(*number),
+        Cel::Bool(value) => value.to_string(),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,102 @@
+//! Values that may be there or not: `a.?b`, `a[?b]`, `optional.of(a)` and what is asked of them.
+
+use std::sync::Arc;
+
+use kube_cel::cel::{
+    Value as Cel,
+    common::ast::{CallExpr, Expr, IdedExpr},
+    objects::OptionalValue,
+};
+
+use super::{Evaluator, NO_OVERLOAD, Said, part};
+
+/// The value as one that may be there.
+pub(super) fn of(value: &Cel) -> Option<&OptionalValue> {
+    let Cel::Opaque(value) = value else { return None };
+    value.downcast_ref::<OptionalValue>()
+}
+
+pub(crate) fn made(value: Option<Cel>) -> Cel {
+    Cel::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
+}
+
+impl<'a> Evaluator<'a> {
+    /// What a function of optional values says; none if it is another one.
+    pub(super) fn optional(&mut self, call: &'a CallExpr) -> Option<Said> {
+        Some(match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
+            ("_?._" | "_[?_]", None, [of, key]) => self.optional_part(of, key),
+            ("of" | "none" | "ofNonZeroValue", Some(target), values) if self.is_library(target) => {
+                self.constructed(&call.func_name, values)
+            }
+            ("hasValue" | "value" | "or" | "orValue", Some(target), values) => {
+                self.asked(&call.func_name, target, values)
+            }
+            (name @ ("optMap" | "optFlatMap"), Some(target), [variable, result]) => {
+                self.mapped(name, target, variable, result)
+            }
+            _ => return None,
+        })
+    }
+
+    fn is_library(&self, target: &IdedExpr) -> bool {
+        matches!(&target.expr, Expr::Ident(name) if name == "optional" && self.variable(name).is_none())
+    }
+
+    fn there(&mut self, tree: &'a IdedExpr) -> Result<Option<Cel>, String> {
+        let value = self.evaluate(tree)?;
+        Ok(of(&value).ok_or(NO_OVERLOAD)?.value().cloned())
+    }
+
+    fn optional_part(&mut self, tree: &'a IdedExpr, key: &'a IdedExpr) -> Said {
+        let value = self.evaluate(tree)?;
+        let key = self.evaluate(key)?;
+        let found = match of(&value) {
+            Some(there) => there.value().and_then(|value| part(value, &key).unwrap_or_default()),
+            None => part(&value, &key)?,
+        };
+        Ok(made(found))
+    }
+
+    fn constructed(&mut self, name: &str, values: &'a [IdedExpr]) -> Said {
+        let [value] = values else {
+            return if name == "none" && values.is_empty() { Ok(made(None)) } else { Err(NO_OVERLOAD.into()) };
+        };
+        let value = self.evaluate(value)?;
+        Ok(made(Some(value).filter(|value| name == "of" || !is_zero(value))))
+    }
+
+    fn asked(&mut self, name: &str, target: &'a IdedExpr, values: &'a [IdedExpr]) -> Said {
+        let there = self.there(target)?;
+        match (name, values) {
+            ("hasValue", []) => Ok(Cel::Bool(there.is_some())),
+            ("value", []) => there.ok_or_else(|| "optional.none() dereference".to_owned()),
+            // What stands in for a value is evaluated only where it is needed.
+            ("or", [other]) => match there {
+                Some(value) => Ok(made(Some(value))),
+                None => Ok(made(self.there(other)?)),
+            },
+            ("orValue", [other]) => there.map_or_else(|| self.evaluate(other), Ok),
+            _ => Err(NO_OVERLOAD.into()),
+        }
+    }
+
+    fn mapped(&mut self, name: &str, target: &'a IdedExpr, variable: &'a IdedExpr, result: &'a IdedExpr) -> Said {
+        let Expr::Ident(variable) = &variable.expr else { return Err(NO_OVERLOAD.into()) };
+        let Some(value) = self.there(target)? else { return Ok(made(None)) };
+        let said = self.with(&[(variable.as_str(), value)], |evaluator| evaluator.evaluate(result))?;
+        Ok(if name == "optMap" { made(Some(said)) } else { said })
+    }
+}
+
+fn is_zero(value: &Cel) -> bool {
+    match value {
+        Cel::Null | Cel::Bool(false) | Cel::Int(0) | Cel::UInt(0) => true,
+        Cel::Float(number) => *number == 0.0,
+        Cel::String(text) => text.is_empty(),
+        Cel::Bytes(bytes) => bytes.is_empty(),
+        Cel::List(items) => items.is_empty(),
+        Cel::Map(map) => map.map.is_empty(),
+        Cel::Duration(duration) => duration.is_zero(),
+        _ => false,
+    }
+}

@@ -1,0 +1,87 @@
+//! Functions of texts that count letters. Upstream: `cel-go`, `ext/strings.go`.
+
+use std::sync::Arc;
+
+use kube_cel::cel::Value as Cel;
+
+use super::Said;
+
+/// What a function says of a text; none if it is another function.
+pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<Said> {
+    let letters = || text.chars().collect::<Vec<char>>();
+    Some(match (name, arguments) {
+        ("charAt", [Cel::Int(at)]) => {
+            let letters = letters();
+            index(*at, letters.len()).map(|at| made(&letters[at..letters.len().min(at + 1)]))
+        }
+        ("substring", [Cel::Int(from)]) => {
+            let letters = letters();
+            index(*from, letters.len()).map(|from| made(&letters[from..]))
+        }
+        ("substring", [Cel::Int(from), Cel::Int(to)]) if from > to => {
+            Err(format!("invalid substring range. start: {from}, end: {to}"))
+        }
+        ("substring", [Cel::Int(from), Cel::Int(to)]) => {
+            let letters = letters();
+            let bounds = index(*from, letters.len()).and_then(|from| Ok((from, index(*to, letters.len())?)));
+            bounds.map(|(from, to)| made(&letters[from..to]))
+        }
+        ("indexOf", [Cel::String(part)]) => found(&letters(), part, 0, false),
+        ("indexOf", [Cel::String(part), Cel::Int(from)]) => found(&letters(), part, *from, false),
+        ("lastIndexOf", [Cel::String(part)]) => match letters() {
+            letters if part.is_empty() => Ok(count(letters.len())),
+            letters if letters.is_empty() => Ok(Cel::Int(-1)),
+            letters => found(&letters, part, i64::try_from(letters.len() - 1).unwrap_or(i64::MAX), true),
+        },
+        ("lastIndexOf", [Cel::String(part), Cel::Int(from)]) => found(&letters(), part, *from, true),
+        ("replace", [Cel::String(old), Cel::String(new), Cel::Int(n)]) if *n < 0 => {
+            Ok(Cel::String(Arc::new(text.replace(old.as_str(), new))))
+        }
+        ("split", [Cel::String(by)]) => Ok(split(text, by, -1)),
+        ("split", [Cel::String(by), Cel::Int(n)]) => Ok(split(text, by, *n)),
+        _ => return None,
+    })
+}
+
+/// The parts of a text, at most so many if the number is not negative; its letters if nothing is between them.
+fn split(text: &str, by: &str, n_max: i64) -> Cel {
+    let n_max = usize::try_from(n_max).unwrap_or(usize::MAX);
+    let parts: Vec<&str> = if n_max == 0 {
+        Vec::new()
+    } else if by.is_empty() {
+        let mut ends: Vec<usize> = text.char_indices().map(|(start, _)| start).take(n_max).collect();
+        ends.push(text.len());
+        ends.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
+    } else {
+        text.splitn(n_max, by).collect()
+    };
+    Cel::List(Arc::new(parts.into_iter().map(|part| Cel::String(Arc::new(part.to_owned()))).collect()))
+}
+
+fn made(letters: &[char]) -> Cel {
+    Cel::String(Arc::new(letters.iter().collect()))
+}
+
+fn count(n: usize) -> Cel {
+    Cel::Int(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+fn index(index: i64, n_letters: usize) -> Result<usize, String> {
+    let known = usize::try_from(index).ok().filter(|index| *index <= n_letters);
+    known.ok_or_else(|| format!("index out of range: {index}"))
+}
+
+/// Where a part is, from an index on, or before it.
+fn found(letters: &[char], part: &str, from: i64, is_last: bool) -> Said {
+    let part: Vec<char> = part.chars().collect();
+    if part.is_empty() {
+        return Ok(Cel::Int(from));
+    }
+    let Ok(from) = usize::try_from(from) else { return Err(format!("index out of range: {from}")) };
+    let Some(last) = letters.len().checked_sub(part.len()).filter(|_| from < letters.len()) else {
+        return Ok(Cel::Int(-1));
+    };
+    let is_there = |at: &usize| letters[*at..].starts_with(&part);
+    let at = if is_last { (0..=from.min(last)).rev().find(is_there) } else { (from..=last).find(is_there) };
+    Ok(at.map_or(Cel::Int(-1), count))
+}
