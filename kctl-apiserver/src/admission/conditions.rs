@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::{functions, messages};
 use crate::{
     crd::cost::{Budget, Dear, cost, depth},
-    evaluate::Evaluator,
+    evaluate::{CANCELLED, Evaluator},
 };
 
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
@@ -64,9 +64,6 @@ pub(crate) enum Failure {
 /// What is said where the budget is spent (`environment.ErrOutOfBudget`).
 pub(crate) const SPENT: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
-/// What is said of one expression that costs too much.
-pub(super) const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
-
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

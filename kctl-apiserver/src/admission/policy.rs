@@ -12,11 +12,12 @@ use serde_json::{Map, Value};
 
 use super::{
     Attributes, GROUP,
-    conditions::{CANCELLED, Cel, Failure, Fit, SPENT, Scope, fits, to_cel},
+    conditions::{Cel, Failure, Fit, SPENT, Scope, fits, to_cel},
     matching,
 };
 use crate::{
     crd::cost::{Budget, Dear},
+    evaluate::CANCELLED,
     selector::selects,
     status::{GroupResource, Refusal},
     store::State,

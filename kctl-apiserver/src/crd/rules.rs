@@ -17,7 +17,7 @@ use crate::schema::{ListType, Schema};
 use crate::{
     admission::{Cel, Code, Scope, compile},
     cause::Cause,
-    evaluate::optional,
+    evaluate::{CANCELLED, optional},
     go,
 };
 
@@ -181,6 +181,11 @@ impl Rules {
             }
             match rule.check(&mut found.scope, (value, old.clone()), path) {
                 Some((error, Wrong::Fails)) if !rule.names_old && lineage.is_unchanged() => found.forgiven.push(error),
+                Some((error, Wrong::Dear)) => {
+                    found.errors.push(error);
+                    found.budget = None;
+                    return;
+                }
                 error => found.errors.extend(error.map(|(error, _)| error)),
             }
         }
@@ -199,6 +204,8 @@ enum Wrong {
     Fails,
     /// It cannot be told.
     Unjudged,
+    /// It costs too much to tell, and so would the rest.
+    Dear,
 }
 
 impl Rule {
@@ -280,6 +287,7 @@ impl Rule {
                 }
                 Some((self.failed(scope, value, path), Wrong::Fails))
             }
+            Err(why) if why == CANCELLED => Some((self.too_dear(Dear::Alone, path), Wrong::Dear)),
             Err(why) => {
                 let why = if why.starts_with("no such overload") {
                     let of = "call arguments did not match a supported operator, function or macro signature";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::{Value as Cel, objects::Key};
 
-use super::{Said, convert, type_name};
+use super::{Said, bounds, convert, type_name};
 use crate::go;
 
 const PRECISION: usize = 6;
@@ -30,6 +30,7 @@ pub(super) fn format(text: &str, values: &[Cel]) -> Said {
             return Err("unexpected end of string".into());
         }
         let (precision, letter, after) = clause_of(clause)?;
+        bounds::check_text(out.len())?;
         out.push_str(&written(letter, precision, value).map_err(|why| format!("error during formatting: {why}"))?);
         rest = after;
     }

@@ -4,6 +4,7 @@
 //! the functions of libraries are those of `kube-cel`.
 
 mod addresses;
+mod bounds;
 mod convert;
 mod format;
 mod loops;
@@ -20,7 +21,7 @@ use kube_cel::cel::{
     objects::{Key, Map},
 };
 
-pub(crate) use self::optional::made as optional;
+pub(crate) use self::{bounds::CANCELLED, optional::made as optional};
 
 /// What an expression says, or why it says nothing.
 type Said = Result<Cel, String>;
@@ -146,6 +147,7 @@ impl<'a> Evaluator<'a> {
             arguments.push(self.evaluate(argument)?);
         }
         let name = call.func_name.as_str();
+        bounds::check(name, &target, &arguments)?;
         if let Some(said) = own(name, &target, &arguments) {
             return said;
         }

@@ -7,7 +7,7 @@ use kube_cel::cel::{
     common::ast::{CallExpr, IdedExpr},
 };
 
-use super::{Evaluator, NO_OVERLOAD, Said, Target, optional, part};
+use super::{Evaluator, NO_OVERLOAD, Said, Target, bounds, optional, part};
 
 impl<'a> Evaluator<'a> {
     /// What an operator says; none if it is a function.
@@ -75,12 +75,15 @@ impl<'a> Evaluator<'a> {
                 _ => return Err(NO_OVERLOAD.into()),
             })),
             (Cel::String(one), Cel::String(other)) if name == "_+_" => {
+                bounds::check_text(one.len() + other.len())?;
                 Ok(Cel::String(Arc::new(format!("{one}{other}"))))
             }
             (Cel::Bytes(one), Cel::Bytes(other)) if name == "_+_" => {
+                bounds::check_text(one.len() + other.len())?;
                 Ok(Cel::Bytes(Arc::new([one.as_slice(), other.as_slice()].concat())))
             }
             (Cel::List(one), Cel::List(other)) if name == "_+_" => {
+                bounds::check_items(one.len() + other.len())?;
                 Ok(Cel::List(Arc::new([one.as_slice(), other.as_slice()].concat())))
             }
             (Cel::UInt(one), Cel::UInt(other)) => of_unsigned(name, *one, *other),

@@ -160,3 +160,34 @@ fn rules_that_take_too_many_steps_are_not_evaluated() {
     check(&list(thrice), &json!(numbers[..9]), None, &[next]);
     check(&list("self.filter(a, a > 0).all(b, [1, 2].exists(c, b >= c))"), &json!(numbers), None, &[next]);
 }
+
+#[test]
+fn functions_that_would_take_too_long_or_make_too_much_are_not_called() {
+    let rules = |rule: &str| {
+        let rules = json!([{"rule": rule, "message": "never"}, {"rule": "false", "message": "next"}]);
+        json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": rules})
+    };
+    let dear = "FieldValueInvalid spec.f: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no \
+                further validation rules will be run due to call cost exceeds limit for rule: never";
+    let texts: Vec<String> = (0..2_000).map(|n| format!("{n:0>10}")).collect();
+    for rule in [
+        "self.distinct().size() > 0",
+        "sets.contains(self, self)",
+        "lists.range(9223372036854775807).size() > 0",
+        "self.join('').replace('', self.join('')).size() > 0",
+        "self.join(self.join('')).size() > 0",
+        "self.join('').matches(self.join('').replace('0', '.'))",
+        "'%.1000f'.format([1.0]).replace('0', self.join('')).size() > 0",
+    ] {
+        check(&rules(rule), &json!(texts), None, &[dear]);
+    }
+    let twice = ["self"; 9].join(" + ");
+    let doubled = format!("optional.of({twice}).optMap(a, {}).value().size() > 0", ["a"; 60].join(" + "));
+    check(&rules(&doubled), &json!(texts), None, &[dear]);
+    check(
+        &rules("self.distinct().size() == 0"),
+        &json!(texts[..9]),
+        None,
+        &["FieldValueInvalid spec.f: Invalid value: never", "FieldValueInvalid spec.f: Invalid value: next"],
+    );
+}
