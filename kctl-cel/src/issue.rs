@@ -132,12 +132,21 @@ fn shown(expression: &str, issue: &Issue, f: &mut fmt::Formatter<'_>) -> fmt::Re
     let line = before.iter().filter(|letter| **letter == '\n').count();
     let column = before.iter().rev().take_while(|letter| **letter != '\n').count();
     let text = expression.split('\n').nth(line).unwrap_or_default();
-    // What takes several bytes is marked by a wide letter.
+    let (shown, pointer) = (text.replace('\t', " "), pointer(text, column));
+    write!(f, "ERROR: <input>:{}:{}: {}\n | {shown}\n | {pointer}", line + 1, column + 1, issue.why)
+}
+
+/// What stands below a line to point at one of its letters. What takes several bytes is marked by a wide letter.
+///
+/// ```
+/// assert_eq!(kctl_cel::pointer("a.b", 2), "..^");
+/// assert_eq!(kctl_cel::pointer("é.é", 2), "．.＾");
+/// ```
+#[must_use]
+pub fn pointer(line: &str, column: usize) -> String {
     let mark = |letter: Option<char>, narrow, wide| {
         if letter.is_some_and(|letter| letter.len_utf8() > 1) { wide } else { narrow }
     };
-    let dots: String = text.chars().take(column).map(|letter| mark(Some(letter), '.', '．')).collect();
-    let arrow = mark(text.chars().nth(column), '^', '＾');
-    let text = text.replace('\t', " ");
-    write!(f, "ERROR: <input>:{}:{}: {}\n | {text}\n | {dots}{arrow}", line + 1, column + 1, issue.why)
+    let dots = line.chars().take(column).map(|letter| mark(Some(letter), '.', '．'));
+    dots.chain([mark(line.chars().nth(column), '^', '＾')]).collect()
 }

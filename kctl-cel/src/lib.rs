@@ -41,7 +41,7 @@ pub use self::{
     cost::{RULE_MAX, TOTAL_MAX, estimate, max_in_request},
     environment::Environment,
     expression::{names, type_of},
-    issue::{Issue, Issues, Why},
+    issue::{Issue, Issues, Why, pointer},
     names::plain_name,
     pattern::pattern,
     program::instantiate,

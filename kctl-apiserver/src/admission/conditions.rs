@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::{functions, messages};
 use crate::{
     crd::cost::{Budget, Dear, cost, depth},
-    evaluate::{CANCELLED, Evaluator},
+    evaluate::{CANCELLED, Evaluator, Kinds},
 };
 
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
@@ -50,6 +50,7 @@ static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mute
 pub(crate) struct Scope {
     context: Context<'static>,
     known: HashMap<String, Cel>,
+    kinds: Kinds,
 }
 
 /// Why an expression says nothing.
@@ -76,14 +77,14 @@ impl std::fmt::Display for Failure {
 impl Scope {
     /// A scope with all functions, to which none can be added.
     pub(crate) fn shared() -> Self {
-        Self { context: functions::ALL.new_inner_scope(), known: HashMap::new() }
+        Self { context: functions::ALL.new_inner_scope(), known: HashMap::new(), kinds: Kinds::default() }
     }
 
     /// A scope with these variables.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
         let mut context = Context::default().with_all();
         functions::add(&mut context);
-        let mut scope = Self { context, known: HashMap::new() };
+        let mut scope = Self { context, known: HashMap::new(), kinds: Kinds::default() };
         for (name, value) in variables {
             scope.set(name, to_cel(value));
         }
@@ -97,6 +98,11 @@ impl Scope {
 
     pub(crate) fn set(&mut self, name: &str, value: Cel) {
         self.known.insert(name.to_owned(), value);
+    }
+
+    /// The kinds of the lists that variables hold.
+    pub(crate) fn kinds(&mut self) -> &mut Kinds {
+        &mut self.kinds
     }
 
     pub(crate) fn unset(&mut self, name: &str) {
@@ -137,7 +143,7 @@ impl Scope {
     /// # Errors
     /// As [`Scope::evaluate`].
     pub(crate) fn run(&self, code: &Code) -> Result<Cel, String> {
-        let evaluate = || Evaluator::new(&self.context, &self.known).evaluate(&code.expression);
+        let evaluate = || Evaluator::new(&self.context, &self.known, &self.kinds).evaluate(&code.expression);
         if !code.is_deep {
             return evaluate();
         }
@@ -149,18 +155,29 @@ impl Scope {
     }
 }
 
-/// Why an expression may not be stored: it does not compile, does not fit together, or is of another type than `wanted`.
-pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&str]) -> Option<String> {
+/// Why an expression may not be stored.
+pub(crate) enum Problem {
+    /// It does not compile, does not fit together, or is of another type than is wanted.
+    Invalid(String),
+    /// It compiles, and no program can be made of it: upstream takes that for an error of its own.
+    Internal(String),
+}
+
+/// What keeps an expression from being stored.
+pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&str]) -> Option<Problem> {
     match type_of(expression, environment) {
-        Err(why) => Some(format!("compilation failed: {why}")),
+        Err(why) => Some(Problem::Invalid(format!("compilation failed: {why}"))),
         Ok(Some(found)) if !wanted.is_empty() && !wanted.contains(&found.whole_name().as_str()) => {
             let wanted = match wanted {
                 [one] => (*one).to_owned(),
                 all => format!("one of [{}]", all.join(" ")),
             };
-            Some(format!("must evaluate to {wanted} but got {}", found.whole_name()))
+            Some(Problem::Invalid(format!("must evaluate to {wanted} but got {}", found.whole_name())))
         }
-        Ok(_) => kctl_cel::instantiate(expression).err().map(|why| format!("program instantiation failed: {why}")),
+        Ok(_) => {
+            let why = kctl_cel::instantiate(expression).err()?;
+            Some(Problem::Internal(format!("program instantiation failed: {why}")))
+        }
     }
 }
 
@@ -218,11 +235,24 @@ fn parsed<T: Send + 'static>(
     if let Some(why) = super::beyond(expression) {
         return Err(why);
     }
-    let parse = move || parse().map_err(|errors| errors.to_string().replace("\n| ", "\n | "));
+    let parse = move || parse().map_err(|errors| pointed(&errors.to_string().replace("\n| ", "\n | ")));
     // One level of brackets takes many levels of the parser, whose frames are large without optimisation.
     let parser = std::thread::Builder::new().stack_size(STACK_LEN).spawn(parse);
     let parsed = parser.map_err(|error| error.to_string())?.join();
     parsed.unwrap_or_else(|_| Err("the parser gave up".into()))
+}
+
+/// Errors of the parser with the marks of upstream below letters that take several bytes.
+fn pointed(errors: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in errors.split('\n') {
+        let column = line.strip_prefix(" | ").and_then(|marks| marks.strip_suffix('^'));
+        let column = column.filter(|dots| dots.bytes().all(|dot| dot == b'.')).map(str::len);
+        let of = lines.last().and_then(|before| before.strip_prefix(" | "));
+        let pointer = of.zip(column).map(|(of, column)| format!(" | {}", kctl_cel::pointer(of, column)));
+        lines.push(pointer.unwrap_or_else(|| line.to_owned()));
+    }
+    lines.join("\n")
 }
 
 /// An expression as a tree, for those who look into it.

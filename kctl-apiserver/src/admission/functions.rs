@@ -23,6 +23,8 @@ use super::conditions::{Cel, map};
 /// Names of types that are values.
 const TYPES: [&str; 10] =
     ["bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string", "type"];
+/// The seconds since 1970 of the years 1 to 9999.
+const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 /// The field that makes a map the value that a type is.
 const TYPE: &str = "@type";
 
@@ -99,7 +101,11 @@ pub(super) fn add(context: &mut Context<'static>) {
     });
     context.add_function("timestamp", |value: Cel| match &value {
         Cel::Timestamp(_) => Ok(value),
-        Cel::Int(seconds) => timestamp((SignedDuration::from_secs(*seconds), 0)).ok_or(ExecutionError::NoSuchOverload),
+        Cel::Int(seconds) => {
+            let time = Some(*seconds).filter(|seconds| TIMES.contains(seconds));
+            let time = time.and_then(|seconds| timestamp((SignedDuration::from_secs(seconds), 0)));
+            time.ok_or_else(|| ExecutionError::function_error("timestamp", "timestamp overflow"))
+        }
         Cel::String(text) => match kctl_cel::timestamp(text).and_then(timestamp) {
             Some(time) => Ok(time),
             None => no_conversion("string", "google.protobuf.Timestamp"),

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use self::matching::Versioned;
 pub(crate) use self::{
     bounds::beyond,
-    conditions::{Cel, Code, Scope, compile, problem, to_cel, tree, type_of},
+    conditions::{Cel, Code, Problem, Scope, compile, problem, to_cel, tree, type_of},
     functions::{duration, timestamp, type_of as type_name},
     review::body,
     webhook::to_client_config,

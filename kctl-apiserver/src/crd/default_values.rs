@@ -57,7 +57,7 @@ fn one(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<Cause>) {
             "" | "<nil>" => field.to_owned(),
             // Only rules know that it is an index.
             below if below.starts_with('[') && is_valid => format!("{field}{below}"),
-            below => format!("{field}.{below}"),
+            below => format!("{field}.{}", below.trim_start_matches('.')),
         };
         error
     }));

@@ -166,8 +166,11 @@ impl Rules {
 
     fn check_own(&self, value: &Value, old: Option<&Value>, lineage: &Lineage, path: &str, found: &mut Found) {
         let Some(typed) = &self.typed else { return };
-        found.scope.set("self", typed.value(value));
-        let old = old.map(|old| typed.value(old));
+        let kinds = found.scope.kinds();
+        kinds.clear();
+        let own = typed.value(value, kinds);
+        let old = old.map(|old| typed.value(old, kinds));
+        found.scope.set("self", own);
         for rule in &self.own {
             if rule.names_old && old.is_none() && !rule.is_old_optional {
                 continue;

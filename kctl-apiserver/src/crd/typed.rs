@@ -1,7 +1,6 @@
 //! Values as rules see them: by the types that the schema gives them. Reads JSON, hands on values of the evaluator.
 //!
-//! Upstream: `UnstructuredToVal` in `pkg/cel/common/valuesunstructured.go` of apiserver. Lists that are sets or maps are
-//! lists like others here.
+//! Upstream: `UnstructuredToVal` in `pkg/cel/common/valuesunstructured.go` of apiserver.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,7 +12,10 @@ use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
 use super::format;
-use crate::admission::{Cel, duration, timestamp, to_cel};
+use crate::{
+    admission::{Cel, duration, timestamp, to_cel},
+    evaluate::{Kinds, ListKind},
+};
 
 /// What the values of a schema are to rules.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ pub(super) enum Typed {
     DateTime,
     Duration,
     Bytes,
-    List(Box<Typed>),
+    List(Box<Typed>, Option<ListKind>),
     Map(Box<Typed>),
     /// Fields by their names in JSON, with their names in expressions.
     Object(BTreeMap<String, (String, Typed)>),
@@ -46,7 +48,7 @@ impl Typed {
                 "byte" => Self::Bytes,
                 _ => Self::Plain,
             },
-            "array" => Self::List(Box::new(Self::of(&schema["items"]))),
+            "array" => Self::List(Box::new(Self::of(&schema["items"])), kind(schema)),
             "object" => match fields {
                 None => Self::Map(Box::new(Self::of(&schema["additionalProperties"]))),
                 Some(fields) => {
@@ -60,30 +62,46 @@ impl Typed {
     }
 
     /// A value as rules see it. What the schema does not allow is seen as JSON has it.
-    pub(super) fn value(&self, value: &Value) -> Cel {
+    pub(super) fn value(&self, value: &Value, kinds: &mut Kinds) -> Cel {
         let seen = match (self, value) {
             (Self::Double, Value::Number(number)) => number.as_f64().map(Cel::Float),
             (Self::Date, Value::String(text)) => time(&format!("{text}T00:00:00Z")),
             (Self::DateTime, Value::String(text)) => time(&text.to_ascii_uppercase()),
             (Self::Duration, Value::String(text)) => format::duration(text).and_then(duration),
             (Self::Bytes, Value::String(text)) => STANDARD.decode(text).ok().map(|bytes| Cel::Bytes(Arc::new(bytes))),
-            (Self::List(items), Value::Array(all)) => {
-                Some(Cel::List(Arc::new(all.iter().map(|item| items.value(item)).collect())))
+            (Self::List(items, kind), Value::Array(all)) => {
+                let list = Arc::new(all.iter().map(|item| items.value(item, kinds)).collect());
+                if let Some(kind) = kind {
+                    kinds.add(&list, kind);
+                }
+                Some(Cel::List(list))
             }
             (Self::Map(values), Value::Object(all)) => {
-                Some(map(all.iter().map(|(key, value)| (key.clone(), values.value(value)))))
+                Some(map(all.iter().map(|(key, value)| (key.clone(), values.value(value, kinds)))))
             }
             (Self::Object(fields), Value::Object(all)) => {
                 // A field that is null is like one that is not there.
                 let there = all.iter().filter(|(_, value)| !value.is_null());
                 Some(map(there.map(|(name, value)| match fields.get(name) {
-                    Some((escaped, typed)) => (escaped.clone(), typed.value(value)),
+                    Some((escaped, typed)) => (escaped.clone(), typed.value(value, kinds)),
                     None => (name.clone(), to_cel(value)),
                 })))
             }
             _ => None,
         };
         seen.unwrap_or_else(|| to_cel(value))
+    }
+}
+
+/// What kind of list the items are in, if it is not one value.
+fn kind(schema: &Value) -> Option<ListKind> {
+    match schema["x-kubernetes-list-type"].as_str()? {
+        "set" => Some(ListKind::Set),
+        "map" => {
+            let fields = schema["x-kubernetes-list-map-keys"].as_array()?.iter().filter_map(Value::as_str);
+            Some(ListKind::Map(fields.map(kctl_cel::escape).collect()))
+        }
+        _ => None,
     }
 }
 

@@ -208,7 +208,12 @@ fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome
 fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome: &mut Outcome) {
     let Some(fields) = value.as_object() else { return };
     size(schema, ("minProperties", "maxProperties", "properties"), fields.len(), path, &mut outcome.errors);
-    let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    let join = |name: &str| match path {
+        // Only a default can be a map by itself.
+        "" if schema.property(name).is_none() && schema.additional_properties().is_some() => format!(".{name}"),
+        "" => name.to_owned(),
+        _ => format!("{path}.{name}"),
+    };
     for (name, value) in fields {
         if let Some(field) = schema.field(name) {
             // Versions are converted before they are compared, so nothing can be told of the fields that name them.

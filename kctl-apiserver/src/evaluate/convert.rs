@@ -56,8 +56,8 @@ fn to_uint(value: &Cel) -> Said {
         Cel::Float(number) if (0.0..18_446_744_073_709_551_615.0).contains(number) => *number as u64,
         Cel::Float(_) => return Err(overflow()),
         Cel::String(text) => match text.parse() {
-            Ok(number) => number,
-            Err(_) => return wrong("string", "uint"),
+            Ok(number) if !text.starts_with('+') => number,
+            _ => return wrong("string", "uint"),
         },
         _ => return Err(NO_OVERLOAD.into()),
     }))
@@ -70,11 +70,17 @@ fn to_double(value: &Cel) -> Said {
         Cel::Int(number) => *number as f64,
         Cel::UInt(number) => *number as f64,
         Cel::String(text) => match text.replace('_', "").parse() {
-            Ok(number) if !text.starts_with('_') && !text.ends_with('_') => number,
+            Ok(number) if is_double(text, number) => number,
             _ => return wrong("string", "double"),
         },
         _ => return Err(NO_OVERLOAD.into()),
     }))
+}
+
+/// Whether Go reads a number so: digits may be apart, and what has no end is called so.
+fn is_double(text: &str, number: f64) -> bool {
+    let is_named = text.trim_start_matches(['-', '+']).to_ascii_lowercase().starts_with("inf");
+    !text.starts_with('_') && !text.ends_with('_') && (is_named || !number.is_infinite())
 }
 
 /// None for the values of libraries.

@@ -6,6 +6,7 @@
 mod addresses;
 mod bounds;
 mod convert;
+mod equality;
 mod format;
 mod loops;
 mod operators;
@@ -21,7 +22,11 @@ use kube_cel::cel::{
     objects::{Key, Map},
 };
 
-pub(crate) use self::{bounds::CANCELLED, optional::made as optional};
+pub(crate) use self::{
+    bounds::CANCELLED,
+    equality::{Kinds, ListKind},
+    optional::made as optional,
+};
 
 /// What an expression says, or why it says nothing.
 type Said = Result<Cel, String>;
@@ -44,14 +49,15 @@ enum Target<'a> {
 pub(crate) struct Evaluator<'a> {
     functions: &'a Context<'static>,
     known: &'a HashMap<String, Cel>,
+    kinds: &'a Kinds,
     /// Variables of loops, the innermost last.
     bound: Vec<(&'a str, Cel)>,
 }
 
 impl<'a> Evaluator<'a> {
     /// Variables are those of `known`, and what `functions` has beside functions.
-    pub(crate) fn new(functions: &'a Context<'static>, known: &'a HashMap<String, Cel>) -> Self {
-        Self { functions, known, bound: Vec::new() }
+    pub(crate) fn new(functions: &'a Context<'static>, known: &'a HashMap<String, Cel>, kinds: &'a Kinds) -> Self {
+        Self { functions, known, kinds, bound: Vec::new() }
     }
 
     /// # Errors

@@ -29,9 +29,9 @@ impl<'a> Evaluator<'a> {
                 self.pair(one, other).and_then(|(one, other)| compared(name, &one, &other))
             }
             (name @ ("_==_" | "_!=_"), [one, other]) => {
-                self.pair(one, other).map(|(one, other)| Cel::Bool((one == other) == (name == "_==_")))
+                self.pair(one, other).map(|(one, other)| Cel::Bool(self.kinds.equal(&one, &other) == (name == "_==_")))
             }
-            ("@in", [one, other]) => self.pair(one, other).and_then(|(one, other)| is_in(&one, &other)),
+            ("@in", [one, other]) => self.pair(one, other).and_then(|(one, other)| self.is_in(&one, &other)),
             ("_[_]", [of, key]) => self.pair(of, key).and_then(|(of, key)| index(&of, &key)),
             _ => return None,
         })
@@ -63,6 +63,14 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    fn is_in(&self, one: &Cel, other: &Cel) -> Said {
+        match other {
+            Cel::List(items) => Ok(Cel::Bool(items.iter().any(|item| self.kinds.equal(one, item)))),
+            Cel::Map(_) => part(other, one).map(|found| Cel::Bool(found.is_some())),
+            _ => Err(NO_OVERLOAD.into()),
+        }
+    }
+
     fn arithmetic(&mut self, name: &str, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
         let (one, other) = self.pair(one, other)?;
         match (&one, &other) {
@@ -84,7 +92,7 @@ impl<'a> Evaluator<'a> {
             }
             (Cel::List(one), Cel::List(other)) if name == "_+_" => {
                 bounds::check_items(one.len() + other.len())?;
-                Ok(Cel::List(Arc::new([one.as_slice(), other.as_slice()].concat())))
+                Ok(Cel::List(Arc::new(self.kinds.added(one, other))))
             }
             (Cel::UInt(one), Cel::UInt(other)) => of_unsigned(name, *one, *other),
             (Cel::Duration(one), Cel::Duration(other)) => {
@@ -157,14 +165,6 @@ fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
         "_>_" => order.is_gt(),
         _ => order.is_ge(),
     }))
-}
-
-fn is_in(one: &Cel, other: &Cel) -> Said {
-    match other {
-        Cel::List(items) => Ok(Cel::Bool(items.contains(one))),
-        Cel::Map(_) => part(other, one).map(|found| Cel::Bool(found.is_some())),
-        _ => Err(NO_OVERLOAD.into()),
-    }
 }
 
 fn index(of: &Cel, key: &Cel) -> Said {

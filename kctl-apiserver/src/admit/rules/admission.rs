@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Errors, entries, selector, text};
 use crate::{
-    admission::problem,
+    admission::{Problem, problem},
     admit::names::{NameRule, check_qualified_name},
 };
 
@@ -294,7 +294,9 @@ pub(super) fn expression_rule(
 
 /// An expression that compiles, whether it is there or not.
 pub(super) fn compiles(expression: &str, at: &str, environment: &Environment, wanted: &[&str], errors: &mut Errors) {
-    if let Some(why) = problem(expression, environment, wanted) {
-        errors.invalid(at, &expression.into(), &why);
+    match problem(expression, environment, wanted) {
+        Some(Problem::Invalid(why)) => errors.invalid(at, &expression.into(), &why),
+        Some(Problem::Internal(why)) => errors.internal(at, &why),
+        None => {}
     }
 }

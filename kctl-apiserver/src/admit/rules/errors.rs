@@ -38,6 +38,10 @@ impl Errors {
         self.add("FieldValueInvalid", field, format!("Invalid value: {detail}"));
     }
 
+    pub(super) fn internal(&mut self, field: &str, why: &str) {
+        self.add("InternalError", field, format!("Internal error: {why}"));
+    }
+
     pub(super) fn required(&mut self, field: &str, detail: &str) {
         self.0.push(Cause::required(field, detail));
     }

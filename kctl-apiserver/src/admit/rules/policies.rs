@@ -9,7 +9,7 @@ use super::{
     entries, selector, text,
 };
 use crate::{
-    admission::{problem, type_of},
+    admission::{Problem, problem, type_of},
     admit::names::{NameRule, check_qualified_name},
 };
 
@@ -171,8 +171,11 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
             errors.required(&format!("{at}.valueExpression"), "valueExpression is not specified");
         } else {
             // It is shown as it is, and compiled without what is around it.
-            if let Some(why) = problem(value.trim(), environment, &["string", "null_type"]) {
-                errors.invalid(&format!("{at}.valueExpression"), &value.into(), &why);
+            let at = format!("{at}.valueExpression");
+            match problem(value.trim(), environment, &["string", "null_type"]) {
+                Some(Problem::Invalid(why)) => errors.invalid(&at, &value.into(), &why),
+                Some(Problem::Internal(why)) => errors.internal(&at, &why),
+                None => {}
             }
         }
         if keys.contains(&key) {

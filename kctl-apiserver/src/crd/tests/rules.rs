@@ -191,3 +191,25 @@ fn functions_that_would_take_too_long_or_make_too_much_are_not_called() {
         &["FieldValueInvalid spec.f: Invalid value: never", "FieldValueInvalid spec.f: Invalid value: next"],
     );
 }
+
+#[test]
+fn lists_that_are_sets_or_maps_are_the_same_in_another_order() {
+    let fixed = json!([{"rule": "self == oldSelf", "message": "fixed"}]);
+    let text = json!({"type": "string"});
+    let list = |kind: &str| json!({"type": "array", "x-kubernetes-list-type": kind, "items": text, "x-kubernetes-validations": fixed});
+    let (old, new) = (json!(["a", "b"]), json!(["b", "a"]));
+    check(&list("set"), &new, Some(&old), &[]);
+    check(&list("set"), &json!(["b", "c"]), Some(&old), &["FieldValueInvalid spec.f: Invalid value: fixed"]);
+    check(&list("atomic"), &new, Some(&old), &["FieldValueInvalid spec.f: Invalid value: fixed"]);
+    let whole = json!({"type": "array", "x-kubernetes-list-type": "set", "x-kubernetes-validations": fixed, "items":
+        {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": text}});
+    let of = |at: u32| json!({"a": at.to_string(), "b": "b", "c": "c", "d": "d"});
+    check(&whole, &json!([of(2), of(1)]), Some(&json!([of(1), of(2)])), &[]);
+    let item = json!({"type": "object", "required": ["k"], "properties": {"k": text, "v": {"type": "integer"}}});
+    let map = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item,
+        "x-kubernetes-validations": fixed});
+    let old = json!([{"k": "a", "v": 1}, {"k": "b", "v": 2}]);
+    check(&map, &json!([{"k": "b", "v": 2}, {"k": "a", "v": 1}]), Some(&old), &[]);
+    let other = json!([{"k": "b", "v": 2}, {"k": "a", "v": 2}]);
+    check(&map, &other, Some(&old), &["FieldValueInvalid spec.f: Invalid value: fixed"]);
+}

@@ -1,0 +1,111 @@
+//! When two values are the same. Lists that a schema calls sets or maps are, whatever their order is, and added to one another
+//! they hold nothing twice.
+//!
+//! Upstream: `pkg/cel/common/valuesunstructured.go` of apiserver, where what is added to a set is in it for the rules that
+//! follow; here each rule sees the list as it is.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
+
+use kube_cel::cel::{Value as Cel, objects::Key};
+
+/// What kind of list one is.
+#[derive(Clone, Debug)]
+pub(crate) enum ListKind {
+    Set,
+    /// Items are told apart by these fields.
+    Map(Vec<String>),
+}
+
+/// The kinds of lists that variables hold, by where they are.
+#[derive(Debug, Default)]
+pub(crate) struct Kinds(HashMap<usize, ListKind>);
+
+impl Kinds {
+    pub(crate) fn add(&mut self, items: &Arc<Vec<Cel>>, kind: &ListKind) {
+        self.0.insert(Arc::as_ptr(items).addr(), kind.clone());
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn of(&self, items: &Arc<Vec<Cel>>) -> Option<&ListKind> {
+        self.0.get(&Arc::as_ptr(items).addr())
+    }
+
+    pub(super) fn equal(&self, one: &Cel, other: &Cel) -> bool {
+        match (one, other) {
+            (Cel::List(one), Cel::List(other)) => one.len() == other.len() && self.equal_items(one, other),
+            (Cel::Map(one), Cel::Map(other)) => {
+                let same =
+                    |(key, value): (&Key, &Cel)| other.map.get(key).is_some_and(|other| self.equal(value, other));
+                one.map.len() == other.map.len() && one.map.iter().all(same)
+            }
+            _ => one == other,
+        }
+    }
+
+    /// The list on the left says how they are compared.
+    fn equal_items(&self, one: &Arc<Vec<Cel>>, other: &[Cel]) -> bool {
+        match self.of(one) {
+            None => one.iter().zip(other).all(|(one, other)| self.equal(one, other)),
+            Some(ListKind::Set) => {
+                let known: HashSet<String> = one.iter().map(text).collect();
+                other.iter().all(|item| known.contains(&text(item)))
+            }
+            Some(ListKind::Map(fields)) => {
+                let known: HashMap<String, &Cel> = one.iter().map(|item| (key(item, fields), item)).collect();
+                other.iter().all(|item| known.get(&key(item, fields)).is_some_and(|known| self.equal(known, item)))
+            }
+        }
+    }
+
+    /// The list and another one behind it.
+    pub(super) fn added(&self, one: &Arc<Vec<Cel>>, other: &[Cel]) -> Vec<Cel> {
+        let mut items = one.as_ref().clone();
+        let Some(kind) = self.of(one) else {
+            items.extend_from_slice(other);
+            return items;
+        };
+        let key = |item: &Cel| match kind {
+            ListKind::Set => text(item),
+            ListKind::Map(fields) => key(item, fields),
+        };
+        let mut places: HashMap<String, usize> = items.iter().enumerate().map(|(at, item)| (key(item), at)).collect();
+        for item in other {
+            if let Some(&at) = places.get(&key(item)) {
+                items[at] = item.clone();
+                continue;
+            }
+            // What is added to a map twice stands there twice.
+            if matches!(kind, ListKind::Set) {
+                places.insert(key(item), items.len());
+            }
+            items.push(item.clone());
+        }
+        items
+    }
+}
+
+/// What tells an item of a map from the others.
+fn key(item: &Cel, fields: &[String]) -> String {
+    let Cel::Map(item) = item else { return String::new() };
+    let field = |name: &String| item.map.get(&Key::String(Arc::new(name.clone()))).map_or_else(String::new, text);
+    fields.iter().map(field).collect::<Vec<_>>().join(",")
+}
+
+/// A value as a text that is the same for the same value: the entries of maps have no order of their own.
+fn text(value: &Cel) -> String {
+    match value {
+        Cel::List(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(",")),
+        Cel::Map(map) => {
+            let entries: BTreeSet<String> =
+                map.map.iter().map(|(key, value)| format!("{key:?}:{}", text(value))).collect();
+            format!("{{{}}}", entries.into_iter().collect::<Vec<_>>().join(","))
+        }
+        _ => format!("{value:?}"),
+    }
+}
