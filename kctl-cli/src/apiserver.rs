@@ -37,6 +37,9 @@ pub(crate) struct Options {
     /// Let requests and watches fail on purpose, as this list of rules says (guide/simulation.md)
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
+    /// What decides where rules act by chance (perMille): the same requests meet the same faults
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "faults")]
+    faults_seed: u64,
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -50,7 +53,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if !options.bind.is_loopback() {
         say!("kctl: {} is not a loopback address: others can reach this server", options.bind);
     }
-    let faults = options.faults.as_deref().map(faults::read).transpose()?;
+    let faults = options.faults.as_deref().map(|file| faults::read(file, options.faults_seed)).transpose()?;
     let mut listening = server.listen(ServeOptions { address: options.bind, port: options.port }).await?;
     if let Some(faults) = &faults {
         listening = listening.under(faults);

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use kctl_apiserver::faults::{EventFault, Faults, Moment, RequestFault, Rule};
+use kctl_apiserver::faults::{EventFault, Faults, Moment, Past, RequestFault, Rule};
 use serde::Deserialize;
 
 use crate::Failure;
@@ -11,6 +11,8 @@ use crate::Failure;
 const SECONDS: f64 = 10.0;
 /// The status of a refusal unless the rule says it.
 const CODE: u16 = 500;
+/// How many changes a server is behind unless the rule says it.
+const CHANGES: usize = 1;
 
 /// One rule: a fault, what it is for, and how often.
 #[derive(Debug, Deserialize)]
@@ -36,6 +38,8 @@ struct Line {
     code: Option<u16>,
     retry_after: Option<u32>,
     seconds: Option<f64>,
+    /// How old what is read is, in changes of its resource.
+    changes: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -45,6 +49,8 @@ enum Name {
     Reset,
     Half,
     Delay,
+    Stale,
+    Outdated,
     CloseWatch,
     ExpireWatch,
     HoldWatch,
@@ -53,15 +59,15 @@ enum Name {
 }
 
 /// Reads a plan of faults.
-pub(crate) fn read(file: &Path) -> Result<Faults, Failure> {
+pub(crate) fn read(file: &Path, seed: u64) -> Result<Faults, Failure> {
     let broken = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| broken(&error))?;
-    Ok(parse(&text).map_err(|error| broken(&error))?)
+    Ok(parse(&text, seed).map_err(|error| broken(&error))?)
 }
 
-fn parse(text: &str) -> Result<Faults, String> {
+fn parse(text: &str, seed: u64) -> Result<Faults, String> {
     let lines: Vec<Line> = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-    let faults = Faults::seeded(0);
+    let faults = Faults::seeded(seed);
     for (index, line) in lines.into_iter().enumerate() {
         faults.add(line.rule().map_err(|error| format!("rule {}: {error}", index + 1))?);
     }
@@ -74,6 +80,7 @@ impl Line {
         let time = Duration::try_from_secs_f64(seconds).map_err(|error| format!("seconds is {seconds}: {error}"))?;
         let moment = if self.after { Moment::After } else { Moment::Before };
         let (nth, per_mille, times) = (self.nth, self.per_mille, self.times);
+        self.check()?;
         let mut rule = match self.fault {
             Name::Refuse => {
                 let (code, retry_after) = (self.code.unwrap_or(CODE), self.retry_after);
@@ -83,6 +90,14 @@ impl Line {
             Name::Half => self.of_request(RequestFault::Half),
             Name::Delay if self.after => self.of_request(RequestFault::DelayAnswer(time)),
             Name::Delay => self.of_request(RequestFault::Delay(time)),
+            Name::Stale => {
+                let past = self.past();
+                self.of_request(RequestFault::Stale { past, lag: time })
+            }
+            Name::Outdated => {
+                let past = self.past();
+                self.of_request(RequestFault::Outdated { past, lag: time })
+            }
             Name::CloseWatch => self.of_event(EventFault::Close)?,
             Name::ExpireWatch => self.of_event(EventFault::Expire)?,
             Name::HoldWatch => self.of_event(EventFault::Hold(time))?,
@@ -96,6 +111,24 @@ impl Line {
             rule = rule.per_mille(per_mille);
         }
         Ok(if let Some(times) = times { rule.times(times) } else { rule })
+    }
+
+    /// What would be no fault, or another one than is said.
+    fn check(&self) -> Result<(), String> {
+        if let Some(code) = self.code.filter(|code| !(400..600).contains(code)) {
+            return Err(format!("code is {code}: a refusal has one from 400 to 599"));
+        }
+        if let Some(per_mille) = self.per_mille.filter(|per_mille| *per_mille > 1_000) {
+            return Err(format!("perMille is {per_mille}: at most 1000 of a thousand fail"));
+        }
+        if self.nth == Some(0) {
+            return Err("nth is 0: the first one is 1".into());
+        }
+        Ok(())
+    }
+
+    fn past(&self) -> Past {
+        Past::Changes(self.changes.unwrap_or(CHANGES))
     }
 
     fn means(&self, client: &str, resource: &str, namespace: &str, name: &str) -> bool {
@@ -133,12 +166,16 @@ mod tests {
             ("- { fault: refuse, code: 429, retryAfter: 3, perMille: 100 }", Ok(())),
             ("- { fault: half }\n- { fault: holdWatch, seconds: 0.5, times: 1 }", Ok(())),
             ("- { fault: half }\n- { fault: skipState, verb: list }", Err("rule 2: verb says nothing")),
+            ("- { fault: stale, resource: pods }\n- { fault: outdated, changes: 3, seconds: 2 }", Ok(())),
             ("- { fault: delay, seconds: -1 }", Err("rule 1: seconds is -1")),
+            ("- { fault: refuse, code: 42 }", Err("rule 1: code is 42: a refusal has one from 400 to 599")),
+            ("- { fault: half, perMille: 1001 }", Err("perMille is 1001")),
+            ("- { fault: half, nth: 0 }", Err("nth is 0")),
             ("- { fault: flood }", Err("flood")),
             ("- { fault: half, verbs: list }", Err("verbs")),
         ];
         for (text, expected) in cases {
-            match (parse(text), expected) {
+            match (parse(text, 0), expected) {
                 (Ok(_), Ok(())) => {}
                 (Err(error), Err(part)) => assert!(error.contains(part), "{text}: {error}"),
                 (read, _) => panic!("{text}: {read:?}"),

@@ -49,7 +49,7 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
         ["livez" | "readyz" | "healthz", ..] => return health::answer(&path, parts),
         ["metrics"] if is_read(parts) => {
             let form = "text/plain; version=0.0.4; charset=utf-8";
-            return respond(StatusCode::OK, form, full(counts::exposed(state).into_bytes()));
+            return respond(StatusCode::OK, form, full(counts::exposed(state, parts.extensions.get()).into_bytes()));
         }
         ["openapi", version, root @ ..] if is_read(parts) && ["v2", "v3"].contains(version) => {
             let document = match (*version, root) {

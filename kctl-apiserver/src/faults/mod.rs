@@ -35,6 +35,15 @@ pub enum Moment {
     After,
 }
 
+/// A state that is not the newest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// That at a revision.
+    Revision(u64),
+    /// That of so many changes ago, of those of the resource that is asked for; the oldest that is known, where fewer are.
+    Changes(usize),
+}
+
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestFault {
@@ -59,19 +68,19 @@ pub enum RequestFault {
     Late(Duration),
     /// Its answer reaches the client so much later.
     DelayAnswer(Duration),
-    /// A server whose cache is behind: a list or a watch that asks for what is at hand (`resourceVersion=0`) begins with the
-    /// state at this revision, while that is known, and events of watches come later. Who asks for the newest state gets it.
+    /// A server whose cache is behind: a list or a watch that asks for what is at hand (`resourceVersion=0`) begins with this
+    /// state, while it is known, and events of watches come later. Who asks for the newest state gets it.
     Stale {
-        /// The revision.
-        revision: u64,
+        /// The state.
+        past: Past,
         /// How long watches stay behind.
         lag: Duration,
     },
-    /// A server that takes the state at this revision for the newest one, while that is known: also lists that ask for the
+    /// A server that takes this state for the newest one, while it is known: also lists that ask for the
     /// newest state get this one, and events of watches come later. What is asked for by its name is true.
     Outdated {
-        /// The revision.
-        revision: u64,
+        /// The state.
+        past: Past,
         /// How long watches stay behind.
         lag: Duration,
     },
@@ -271,6 +280,11 @@ struct Shared {
 }
 
 impl Connection {
+    /// How often each fault of the plan was injected.
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.faults.counts()
+    }
+
     /// The name of the client.
     pub fn client(&self) -> &str {
         &self.shared.client

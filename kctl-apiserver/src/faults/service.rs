@@ -14,7 +14,7 @@ use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::json;
 
-use super::{Asked, Connection, Moment, RequestFault};
+use super::{Asked, Connection, Moment, Past, RequestFault};
 use crate::{
     Body,
     request::User,
@@ -29,7 +29,7 @@ pub struct Reset;
 /// What a server that is behind shows where it may, instead of the newest state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stale {
-    pub(crate) revision: u64,
+    pub(crate) past: Past,
     pub(crate) lag: Duration,
     /// Also to whoever asks for the newest state.
     pub(crate) misleads: bool,
@@ -38,8 +38,8 @@ pub(crate) struct Stale {
 impl Stale {
     fn of(fault: RequestFault) -> Option<Self> {
         match fault {
-            RequestFault::Stale { revision, lag } => Some(Self { revision, lag, misleads: false }),
-            RequestFault::Outdated { revision, lag } => Some(Self { revision, lag, misleads: true }),
+            RequestFault::Stale { past, lag } => Some(Self { past, lag, misleads: false }),
+            RequestFault::Outdated { past, lag } => Some(Self { past, lag, misleads: true }),
             _ => None,
         }
     }

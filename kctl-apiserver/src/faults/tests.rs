@@ -157,7 +157,7 @@ async fn list_of_a_server_that_is_behind_shows_an_old_state_where_that_is_allowe
     let revision = world.server.revision();
     world.set("a", "2").await;
     world.set("b", "1").await;
-    let stale = RequestFault::Stale { revision, lag: Duration::from_secs(3) };
+    let stale = RequestFault::Stale { past: Past::Revision(revision), lag: Duration::from_secs(3) };
     world.faults.add(Rule::request(stale, |_| true));
     let newest = vec!["a 2", "b 1"];
     let cases = [
@@ -173,12 +173,26 @@ async fn list_of_a_server_that_is_behind_shows_an_old_state_where_that_is_allowe
 }
 
 #[tokio::test(start_paused = true)]
+async fn state_of_some_changes_ago_is_that_of_changes_of_the_resource() {
+    for (n_changes, expected) in [(0, vec!["a 2", "b 1"]), (1, vec!["a 2"]), (2, vec!["a 1"]), (9, vec!["a 1"])] {
+        let world = World::new();
+        for (name, text) in [("a", "1"), ("a", "2"), ("b", "1")] {
+            world.set(name, text).await;
+        }
+        let (past, lag) = (Past::Changes(n_changes), Duration::from_secs(3));
+        world.faults.add(Rule::request(RequestFault::Outdated { past, lag }, |asked| asked.verb == "list"));
+        let list = world.configs().list(&ListParams::default()).await.unwrap();
+        assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), expected, "{n_changes} changes ago");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn server_that_takes_an_old_state_for_the_newest_lists_it_to_all_and_its_watches_go_on_from_there() {
     let world = World::new();
     world.set("a", "1").await;
     let revision = world.server.revision();
     world.set("a", "2").await;
-    let outdated = RequestFault::Outdated { revision, lag: Duration::from_secs(3) };
+    let outdated = RequestFault::Outdated { past: Past::Revision(revision), lag: Duration::from_secs(3) };
     world.faults.add(Rule::request(outdated, |asked| asked.verb != "get"));
     for asked in [ListParams::default(), ListParams::default().match_any()] {
         let list = world.configs().list(&asked).await.unwrap();
@@ -274,7 +288,7 @@ async fn watch_of_a_server_that_is_behind_is_late_and_begins_with_an_old_state_w
     for (query, expected) in cases {
         let world = World::new();
         world.set("a", "1").await;
-        let stale = RequestFault::Stale { revision: world.server.revision(), lag: Duration::from_secs(3) };
+        let stale = RequestFault::Stale { past: Past::Revision(world.server.revision()), lag: Duration::from_secs(3) };
         world.faults.add(Rule::request(stale, |_| true));
         world.set("a", "2").await;
         let path = format!("/api/v1/namespaces/default/configmaps?watch=true&{query}");

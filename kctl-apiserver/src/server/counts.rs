@@ -12,6 +12,7 @@ use std::{
 use http::{Method, StatusCode};
 
 use crate::{
+    faults::Connection,
     request::{Call, Verb},
     store::State,
     verbs,
@@ -113,8 +114,8 @@ impl Counts {
     }
 }
 
-/// All counts, as Prometheus reads them.
-pub(crate) fn exposed(state: &State) -> String {
+/// All counts, as Prometheus reads them; those of faults for whoever is under a plan of them.
+pub(crate) fn exposed(state: &State, faults: Option<&Connection>) -> String {
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, help: &str, samples: &mut dyn Iterator<Item = (String, String)>| {
         let _infallible = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -147,6 +148,12 @@ pub(crate) fn exposed(state: &State) -> String {
         .sizes()
         .map(|(of, size)| (format!("group=\"{}\",resource=\"{}\"", of.group, of.resource), size.to_string()));
     family("apiserver_resource_objects", "gauge", help, &mut samples);
+
+    if let Some(connection) = faults {
+        let counts = connection.counts().into_iter();
+        let mut samples = counts.map(|(fault, count)| (format!("fault=\"{fault}\""), count.to_string()));
+        family("kctl_faults_injected_total", "counter", "Faults on purpose that were injected.", &mut samples);
+    }
     text
 }
 

@@ -23,6 +23,7 @@ use tokio::sync::{Notify, watch};
 use crate::{
     clock::{Chance, Clock},
     controllers::quotas,
+    faults::Past,
     kinds::Registry,
     request::Call,
     server::{Change, RequestRecord, counts::Counts},
@@ -161,7 +162,13 @@ impl Table {
     pub(crate) fn stale(&self, call: &Call) -> Option<u64> {
         let stale = call.stale?;
         let asked = call.params.oldest();
-        let (revision, oldest) = (stale.revision, asked.or(stale.misleads.then_some(0))?);
+        let oldest = asked.or(stale.misleads.then_some(0))?;
+        let revision = match stale.past {
+            Past::Revision(revision) => revision,
+            Past::Changes(n_changes) => {
+                self.history.iter().rev().nth(n_changes).map_or(self.compacted, |event| event.revision)
+            }
+        };
         (revision >= self.compacted.max(oldest) && revision < self.last_change).then_some(revision)
     }
 

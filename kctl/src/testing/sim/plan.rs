@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
-use kctl_apiserver::faults::{EventFault, Moment, RequestFault, Told};
+use kctl_apiserver::faults::{EventFault, Moment, Past, RequestFault, Told};
 
 use super::lapse::{Lapse, Renewals, longest_write};
 
@@ -130,6 +130,13 @@ fn moment_text(moment: Moment) -> &'static str {
     }
 }
 
+fn past_text(past: Past) -> String {
+    match past {
+        Past::Revision(revision) => format!("revision {revision}"),
+        Past::Changes(n_changes) => format!("the state of {n_changes} changes ago"),
+    }
+}
+
 pub(super) fn request(fault: RequestFault) -> String {
     match fault {
         RequestFault::Refuse { code, retry_after, moment } => {
@@ -141,9 +148,9 @@ pub(super) fn request(fault: RequestFault) -> String {
         RequestFault::Delay(time) => format!("on its way for {time:?}"),
         RequestFault::Late(time) => format!("on its way for {time:?}, whoever waits for it"),
         RequestFault::DelayAnswer(time) => format!("its answer is on its way for {time:?}"),
-        RequestFault::Stale { revision, lag } => format!("server is behind (revision {revision}), events {lag:?} late"),
-        RequestFault::Outdated { revision, lag } => {
-            format!("server takes revision {revision} for the newest state, events {lag:?} late")
+        RequestFault::Stale { past, lag } => format!("server is behind ({}), events {lag:?} late", past_text(past)),
+        RequestFault::Outdated { past, lag } => {
+            format!("server takes {} for the newest state, events {lag:?} late", past_text(past))
         }
         RequestFault::Crash(moment) => format!("crash {} it took effect", moment_text(moment)),
         RequestFault::CrashLate(time) => format!("crash; it arrives {time:?} later"),

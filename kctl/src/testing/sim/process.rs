@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::jiff::SignedDuration;
 use kctl_apiserver::{
     User,
-    faults::{Asked, Connection, RequestFault, Rule},
+    faults::{Asked, Connection, Past, RequestFault, Rule},
 };
 use kctl_runtime::{
     __private,
@@ -89,11 +89,8 @@ fn outdated(Behind { cluster, revision, misleads }: Behind, process: &str) -> Ru
     let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
     let reads = move |asked: &Asked| asked.is_at_hand || asked.verb == "watch" || (misleads && asked.verb == "list");
     let here = move |asked: &Asked| asked.client == own && *asked.server == *cluster && !is_aside(&asked.resource);
-    let fault = if misleads {
-        RequestFault::Outdated { revision, lag: BEHIND_FOR }
-    } else {
-        RequestFault::Stale { revision, lag: BEHIND_FOR }
-    };
+    let (past, lag) = (Past::Revision(revision), BEHIND_FOR);
+    let fault = if misleads { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
     Rule::request(fault, move |asked| here(asked) && reads(asked) && Instant::now() < until)
 }
 
