@@ -144,6 +144,9 @@ fn of_kind(api_version: &str, kind: &str) -> Option<fn(&mut Value)> {
 static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
     LazyLock::new(|| PerPlace::new(|place| place.name().map(crate::proto::left_out).unwrap_or_default()));
 
+/// A list that has a default where it is not there, and is refused where it has no items.
+const REFUSED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
+
 /// Drops zeros that Go leaves out, nulls, lists without items and maps without entries. A null in a map of texts is the empty text. Quantities
 /// get their canonical form.
 fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
@@ -182,7 +185,10 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
                 let is_map = field.additional_properties().is_some();
                 match value {
                     Value::Null => false,
-                    Value::Array(items) => schema.requires(name) || !items.is_empty(),
+                    Value::Array(items) => {
+                        let stays = || schema.requires(name) || (schema.name(), name.as_str()) == REFUSED_EMPTY;
+                        !items.is_empty() || stays()
+                    }
                     Value::Object(entries) => schema.requires(name) || !is_map || !entries.is_empty(),
                     _ => true,
                 }

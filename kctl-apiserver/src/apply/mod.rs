@@ -325,7 +325,8 @@ pub fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
 fn is_reset(entries: &[Value]) -> bool {
     match entries {
         [] => true,
-        [Value::Object(entry)] => entry.is_empty(),
+        // What Go leaves out is not there.
+        [Value::Object(entry)] => entry.values().all(|value| value.is_null() || value == ""),
         _ => false,
     }
 }

@@ -40,7 +40,12 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
         "" => None,
         text => Some(decode_token(text)?),
     };
-    let exact = call.params.text("resourceVersionMatch") == "Exact";
+    // Pages of a version are of that very one, unless the client says otherwise.
+    let is_page = limit > 0 && token.is_none() && !version.is_empty();
+    let exact = match call.params.text("resourceVersionMatch") {
+        "" => is_page,
+        asked => asked == "Exact",
+    };
     let at = match &token {
         Some(token) => Some(token.rv),
         None if exact => version.parse().ok(),

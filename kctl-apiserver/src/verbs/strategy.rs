@@ -457,7 +457,9 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     let annotated = of == ("apps", "deployments")
         && subresource.is_empty()
         && old["metadata"]["annotations"] != new["metadata"]["annotations"];
-    if counts_generations(resource) && (annotated || changes_generation(resource, old, new)) {
+    let labelled =
+        of == ("discovery.k8s.io", "endpointslices") && old["metadata"]["labels"] != new["metadata"]["labels"];
+    if counts_generations(resource) && (annotated || labelled || changes_generation(resource, old, new)) {
         new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
     }
     // Who sends it has changed the object, although it is not kept.

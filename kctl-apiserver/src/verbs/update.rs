@@ -28,11 +28,11 @@ const CREATED_BY_UPDATE: &[(&str, &str)] = &[
     ("", "services"),
     ("coordination.k8s.io", "leases"),
     ("events.k8s.io", "events"),
+    ("node.k8s.io", "runtimeclasses"),
     ("rbac.authorization.k8s.io", "clusterrolebindings"),
     ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
     ("rbac.authorization.k8s.io", "roles"),
-    ("scheduling.k8s.io", "priorityclasses"),
 ];
 
 pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal> {

@@ -60,6 +60,22 @@ pub(super) fn node(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Drivers come and go, but none becomes another one; how many volumes they attach may change (`ValidateCSINodeUpdate`).
+pub(super) fn drivers_stay(old: &Value, new: &Value, errors: &mut Errors) {
+    const STAY: [&str; 2] = ["nodeID", "topologyKeys"];
+    for (_, was) in entries(old) {
+        let same = entries(new).find(|(_, is)| is["name"] == was["name"]);
+        if let Some((_, is)) = same.filter(|(_, is)| STAY.iter().any(|field| was[*field] != is[*field])) {
+            // Upstream shows the driver as its type in Go, with the number behind a pointer as it was.
+            let shown = format!(
+                r#"{{"Name":{},"NodeID":{},"TopologyKeys":{},"Allocatable":null}}"#,
+                is["name"], is["nodeID"], is["topologyKeys"]
+            );
+            errors.shown("spec.drivers", &shown, "field is immutable");
+        }
+    }
+}
+
 /// The real server names the driver where a key is wrong.
 fn topology(keys: &Value, at: &str, errors: &mut Errors) {
     for (index, key) in entries(keys) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, endpoints, entries, job, node, placement, selector, service, text};
+use super::{Errors, attached, endpoints, entries, job, node, placement, selector, service, text};
 use crate::{kinds::Resource, status::Cause};
 
 /// Whether what may not change is told before what is wrong with the new state.
@@ -110,6 +110,7 @@ fn storage_stays(resource: &str, old: &Value, new: &Value, errors: &mut Errors) 
             }
         }
         "volumeattachments" => keeps("spec", &old["spec"], &new["spec"], errors),
+        "csinodes" => attached::drivers_stay(&old["spec"]["drivers"], &new["spec"]["drivers"], errors),
         _ => {}
     }
 }
@@ -157,7 +158,7 @@ fn claim(old: &Value, new: &Value, errors: &mut Errors) {
         let mut spec = claim["spec"].clone();
         let is_bound = claim["status"]["phase"] == "Bound";
         let may_change: &[&str] = if is_bound { &["resources", "volumeAttributesClassName"] } else { &[] };
-        for name in may_change.iter().chain(&["volumeName"]) {
+        for name in may_change {
             if let Some(spec) = spec.as_object_mut() {
                 spec.remove(*name);
             }
@@ -165,6 +166,10 @@ fn claim(old: &Value, new: &Value, errors: &mut Errors) {
         spec
     };
     let (mut was, is) = (without_requests(old), without_requests(new));
+    // Whoever binds it names the volume, once.
+    if text(&was["volumeName"]).is_empty() && is["volumeName"].is_string() {
+        was["volumeName"] = is["volumeName"].clone();
+    }
     if was["storageClassName"].is_null() && may_get_class(old, &is["storageClassName"]) {
         was["storageClassName"] = is["storageClassName"].clone();
     }

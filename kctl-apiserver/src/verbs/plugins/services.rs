@@ -45,6 +45,9 @@ pub(in crate::verbs) fn check(state: &State, call: &Call, old: Option<&Value>, s
         .collect();
     refused(&causes)?;
     let is_headless = addresses == [json!("None")];
+    if is_headless && let Some(old) = old {
+        refused(&released(&old["spec"], spec))?;
+    }
     if is_headless && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
         return Ok(());
     }
@@ -56,7 +59,8 @@ pub(in crate::verbs) fn check(state: &State, call: &Call, old: Option<&Value>, s
         })
         .collect();
     refused(&causes)?;
-    if is_headless || (old.is_some_and(|old| old["spec"]["clusterIPs"] == spec["clusterIPs"])) {
+    // Those that a service has stay: what changes them is refused as such.
+    if is_headless || old.is_some_and(|old| old["spec"]["clusterIPs"].is_array()) {
         return Ok(());
     }
     refused(&taken(state, call, spec))
@@ -76,6 +80,17 @@ fn policy(spec: &Value, n_families: usize) -> Vec<Cause> {
         _ => return Vec::new(),
     };
     vec![invalid("spec.ipFamilyPolicy".into(), format!("Invalid value: {policy}: {why}"))]
+}
+
+/// A second family goes with the policy that has one.
+fn released(was: &Value, is: &Value) -> Vec<Cause> {
+    let n_families = |spec: &Value| spec["ipFamilies"].as_array().map_or(0, Vec::len);
+    let policy = &is["ipFamilyPolicy"];
+    if n_families(was) < 2 || n_families(is) != 1 || policy == "SingleStack" {
+        return Vec::new();
+    }
+    let message = format!("Invalid value: {policy}: must be 'SingleStack' to release the secondary IP family");
+    vec![invalid("spec.ipFamilyPolicy".into(), message)]
 }
 
 /// An address that a client asks for is one of the range, and nobody else's.
