@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, sync::LazyLock};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::field_set::PathElement;
 use crate::schema::{ListType, PerPlace, Schema};
@@ -15,6 +15,9 @@ pub struct Place<'a> {
     schema: Option<Schema<'a>>,
     /// Whether `apiVersion`, `kind` and `metadata` are here without being in the schema.
     is_object_root: bool,
+    /// Whether fields that the schema does not name stay, here and everywhere below: where the schema says so, it says it of all
+    /// that is below.
+    keeps_unknown: bool,
 }
 
 /// What a field of an object is to its schema.
@@ -67,20 +70,32 @@ fn is_keyed(keys: &[Value], item: &Value) -> bool {
 /// The shapes of all places of the built-in types: reading them is most of what a walk costs.
 static DECLARED: LazyLock<PerPlace<Option<Shape<'static>>>> = LazyLock::new(|| PerPlace::new(Place::declared_by));
 
+/// What objects say of themselves.
+static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));
+
 impl<'a> Place<'a> {
-    pub(super) const UNKNOWN: Self = Self { schema: None, is_object_root: false };
+    pub(super) const UNKNOWN: Self = Self { schema: None, is_object_root: false, keeps_unknown: false };
 
     /// The root of an object; without a schema shapes are deduced from values.
     pub fn root(schema: Option<Schema<'a>>) -> Self {
-        Self { schema, is_object_root: true }
+        Self { is_object_root: true, ..schema.map_or(Self::UNKNOWN, Self::at) }
     }
 
     fn at(schema: Schema<'a>) -> Self {
-        // No built-in type holds objects of its own.
+        // No built-in type holds objects of its own, or keeps what it does not know.
         if DECLARED.get(&schema).is_some() {
-            return Self { schema: Some(schema), is_object_root: false };
+            return Self { schema: Some(schema), ..Self::UNKNOWN };
         }
-        Self { schema: Some(schema), is_object_root: schema.flag("x-kubernetes-embedded-resource") }
+        Self {
+            schema: Some(schema),
+            is_object_root: schema.flag("x-kubernetes-embedded-resource"),
+            keeps_unknown: schema.preserves_unknown_fields(),
+        }
+    }
+
+    fn below(&self, schema: Schema<'a>) -> Self {
+        let place = Self::at(schema);
+        Self { keeps_unknown: self.keeps_unknown || place.keeps_unknown, ..place }
     }
 
     /// The shape that the schema asks for; nothing when it is deduced from the value.
@@ -139,15 +154,15 @@ impl<'a> Place<'a> {
             return FieldPlace::Named(metadata.map_or(Self::UNKNOWN, Self::at));
         }
         if let Some(property) = property {
-            return FieldPlace::Named(Self::at(property));
+            return FieldPlace::Named(self.below(property));
         }
         if self.is_object_root && (name == "apiVersion" || name == "kind") {
-            return FieldPlace::Named(Self::UNKNOWN);
+            return FieldPlace::Named(Self::at(Schema::structural(&TEXT)));
         }
         if let Some(entry) = schema.additional_properties() {
-            return FieldPlace::Entry(Self::at(entry));
+            return FieldPlace::Entry(self.below(entry));
         }
-        let accepts_all = schema.preserves_unknown_fields() || schema.flag("additionalProperties");
+        let accepts_all = self.keeps_unknown || schema.flag("additionalProperties");
         if accepts_all || !schema.has_properties() {
             return FieldPlace::Entry(Self::UNKNOWN);
         }
@@ -169,7 +184,7 @@ impl<'a> Place<'a> {
 
     /// The place of the items of a list.
     pub fn items(&self) -> Self {
-        self.schema.and_then(|schema| schema.items()).map_or(Self::UNKNOWN, Self::at)
+        self.schema.and_then(|schema| schema.items()).map_or(Self::UNKNOWN, |items| self.below(items))
     }
 
     /// The place that a step of a path leads to.

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{names, selectable, structural};
+use super::{is_established, names, selectable, structural};
 use crate::{
     admit::{names::NameRule, rules},
     cause::Cause,
@@ -57,12 +57,24 @@ pub fn validate_definition_status(object: &Value) -> Vec<Cause> {
     errors
 }
 
-/// What may not change in a definition whose names have been accepted.
-pub fn forbidden_changes(old: &Value, new: &Value) -> Vec<Cause> {
+/// What is wrong with a changed definition, and with the change: the scope and the kind may become others until the definition
+/// is established, so that names that were taken can be given up.
+///
+/// Upstream: `ValidateCustomResourceDefinitionUpdate` of apiextensions-apiserver.
+pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<Cause> {
+    let mut errors = validate_definition(new);
+    // That it is the one of its names is told by what may not change.
+    errors.retain(|error| error.field != "metadata.name");
     let at = |object: &Value, pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-    let fixed = [("/spec/group", "spec.group"), ("/spec/scope", "spec.scope"), ("/spec/names/kind", "spec.names.kind")];
-    let changed = fixed.iter().filter(|(pointer, _)| at(old, pointer) != at(new, pointer));
-    changed.map(|(pointer, field)| Cause::invalid(field, &at(new, pointer), "field is immutable")).collect()
+    let fixed = [
+        ("/spec/scope", "spec.scope", is_established(old)),
+        ("/spec/names/kind", "spec.names.kind", is_established(old)),
+        ("/spec/group", "spec.group", true),
+        ("/spec/names/plural", "spec.names.plural", true),
+    ];
+    let changed = fixed.iter().filter(|(pointer, _, is_fixed)| *is_fixed && at(old, pointer) != at(new, pointer));
+    errors.extend(changed.map(|(pointer, field, _)| Cause::invalid(field, &at(new, pointer), "field is immutable")));
+    errors
 }
 
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {

@@ -31,7 +31,7 @@ mod validate;
 pub use accepted::{Taken, accept_names, begin_end, go_on_ending, has_its_names, is_established};
 pub use default::{default, default_with_nulls};
 pub use definition::{Definition, default_definition};
-pub use definition_rules::{forbidden_changes, validate_definition, validate_definition_status};
+pub use definition_rules::{validate_change_of_definition, validate_definition, validate_definition_status};
 pub(crate) use embedded::{fit_embedded, settle_embedded};
 pub(crate) use format::unrecognized as unrecognized_formats;
 pub use prune::prune;

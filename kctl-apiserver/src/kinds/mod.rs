@@ -89,6 +89,15 @@ impl Custom {
         schema.is_object().then(|| Schema::structural(schema))
     }
 
+    /// An object as it is read from the store: by the schema of the version in which it is there, which may have changed since.
+    pub(crate) fn read(&self, object: &mut Value) {
+        let version = object["apiVersion"].as_str().and_then(|version| version.rsplit('/').next()).unwrap_or_default();
+        if let Some(schema) = self.schema_of(version) {
+            crd::prune(schema, object);
+            crd::default(schema, object);
+        }
+    }
+
     /// The CEL rules of the schema, compiled when they are first needed.
     pub(crate) fn rules(&self) -> &Rules {
         self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
@@ -125,6 +134,30 @@ impl Resource {
 
     pub(crate) fn has_status(&self) -> bool {
         self.subresource("status").is_some()
+    }
+
+    /// A custom kind in the version in which it is stored, served or not.
+    pub(crate) fn stored(&self) -> Option<Self> {
+        let custom = self.custom.as_ref()?;
+        let version = custom.versions.iter().find(|version| version["name"] == custom.storage.as_str())?;
+        Some(Self {
+            of: self.of.clone(),
+            version: custom.storage.clone(),
+            listed: self.listed.clone(),
+            subresources: self.subresources.clone(),
+            list_kind: self.list_kind.clone(),
+            custom: Some(Custom {
+                version: version.clone(),
+                schema: version["schema"]["openAPIV3Schema"].clone(),
+                versions: custom.versions.clone(),
+                warning: None,
+                conversion: custom.conversion.clone(),
+                storage: custom.storage.clone(),
+                ends: custom.ends,
+                rules: OnceLock::new(),
+            }),
+            built_in: OnceLock::new(),
+        })
     }
 
     pub(crate) fn schema(&self) -> Option<Schema<'_>> {

@@ -8,6 +8,8 @@ mod journal;
 mod object;
 mod owners;
 pub(crate) mod private;
+#[cfg(test)]
+mod redefined;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -24,7 +26,7 @@ use crate::{
     clock::{Chance, Clock},
     controllers::quotas,
     faults::Past,
-    kinds::Registry,
+    kinds::{Registry, Resource},
     request::Call,
     server::{Change, RequestRecord, counts::Counts},
     session::Session,
@@ -105,6 +107,14 @@ impl Table {
             history: self.history.clone(),
             changed: Arc::default(),
             ..*self
+        }
+    }
+
+    fn read_anew(&mut self, read: &impl Fn(&mut Value)) {
+        for object in self.objects.values_mut() {
+            if let Some(other) = object.read_by(read) {
+                *object = Arc::new(other);
+            }
         }
     }
 
@@ -300,7 +310,7 @@ impl State {
             let objects = self
                 .tables
                 .iter()
-                .flat_map(|(of, table)| table.objects.iter().map(move |(key, object)| (of, key, object.text())));
+                .flat_map(|(of, table)| table.objects.iter().map(move |(key, object)| (of, key, object.written())));
             journal.begin(objects, self.revision)?;
         } else {
             self.tables.clear();
@@ -316,6 +326,10 @@ impl State {
             self.rebuild_registry();
             self.names_freed = definitions::groups_that_wait(self.table(&DEFINITIONS));
             crate::bootstrap::objects(self);
+            let resources: Vec<_> = self.registry.all().cloned().collect();
+            for resource in resources {
+                self.read_anew(&resource);
+            }
         }
         self.journal = Some(journal);
         Ok(())
@@ -355,7 +369,7 @@ impl State {
         while let Some(missed) = journal.missed() {
             let (of, key) = &missed;
             let object = self.tables.get(of).and_then(|table| table.objects.get(key));
-            journal.make_up(&missed, self.revision, object.map(|object| object.text()))?;
+            journal.make_up(&missed, self.revision, object.map(|object| object.written()))?;
         }
         Ok(())
     }
@@ -479,12 +493,22 @@ impl State {
             self.rebuild_registry();
         }
         if let Some(defined) = defines.anew {
+            if let Some(resource) = self.registry.any_version(&defined) {
+                self.read_anew(&resource);
+            }
             let table = self.table(&defined);
             table.redefined = revision;
             table.changed.notify_waiters();
         }
         self.forget_grants(of);
         self.changed.send_replace(revision);
+    }
+
+    /// Objects of a custom kind are read by the schemas that it has now.
+    fn read_anew(&mut self, resource: &Resource) {
+        if let (Some(custom), Some(table)) = (&resource.custom, self.tables.get_mut(&resource.of)) {
+            table.read_anew(&|object| custom.read(object));
+        }
     }
 
     /// Most servers have none, and count nothing.

@@ -21,6 +21,8 @@ const WARM_LEN_MAX: usize = 4 * 1024 * 1024;
 pub(crate) struct Object {
     /// A line of JSON: the kind first, then the version of the API, as the real server writes them.
     line: Bytes,
+    /// The line that was written, where the definition of the kind has become another one since: it is read otherwise then.
+    written: Option<Bytes>,
     value: Mutex<Weak<Value>>,
 }
 
@@ -66,7 +68,26 @@ fn line(value: &Value) -> Bytes {
 
 impl Object {
     pub(crate) fn new(value: &Arc<Value>) -> Self {
-        Self { line: line(value), value: Mutex::new(Arc::downgrade(value)) }
+        Self { line: line(value), written: None, value: Mutex::new(Arc::downgrade(value)) }
+    }
+
+    /// The same object for who reads it otherwise than it was written; nothing if that is as it is read already.
+    pub(super) fn read_by(&self, read: &impl Fn(&mut Value)) -> Option<Self> {
+        let written = self.written.as_ref().unwrap_or(&self.line);
+        // What has been serialised can be parsed.
+        let mut value: Value = serde_json::from_slice(written).unwrap_or_default();
+        read(&mut value);
+        let line = line(&value);
+        (line != self.line).then(|| Self { line, written: Some(written.clone()), value: Mutex::default() })
+    }
+
+    pub(crate) fn is_as_written(&self) -> bool {
+        self.written.is_none()
+    }
+
+    /// The text that is kept for later starts.
+    pub(super) fn written(&self) -> &[u8] {
+        self.written.as_ref().unwrap_or(&self.line).trim_ascii_end()
     }
 
     /// The text with the end of its line: the body of an answer.

@@ -122,7 +122,9 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
             if let Some(metadata) = object.get_mut("metadata").filter(|_| call.applies()) {
                 decode::drop_malformed(metadata);
             }
-            fit_custom(resource, custom, schema, &mut object).map_err(Misfit::Content)?
+            let unknown = fit_custom(resource, custom, schema, &mut object).map_err(Misfit::Content)?;
+            // What may not be applied was refused by the schema; of what goes without that nothing is said.
+            if call.applies() { Vec::new() } else { unknown }
         }
         (None, Some(schema)) => {
             let is_strategic = call.header("content-type").starts_with("application/strategic-merge-patch");

@@ -51,10 +51,10 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     if resource.of.resource == "customresourcedefinitions" && call.subresource == "status" {
         causes.extend(crd::validate_definition_status(object));
     } else if resource.of.resource == "customresourcedefinitions" {
-        causes.extend(crd::validate_definition(object));
-        if let Some(old) = old {
-            causes.extend(crd::forbidden_changes(old, object));
-        }
+        causes.extend(match old {
+            Some(old) => crd::validate_change_of_definition(old, object),
+            None => crd::validate_definition(object),
+        });
     }
     if let Some(old) = old.filter(|_| strategy::is_part_of_pod(resource, &call.subresource)) {
         causes.extend(rules::causes(resource, object, false));

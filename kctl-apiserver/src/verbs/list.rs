@@ -60,7 +60,14 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
     };
     let table = past.as_ref().unwrap_or(table);
     let shown = at.unwrap_or(revision);
-    let Page { items, more } = page(table, call, &selector, token.as_ref().map(|token| &token.start), limit);
+    let start = token.as_ref().map(|token| &token.start);
+    if versions::is_asked(&call.resource) && !selector.is_empty() {
+        let all = page(table, call, &Selector::default(), start, 0);
+        let all = all.items.iter().map(|object| table.value(object)).collect();
+        let page = chosen(versions::all_shown(state, call, all)?, &selector, limit);
+        return Ok(Answer::ok(envelope(&call.resource, shown_in(&call.resource, page), shown, false)));
+    }
+    let Page { items, more } = page(table, call, &selector, start, limit);
     if is_text && let Some(texts) = texts(&call.resource, &items) {
         let Value::Object(mut list) =
             envelope(&call.resource, Page { items: Vec::new(), more }, shown, selector.is_empty())
@@ -72,9 +79,25 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
     }
     let items = items.iter().map(|object| table.value(object)).collect();
     let items = versions::all_shown(state, call, items)?;
-    let items = items.iter().map(|object| item(&call.resource, object)).collect();
-    let page = Page { items, more };
+    let page = shown_in(&call.resource, Page { items, more });
     Ok(Answer::ok(envelope(&call.resource, page, shown, selector.is_empty())))
+}
+
+/// A page of those that are chosen in the version that a webhook makes: what they are there, nobody knows before.
+fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
+    items.retain(|object| selector.matches(object));
+    let left = items.len().saturating_sub(limit);
+    let last = limit.checked_sub(1).and_then(|last| items.get(last)).filter(|_| left > 0);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let key = last.map(|last| (text(&last["metadata"]["namespace"]), text(&last["metadata"]["name"])));
+    if key.is_some() {
+        items.truncate(limit);
+    }
+    Page { items, more: key.map(|key| (key, left)) }
+}
+
+fn shown_in(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
+    Page { items: page.items.iter().map(|object| item(resource, object)).collect(), more: page.more }
 }
 
 /// The selectors of a list, a watch or a delete of many; a name in the path selects that object.

@@ -314,7 +314,9 @@ pub(crate) fn settle(state: &mut State, of: &GroupResource, key: Key, old: &Arc<
         state.remove(of, &key);
         return new.into();
     }
-    if same(old, &new) {
+    // What is read otherwise than it was written is written by whoever changes nothing.
+    let is_as_written = state.stored(of, &key).is_none_or(|stored| stored.is_as_written());
+    if is_as_written && same(old, &new) {
         return old.clone();
     }
     state.put(of, key, new)

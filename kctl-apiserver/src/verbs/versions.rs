@@ -10,7 +10,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    admission, autoscaling,
+    admission, autoscaling, crd,
     kinds::Resource,
     request::Call,
     session::{Question, Reply},
@@ -32,12 +32,17 @@ pub(super) enum Way {
     Ask,
 }
 
+/// Whether objects of other versions are converted by a webhook.
+pub(super) fn is_asked(to: &Resource) -> bool {
+    to.custom.as_ref().is_some_and(|custom| custom.conversion["strategy"] == "Webhook")
+}
+
 pub(super) fn way(to: &Resource, object: &Value) -> Way {
     let wanted = to.api_version();
     if object["apiVersion"] == wanted.as_str() {
         return Way::Same;
     }
-    if to.custom.as_ref().is_some_and(|custom| custom.conversion["strategy"] == "Webhook") {
+    if is_asked(to) {
         return Way::Ask;
     }
     if to.of.resource == "events" && to.custom.is_none() {
@@ -48,7 +53,15 @@ pub(super) fn way(to: &Resource, object: &Value) -> Way {
     }
     let mut renamed = object.clone();
     renamed["apiVersion"] = wanted.into();
+    forget_unknown(to, &mut renamed);
     Way::Done(renamed)
+}
+
+/// What the schema of its new version does not name is gone from an object that was converted.
+fn forget_unknown(to: &Resource, object: &mut Value) {
+    if let (Some(_), Some(schema)) = (&to.custom, to.schema()) {
+        crd::prune(schema, object);
+    }
 }
 
 /// The stored object that a call is about, in the version that it asks for.
@@ -105,8 +118,9 @@ impl Kept {
 pub(super) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, Refusal> {
     let resource = &call.resource;
     let home = match &resource.custom {
-        Some(custom) if custom.conversion["strategy"] == "Webhook" => {
-            state.registry.get(&resource.of.group, &custom.storage, &resource.of.resource)
+        Some(custom) if custom.storage != resource.version => {
+            let served = state.registry.get(&resource.of.group, &custom.storage, &resource.of.resource);
+            served.or_else(|| resource.stored().map(Arc::new))
         }
         None if resource.of.resource == "events" => state.registry.get("", "v1", "events"),
         None if autoscaling::is_autoscaler(resource) => {
@@ -118,6 +132,9 @@ pub(super) fn stored(state: &State, call: &Call, object: Value) -> Result<Kept, 
         None => Ok(Kept { stored: object, shown: None }),
         Some(home) => {
             let mut stored = convert(state, call, &home, &object)?;
+            if let Some(custom) = &home.custom {
+                custom.read(&mut stored);
+            }
             if autoscaling::is_autoscaler(resource)
                 && call.subresource.is_empty()
                 && let Some(before) = state.get(&resource.of, &call.key())
@@ -267,6 +284,7 @@ fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value,
         }
     }
     object["metadata"] = meta;
+    forget_unknown(to, &mut object);
     Ok(object)
 }
 

@@ -1,0 +1,68 @@
+//! How objects are read after the definition of their kind has become another one.
+
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::ApiServer;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const THING: &str = "/apis/example.com/v1/namespaces/default/things/a";
+
+async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) -> Value {
+    let request = Request::builder().method(method).uri(path).header("content-type", "application/merge-patch+json");
+    let request = if method == "POST" { Request::builder().method(method).uri(path) } else { request };
+    let answer = server.service().oneshot(request.body(Full::from(body.to_string())).unwrap()).await.unwrap();
+    assert!(answer.status().is_success(), "{method} {path}: {answer:?}");
+    serde_json::from_slice(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap()
+}
+
+/// The version of a definition whose objects have these fields.
+fn version(fields: &Value) -> Value {
+    let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": fields } } });
+    json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } })
+}
+
+async fn define(server: &ApiServer, fields: &Value) {
+    let names = json!({ "plural": "things", "kind": "Thing" });
+    let spec = json!({ "group": "example.com", "scope": "Namespaced", "names": names, "versions": [version(fields)] });
+    ask(server, "POST", DEFINITIONS, json!({ "metadata": { "name": "things.example.com" }, "spec": spec })).await;
+}
+
+async fn redefine(server: &ApiServer, fields: &Value) {
+    let patch = json!({ "spec": { "versions": [version(fields)] } });
+    ask(server, "PATCH", &format!("{DEFINITIONS}/things.example.com"), patch).await;
+}
+
+#[tokio::test]
+async fn fields_go_and_come_with_the_definition_also_after_a_new_start() {
+    let folder = std::env::temp_dir().join(format!("kctl-redefined-{}", std::process::id()));
+    let _absent = std::fs::remove_dir_all(&folder);
+    let text = json!({ "type": "string" });
+    let (first, other) = (json!({ "a": text }), json!({ "b": { "type": "string", "default": "filled" } }));
+
+    let server = ApiServer::new();
+    server.keep_in(&folder).unwrap();
+    define(&server, &first).await;
+    let body =
+        json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": "a" }, "spec": { "a": "x" } });
+    let made = ask(&server, "POST", "/apis/example.com/v1/namespaces/default/things", body).await;
+    redefine(&server, &other).await;
+    let read = ask(&server, "GET", THING, Value::Null).await;
+    assert_eq!(read["spec"], json!({ "b": "filled" }));
+    assert_eq!(read["metadata"], made["metadata"], "nobody has written it");
+    drop(server);
+
+    let again = ApiServer::new();
+    again.keep_in(&folder).unwrap();
+    assert_eq!(ask(&again, "GET", THING, Value::Null).await["spec"], json!({ "b": "filled" }));
+    redefine(&again, &first).await;
+    assert_eq!(ask(&again, "GET", THING, Value::Null).await["spec"], json!({ "a": "x" }), "what was written is kept");
+    redefine(&again, &other).await;
+    let written = ask(&again, "PATCH", THING, json!({ "metadata": { "labels": { "k": "v" } } })).await;
+    assert_eq!(written["spec"], json!({ "b": "filled" }));
+    redefine(&again, &first).await;
+    assert_eq!(ask(&again, "GET", THING, Value::Null).await["spec"], json!({}), "it was written without");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
