@@ -14,7 +14,7 @@ use self::accept::Form;
 use crate::{
     kinds::{self, Registry},
     openapi,
-    request::User,
+    request::{self, User},
     server::{
         counts,
         respond::{Body, bytes_of, full, refuse, respond, text, yaml},
@@ -30,8 +30,14 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// Answers a request about such a path.
 pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body> {
     let (path, verb) = (parts.uri.path(), parts.method.as_str().to_lowercase());
-    if !verbs::access::allows_path(state, user, &verb, path) {
-        return refused(parts, &verbs::access::forbidden_path(user, &verb, path));
+    // Where a kind could be, that was asked for already.
+    let is_of_objects = request::place(&request::decode(path)).is_some();
+    if !is_of_objects && !verbs::access::allows_path(state, user, &verb, path) {
+        let mut refusal = verbs::access::forbidden_path(user, &verb, path);
+        if let Some(reason) = verbs::access::denial(state, user, "") {
+            refusal.message = format!("{}: {reason}", refusal.message);
+        }
+        return refused(parts, &refusal);
     }
     // Of these there is nothing below.
     if path.ends_with('/')

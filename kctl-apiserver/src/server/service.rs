@@ -146,13 +146,19 @@ fn run(state: &Arc<Mutex<State>>, caller: &Caller, parts: &Parts, body: &Bytes, 
     let mut locked = state.lock();
     let registry = locked.registry.clone();
     let Some(call) = Call::parse(&registry, caller.clone(), parts, body.clone(), session) else {
-        let document = documents::answer(&locked, &caller.user, parts);
+        let document = match verbs::access::authorize_unknown(&locked, &caller.user, parts) {
+            Ok(()) => documents::answer(&locked, &caller.user, parts),
+            Err(refusal) => refuse(&refusal),
+        };
         audit_other(&mut locked, &parts.into(), Some(caller), document.status());
         return Run::Done(document);
     };
     let call = match call {
         Ok(call) => call,
-        Err(refusal) => return Run::Done(refuse_audited(&mut locked, caller, parts, &refusal)),
+        Err(refusal) => {
+            let refusal = verbs::access::authorize_unknown(&locked, &caller.user, parts).err().unwrap_or(refusal);
+            return Run::Done(refuse_audited(&mut locked, caller, parts, &refusal));
+        }
     };
     let before = locked.revision;
     let connection: Option<&Connection> = parts.extensions.get();

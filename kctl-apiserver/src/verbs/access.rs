@@ -1,11 +1,11 @@
 //! Whether a user may do what a call asks for: RBAC, as the authorizer of the real server evaluates it.
 
-use http::StatusCode;
+use http::{Method, StatusCode, request::Parts};
 use serde_json::{Value, json};
 
 use super::grants::{Grant, Known};
 use crate::{
-    request::{Call, User, Verb},
+    request::{Call, Params, Place, User, Verb, decode, place},
     selector,
     status::{GroupResource, Refusal},
     store::State,
@@ -51,7 +51,49 @@ fn authorize_to(verb: &str, state: &State, call: &Call) -> Result<(), Refusal> {
     if allowed(state, &call.caller.user, &attributes) {
         return Ok(());
     }
-    Err(forbidden(&call.caller.user, &attributes))
+    Err(denied(state, &call.caller.user, &attributes))
+}
+
+/// What a request asks for that no verb is about: a kind that there is not, or what cannot be done with it. Whoever may not
+/// do that is not told.
+pub(crate) fn authorize_unknown(state: &State, user: &User, parts: &Parts) -> Result<(), Refusal> {
+    let path = decode(parts.uri.path());
+    let Some(place) = place(&path) else { return Ok(()) };
+    let many = place.name.is_empty();
+    let watches = Params::parse(parts.uri.query().unwrap_or_default()).flag("watch");
+    let verb = match parts.method {
+        Method::GET if place.watches || (watches && many) => "watch",
+        Method::GET | Method::HEAD if many => "list",
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if many => "deletecollection",
+        Method::DELETE => "delete",
+        _ => "",
+    };
+    let Place { group, resource, subresource, name, .. } = place;
+    let is_namespace = group.is_empty() && resource == "namespaces";
+    let namespace = if is_namespace { name } else { place.namespace };
+    let asked = Attributes { verb, group, resource, subresource, namespace, name };
+    if allowed(state, user, &asked) {
+        return Ok(());
+    }
+    Err(denied(state, user, &asked).of_filter())
+}
+
+/// Tells a user that something is not allowed, with the roles that could have allowed it and are not there.
+fn denied(state: &State, user: &User, asked: &Attributes<'_>) -> Refusal {
+    let mut refusal = forbidden(user, asked);
+    if let Some(reason) = denial(state, user, asked.namespace) {
+        refusal.message = format!("{}: {reason}", refusal.message);
+    }
+    refusal
+}
+
+/// What the authorizer says beside a no.
+pub(crate) fn denial(known: &impl Known, user: &User, namespace: &str) -> Option<String> {
+    known.grants(user, namespace).reason()
 }
 
 /// Tells a user that something is not allowed.
@@ -89,7 +131,7 @@ pub(crate) fn allowed(known: &impl Known, user: &User, asked: &Attributes<'_>) -
 pub(crate) fn granted(known: &impl Known, user: &User, asked: &Attributes<'_>) -> Option<String> {
     let resources = Resources::of(asked);
     let grants = known.grants(user, asked.namespace);
-    grants.iter().find(|grant| allows(&grant.rule, asked, &resources)).map(Grant::text)
+    grants.grants.iter().find(|grant| allows(&grant.rule, asked, &resources)).map(Grant::text)
 }
 
 /// Whether a user may use a path that is not about a resource.
@@ -100,7 +142,7 @@ pub(crate) fn allows_path(known: &impl Known, user: &User, verb: &str, path: &st
 /// The binding that allows it.
 pub(crate) fn granted_path(known: &impl Known, user: &User, verb: &str, path: &str) -> Option<String> {
     let grants = known.grants(user, "");
-    let allowing = grants.iter().find(|Grant { rule, .. }| {
+    let allowing = grants.grants.iter().find(|Grant { rule, .. }| {
         let has = |field: &str, fits: &dyn Fn(&str) -> bool| {
             rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(fits)
         };
@@ -116,7 +158,7 @@ fn covers(known: &str, path: &str) -> bool {
 /// What a user may do in a namespace: rules about resources, and about paths.
 pub(crate) fn rules_of(state: &State, user: &User, namespace: &str) -> (Vec<Value>, Vec<Value>) {
     let grants = state.grants(user, namespace);
-    grants.iter().map(|grant| grant.rule.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
+    grants.grants.iter().map(|grant| grant.rule.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
 }
 
 /// The words with which rules name what is asked for.

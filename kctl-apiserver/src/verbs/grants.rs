@@ -33,10 +33,28 @@ impl Grant {
     }
 }
 
+/// What is a user's in a namespace.
+pub(crate) struct Granted {
+    pub(super) grants: Vec<Grant>,
+    /// The roles that are bound to the user and are not there, in the words of the real server.
+    missing: Vec<String>,
+}
+
+impl Granted {
+    /// What the authorizer says beside a no.
+    pub(super) fn reason(&self) -> Option<String> {
+        match self.missing.as_slice() {
+            [] => None,
+            [one] => Some(format!("RBAC: {one}")),
+            all => Some(format!("RBAC: [{}]", all.join(", "))),
+        }
+    }
+}
+
 /// Where roles and bindings are looked up: the state, or what was in it once.
 pub(crate) trait Known {
     /// The rules of all roles that are bound to a user in a namespace; without one, in the cluster.
-    fn grants(&self, user: &User, namespace: &str) -> Arc<[Grant]>;
+    fn grants(&self, user: &User, namespace: &str) -> Arc<Granted>;
 }
 
 /// What was looked up by user and namespace.
@@ -45,7 +63,7 @@ pub(crate) struct Grants(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    by_user: HashMap<User, HashMap<String, Arc<[Grant]>>>,
+    by_user: HashMap<User, HashMap<String, Arc<Granted>>>,
     len: usize,
 }
 
@@ -55,7 +73,7 @@ impl Grants {
         *self.0.get_mut() = Kept::default();
     }
 
-    fn of(&self, user: &User, namespace: &str, look_up: impl FnOnce() -> Arc<[Grant]>) -> Arc<[Grant]> {
+    fn of(&self, user: &User, namespace: &str, look_up: impl FnOnce() -> Arc<Granted>) -> Arc<Granted> {
         let mut kept = self.0.lock();
         if let Some(known) = kept.by_user.get(user).and_then(|of_user| of_user.get(namespace)) {
             return known.clone();
@@ -71,7 +89,7 @@ impl Grants {
 }
 
 impl Known for State {
-    fn grants(&self, user: &User, namespace: &str) -> Arc<[Grant]> {
+    fn grants(&self, user: &User, namespace: &str) -> Arc<Granted> {
         self.grants.of(user, namespace, || {
             let all = |resource: &str, namespace: Option<&str>| -> Vec<Arc<Value>> {
                 self.objects(&GroupResource::new(RBAC, resource), namespace).collect()
@@ -101,7 +119,7 @@ impl Snapshot {
 }
 
 impl Known for Snapshot {
-    fn grants(&self, user: &User, namespace: &str) -> Arc<[Grant]> {
+    fn grants(&self, user: &User, namespace: &str) -> Arc<Granted> {
         let all = |resource| self.0.get(resource).into_iter().flatten();
         let own = all("rolebindings").filter(|(key, _)| key.0 == namespace);
         let bindings: Vec<Arc<Value>> = all("clusterrolebindings").chain(own).map(|(_, one)| one.clone()).collect();
@@ -114,8 +132,8 @@ fn granted(
     bindings: &[Arc<Value>],
     user: &User,
     role: impl Fn(&'static str, &Key) -> Option<Arc<Value>>,
-) -> Arc<[Grant]> {
-    let mut grants = Vec::new();
+) -> Arc<Granted> {
+    let (mut grants, mut missing) = (Vec::new(), Vec::<String>::new());
     for binding in bindings {
         let Some(subject) = bound(binding, user) else { continue };
         let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());
@@ -132,10 +150,17 @@ fn granted(
         };
         let (of, role_name) = (reference["kind"].as_str().unwrap_or_default(), &reference["name"]);
         let text: Arc<str> = format!("RBAC: allowed by {kind} {own:?} of {of} {role_name} to {subject}").into();
+        if role.is_none() {
+            let resource = of.to_lowercase();
+            let why = format!("{resource}.{RBAC} {role_name} not found");
+            if !missing.contains(&why) {
+                missing.push(why);
+            }
+        }
         let rules = role.iter().flat_map(|role| role["rules"].as_array().into_iter().flatten().cloned());
         grants.extend(rules.map(|rule| Grant { rule, text: text.clone() }));
     }
-    grants.into()
+    Granted { grants, missing }.into()
 }
 
 /// The subject of a binding that is the user, as text.
@@ -180,7 +205,7 @@ mod tests {
     }
 
     fn verbs(state: &State) -> Vec<Value> {
-        state.grants(&pat(0), "a").iter().map(|grant| grant.rule["verbs"].clone()).collect()
+        state.grants(&pat(0), "a").grants.iter().map(|grant| grant.rule["verbs"].clone()).collect()
     }
 
     #[test]
@@ -188,7 +213,7 @@ mod tests {
         let mut state = state();
         assert_eq!(verbs(&state), [json!(["get"])]);
         assert!(Arc::ptr_eq(&state.grants(&pat(0), "a"), &state.grants(&pat(0), "a")));
-        assert!(state.grants(&pat(0), "b").is_empty() && state.grants(&pat(1), "a").is_empty());
+        assert!(state.grants(&pat(0), "b").grants.is_empty() && state.grants(&pat(1), "a").grants.is_empty());
         put(&mut state, "roles", json!({ "rules": [{ "verbs": ["list"] }, { "verbs": ["get"] }] }));
         assert_eq!(verbs(&state), [json!(["list"]), json!(["get"])]);
         state.remove(&GroupResource::new(RBAC, "rolebindings"), &("a".into(), "x".into()));

@@ -45,9 +45,14 @@ pub(super) fn review(state: &State, call: &Call, mut asked: Value) -> Result<Val
                 return Err(Refusal::bad_request("no namespace on request"));
             }
             let (resources, others) = access::rules_of(state, &call.caller.user, namespace);
+            let missing = access::denial(state, &call.caller.user, namespace);
             asked["metadata"] = json!({});
             asked["spec"] = json!({});
             asked["status"] = json!({ "resourceRules": resources, "nonResourceRules": others, "incomplete": false });
+            if let Some(reason) = missing {
+                asked["status"]["evaluationError"] = reason.trim_start_matches("RBAC: ").into();
+                asked["status"]["incomplete"] = true.into();
+            }
         }
         "selfsubjectreviews" => {
             asked["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
@@ -100,7 +105,8 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
     if other.is_object() {
         let (verb, path) = (text(&other["verb"]), text(&other["path"]));
         let allowed = access::allows_path(state, user, verb, path);
-        return with_reason(allowed, user, access::granted_path(state, user, verb, path));
+        let reason = access::granted_path(state, user, verb, path).or_else(|| access::denial(state, user, ""));
+        return with_reason(allowed, user, reason);
     }
     let asked = Attributes {
         verb: text(&resource["verb"]),
@@ -110,7 +116,8 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
         namespace: text(&resource["namespace"]),
         name: text(&resource["name"]),
     };
-    let mut status = with_reason(access::allowed(state, user, &asked), user, access::granted(state, user, &asked));
+    let reason = access::granted(state, user, &asked).or_else(|| access::denial(state, user, asked.namespace));
+    let mut status = with_reason(access::allowed(state, user, &asked), user, reason);
     let ignored: Vec<String> = SELECTORS.iter().filter_map(|kind| ignored(kind, &resource[*kind])).collect();
     if !ignored.is_empty() {
         status["evaluationError"] = ignored.join("; ").into();
@@ -145,10 +152,10 @@ fn is_read(of_fields: bool, requirement: &Value) -> bool {
 }
 
 /// No binding is the reason for what an administrator may do.
-fn with_reason(allowed: bool, user: &User, binding: Option<String>) -> Value {
+fn with_reason(allowed: bool, user: &User, reason: Option<String>) -> Value {
     let mut status = json!({ "allowed": allowed });
-    if let Some(binding) = binding.filter(|_| !access::is_admin(user)) {
-        status["reason"] = binding.into();
+    if let Some(reason) = reason.filter(|_| !access::is_admin(user)) {
+        status["reason"] = reason.into();
     }
     status
 }
