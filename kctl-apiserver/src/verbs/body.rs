@@ -130,7 +130,12 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
             let is_strategic = call.header("content-type").starts_with("application/strategic-merge-patch");
             let is_laid_over = is_strategic || call.applies();
             let words = if is_laid_over { Words::OfConverter } else { Words::OfJson };
-            decode::typed(schema, resource.kind(), &mut object, stored, words).map_err(Misfit::Content)?
+            let unknown =
+                decode::typed(schema, resource.kind(), &mut object, stored, words).map_err(Misfit::Content)?;
+            if let Some(why) = super::strategy::wrong_template_count(resource, &object) {
+                return Err(Misfit::Content(why));
+            }
+            unknown
         }
         (None, None) => Vec::new(),
     };

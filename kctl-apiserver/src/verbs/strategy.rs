@@ -63,6 +63,9 @@ pub(crate) fn answers_deleted(resource: &Resource) -> bool {
     resource.custom.is_none() && names.contains(&of)
 }
 
+/// The number of the template of a daemon set.
+const TEMPLATE_COUNT: &str = "deprecated.daemonset.template.generation";
+
 /// Of these, either the first generation has no number or it stays the only one.
 const UNNUMBERED: &[(&str, &str)] = &[("storage.k8s.io", "csidrivers")];
 const UNCOUNTED: &[(&str, &str)] = &[("scheduling.k8s.io", "priorityclasses")];
@@ -451,7 +454,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     if resource.of.resource == "customresourcedefinitions" && subresource.is_empty() {
         keep_stored_version(new);
     }
-    if of == ("apps", "daemonsets") && old["spec"]["template"] != new["spec"]["template"] {
+    if of == ("apps", "daemonsets") {
         count_template(old, new);
     }
     let annotated = of == ("apps", "deployments")
@@ -633,10 +636,26 @@ fn forget_other_type(old: &Value, new: &mut Value) {
 }
 
 /// A daemon set counts the changes of its template in an annotation.
+/// Counts the templates of a daemon set. Upstream has a field for the number, which nobody sets: the annotation is how it is written.
 fn count_template(old: &Value, new: &mut Value) {
-    const COUNT: &str = "deprecated.daemonset.template.generation";
-    let known = old["metadata"]["annotations"][COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
-    new["metadata"]["annotations"][COUNT] = known.unwrap_or(0).wrapping_add(1).to_string().into();
+    let known = old["metadata"]["annotations"][TEMPLATE_COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
+    let is_another = old["spec"]["template"] != new["spec"]["template"];
+    let count = known.unwrap_or(0).wrapping_add(i64::from(is_another));
+    new["metadata"]["annotations"][TEMPLATE_COUNT] = count.to_string().into();
+}
+
+/// A daemon set as it is sent: without a number it has none yet, and whoever sends it so has set that.
+pub(super) fn say_no_template_count(resource: &Resource, sent: &Value, object: &mut Value) {
+    if of(resource) == ("apps", "daemonsets") && sent["metadata"]["annotations"][TEMPLATE_COUNT].is_null() {
+        object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into();
+    }
+}
+
+/// Why the number of templates that a daemon set says is none.
+pub(super) fn wrong_template_count(resource: &Resource, object: &Value) -> Option<String> {
+    let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
+    let is_wrong = of(resource) == ("apps", "daemonsets") && said.parse::<i64>().is_err();
+    is_wrong.then(|| format!("strconv.ParseInt: parsing {}: invalid syntax", go::quote(said)))
 }
 
 /// The version in which objects will be stored is one of those in which some are.

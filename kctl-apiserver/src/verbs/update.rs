@@ -223,7 +223,9 @@ fn managed_as_sent(
     let is_custom_status = resource.custom.is_some() && call.subresource == "status";
     // Who sends a field has it from then on, even where it is not taken.
     let is_part_of_pod = strategy::is_part_of_pod(resource, &call.subresource);
-    if !(is_filled_in || is_custom_status || is_part_of_pod) {
+    // Nobody has counted templates but the server.
+    let is_counted = of == ("apps", "daemonsets");
+    if !(is_filled_in || is_custom_status || is_part_of_pod || is_counted) {
         return Ok(None);
     }
     if identity::of_another_type(resource, new).is_some() {
@@ -231,6 +233,7 @@ fn managed_as_sent(
     }
     let mut sent = new.clone();
     super::create::default(call, &mut sent, Some(old));
+    strategy::say_no_template_count(resource, new, &mut sent);
     if is_filled_in {
         super::ownership::leave_filled_in(resource, new, &mut sent);
         strategy::reset(resource, &call.subresource, old, &mut sent);
