@@ -18,7 +18,7 @@ enum Step {
     All,
     /// The value and everything below it.
     Descend,
-    Slice(Slice),
+    Slices(Vec<Slice>),
     Filter {
         left: Path,
         test: Option<(Test, Value)>,
@@ -86,7 +86,10 @@ impl Step {
             Self::Field(name) => found.extend(value.as_object().and_then(|fields| fields.get(name))),
             Self::All => children(value, found),
             Self::Descend => descend(value, found),
-            Self::Slice(slice) => slice.take(value.as_array()?, found),
+            Self::Slices(slices) => {
+                let items = value.as_array()?;
+                return slices.iter().try_for_each(|slice| slice.take(items, found));
+            }
             Self::Filter { left, test } => {
                 for item in value.as_array().into_iter().flatten() {
                     let Some(left) = left.first(item) else { continue };
@@ -105,14 +108,16 @@ impl Step {
 }
 
 impl Slice {
-    fn take<'a>(&self, items: &'a [Value], found: &mut Vec<&'a Value>) {
+    /// What begins or ends beyond the list fails, unless it is nothing (`evalArray` of `client-go/util/jsonpath`).
+    fn take<'a>(&self, items: &'a [Value], found: &mut Vec<&'a Value>) -> Option<()> {
         let len = i64::try_from(items.len()).unwrap_or(i64::MAX);
-        let bound = |bound: i64| {
-            let bound = if bound < 0 { bound.saturating_add(len) } else { bound };
-            usize::try_from(bound.clamp(0, len)).unwrap_or_default()
-        };
+        let bound = |bound: i64| if bound < 0 { bound.saturating_add(len) } else { bound };
         let (start, end) = (bound(self.start.unwrap_or(0)), bound(self.end.unwrap_or(len)));
-        found.extend(items.get(start..end).into_iter().flatten().step_by(self.step));
+        if start != end {
+            let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+            found.extend(items.get(start..end)?.iter().step_by(self.step));
+        }
+        Some(())
     }
 }
 
@@ -183,8 +188,7 @@ fn bracket<'a>(text: &'a str, steps: &mut Vec<Step>) -> Option<&'a str> {
             names = field(names.strip_prefix('.').unwrap_or(names), steps)?;
         }
     } else {
-        // Of a union only the first part can come first.
-        steps.push(Step::Slice(parse_slice(inner.split(',').next()?)?));
+        steps.push(Step::Slices(inner.split(',').map(parse_slice).collect::<Option<_>>()?));
     }
     Some(rest)
 }
