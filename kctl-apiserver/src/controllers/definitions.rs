@@ -5,19 +5,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{garbage::drop_finalizer, namespaces};
+use super::{garbage, namespaces, write::Writer};
 use crate::{
-    apply, crd,
-    kinds::Resource,
+    crd,
     status::GroupResource,
-    store::{DEFINITIONS, Key, State},
-    verbs::settle,
+    store::{DEFINITIONS, Key, State, has_finalizer},
 };
 
 /// By which a definition that is being deleted is held until its objects are gone.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// As which the real server writes the status of definitions.
-const MANAGER: &str = "kube-apiserver";
+const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
 /// Gives a definition its names, where they are free.
 pub(crate) fn name(state: &mut State, key: &Key) {
@@ -57,38 +55,31 @@ pub(crate) fn mark(state: &State, definition: &Value) -> Value {
     new
 }
 
-/// Deletes the objects of a definition, and lets it go once none is left. One that never was established has none.
-pub(super) fn end(state: &mut State, resource: &Arc<Resource>, key: &Key, definition: &Arc<Value>) {
-    write(state, key, definition, crd::go_on_ending);
+/// Deletes the objects of a definition, and takes this controller's finalizer away once none is left. One that never was
+/// established has none.
+pub(super) fn end(state: &mut State, key: &Key) {
+    let is_held = |definition: &Arc<Value>| has_finalizer(definition, CLEANUP);
+    let Some(definition) = state.get(&DEFINITIONS, key).filter(is_held) else { return };
+    write(state, key, &definition, crd::go_on_ending);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let of = GroupResource::new(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
-    if crd::is_established(definition) && namespaces::empty(state, &of, None) > 0 {
-        return;
+    let mut left = namespaces::Left::default();
+    if crd::is_established(&definition) {
+        namespaces::empty(state, &of, None, &mut left);
     }
-    if let Some(definition) = state.get(&resource.of, key) {
-        drop_finalizer(state, &resource.of, key, &definition, CLEANUP);
+    if let Some(definition) = state.get(&DEFINITIONS, key).filter(|_| left.is_empty()) {
+        write(state, key, &definition, |new, now| {
+            crd::finish_ending(new, now);
+            garbage::without_finalizer(new, CLEANUP);
+        });
     }
 }
 
 /// Writes the status of a definition, and who has done that.
 fn write(state: &mut State, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mut Value, &str)) {
-    let Some(resource) = state.registry.any_version(&DEFINITIONS) else { return };
     let (mut new, now) = (Value::clone(old), state.clock.seconds());
     change(&mut new, &now);
-    if new == **old {
-        return;
+    if new != **old {
+        WRITER.write(state, &DEFINITIONS, key, old, new);
     }
-    let api_version = resource.api_version();
-    let request = apply::Request {
-        schema: resource.schema(),
-        manager: MANAGER,
-        subresource: "status",
-        api_version: &api_version,
-        now: &now,
-        has_status: true,
-        resets: apply::Resets::NOTHING,
-        force: false,
-    };
-    apply::update(&request, Some(old), &mut new);
-    settle(state, &DEFINITIONS, key.clone(), old, new);
 }

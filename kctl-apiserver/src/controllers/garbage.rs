@@ -1,16 +1,18 @@
-//! Garbage collection by owner references (`pkg/controller/garbagecollector`).
+//! Garbage collection by owner references (`garbagecollector.go` of `pkg/controller/garbagecollector`).
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Shared, definitions, namespaces, quotas, roles};
+use super::{Shared, definitions, namespaces, quotas, roles, write::Writer};
 use crate::{
     kinds::Resource,
     status::GroupResource,
-    store::{Key, State},
-    verbs::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object, settle},
+    store::{Key, State, has_finalizer, is_blocked_by},
+    verbs::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object},
 };
+
+const WRITER: Writer = Writer::of_manager("");
 
 /// Looks at what changed, one object at a time.
 pub(crate) struct Garbage {
@@ -44,111 +46,180 @@ impl Garbage {
         let Some((of, key)) = state.owners().next_suspect() else { return false };
         let Some(object) = state.get(&of, &key) else { return true };
         let Some(resource) = state.registry.any_version(&of) else { return true };
-        if object["metadata"]["deletionTimestamp"].is_string() {
-            match of.resource.as_str() {
-                "namespaces" => namespaces::end(&mut state, &resource, &key, &object),
-                _ => finalize(&mut state, &resource, &key, &object),
-            }
-        } else {
+        if object["metadata"]["deletionTimestamp"].is_null() {
             collect(&mut state, &resource, &key, &object);
+            return true;
+        }
+        if has_finalizer(&object, ORPHAN) {
+            orphan(&mut state, &of, &key, &object);
+        } else if has_finalizer(&object, FOREGROUND) {
+            await_dependents(&mut state, &of, &key, &object);
+        }
+        match (of.group.as_str(), of.resource.as_str()) {
+            ("", "namespaces") => namespaces::end(&mut state, &of, &key),
+            ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::end(&mut state, &key),
+            _ => {}
         }
         true
     }
 }
 
-/// Deletes an object whose owners are all gone, and drops references to some that are.
+/// What becomes of a reference to an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Its owner is there.
+    Solid,
+    /// Its owner is being deleted after its dependents.
+    Waiting,
+    /// Its owner is not there.
+    Dangling,
+}
+
+/// Why nobody knows what becomes of a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Undecided {
+    /// The kind of the owner is not served, or cannot be read.
+    Kind,
+    /// An object of the cluster says that an object of a namespace owns it; it does not say of which.
+    Namespace,
+}
+
+/// Whether the owner is there that a reference names: by its kind, name and uid (`isDangling`).
+fn fate(state: &State, reference: &Value, namespace: &str) -> Result<Fate, Undecided> {
+    let text = |field: &str| reference[field].as_str().unwrap_or_default();
+    let known = |kind: &str| state.registry.of_kind(text("apiVersion"), kind);
+    // The kind of a list is taken for that of objects, of which there are none.
+    let of_list = || text("kind").strip_suffix("List").and_then(known);
+    let (resource, is_list) = known(text("kind"))
+        .map(|resource| (resource, false))
+        .or_else(|| of_list().map(|resource| (resource, true)))
+        .filter(|(resource, _)| resource.allows("", "get"))
+        .ok_or(Undecided::Kind)?;
+    let place = match (resource.listed.namespaced, namespace) {
+        (true, "") => return Err(Undecided::Namespace),
+        (true, namespace) => namespace.to_owned(),
+        (false, _) => String::new(),
+    };
+    let owner = state.get(&resource.of, &(place, text("name").to_owned()));
+    let Some(owner) = owner.filter(|owner| !is_list && owner["metadata"]["uid"] == reference["uid"]) else {
+        return Ok(Fate::Dangling);
+    };
+    let is_waiting = has_finalizer(&owner, FOREGROUND) && owner["metadata"]["deletionTimestamp"].is_string();
+    Ok(if is_waiting { Fate::Waiting } else { Fate::Solid })
+}
+
+fn references(object: &Value) -> &[Value] {
+    object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Deletes an object whose owners are all gone, and drops references to some that are (`attemptToDeleteItem`).
 fn collect(state: &mut State, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
-    let references = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+    let references = references(object);
     if references.is_empty() {
         return;
     }
-    let owner = |reference: &Value| -> Option<Arc<Value>> {
-        let uid = reference["uid"].as_str()?;
-        let (of, place) = state.by_uid(uid)?;
-        let found = state.get(&of, &place)?;
-        // A reference across namespaces is to nothing.
-        let reachable = place.0.is_empty() || place.0 == key.0;
-        (reachable && found["metadata"]["name"] == reference["name"]).then_some(found)
+    let fates: Result<Vec<Fate>, Undecided> =
+        references.iter().map(|reference| fate(state, reference, &key.0)).collect();
+    let fates = match fates {
+        Ok(fates) => fates,
+        Err(Undecided::Kind) => return state.owners().leave_undecided((resource.of.clone(), key.clone())),
+        Err(Undecided::Namespace) => return,
     };
-    let (mut alive, mut waiting, mut gone) = (Vec::new(), Vec::new(), 0);
-    for reference in &references {
-        match owner(reference) {
-            Some(owner) if has_finalizer(&owner, FOREGROUND) && owner["metadata"]["deletionTimestamp"].is_string() => {
-                waiting.push(reference.clone());
-            }
-            Some(_) => alive.push(reference.clone()),
-            None => gone += 1,
-        }
+    if fates.contains(&Fate::Solid) {
+        let others = references.iter().zip(&fates).filter(|(_, fate)| **fate != Fate::Solid);
+        let uids: Vec<&str> = others.filter_map(|(reference, _)| reference["uid"].as_str()).collect();
+        return release(state, &resource.of, key, &uids);
     }
-    if alive.is_empty() {
-        let propagation = if waiting.is_empty() { Propagation::Background } else { Propagation::Foreground };
-        let has_dependents = !state.dependents(object["metadata"]["uid"].as_str().unwrap_or_default()).is_empty();
-        let propagation = if has_dependents { propagation } else { Propagation::Background };
-        remove_object(state, resource, key, object, propagation, Grace::Default);
-    } else if gone > 0 || !waiting.is_empty() {
-        let mut new = Value::clone(object);
-        new["metadata"]["ownerReferences"] = alive.into();
-        settle(state, &resource.of, key.clone(), object, new);
-    }
-}
-
-fn has_finalizer(object: &Value, name: &str) -> bool {
-    object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| finalizers.iter().any(|known| known == name))
-}
-
-/// Deals with the dependents of an object that waits for it.
-fn finalize(state: &mut State, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let dependents = state.dependents(uid);
-    if has_finalizer(object, ORPHAN) {
-        for (of, place) in dependents {
-            release(state, &of, &place, uid);
+    let propagation = if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
+        if dependents.iter().any(|(of, place)| waits(state, of, place)) {
+            // They wait for each other.
+            unblock(state, &resource.of, key, object);
         }
-        drop_finalizer(state, &resource.of, key, object, ORPHAN);
+        Propagation::Foreground
+    } else if has_finalizer(object, ORPHAN) {
+        Propagation::Orphan
     } else if has_finalizer(object, FOREGROUND) {
-        for (of, place) in dependents {
-            let (Some(dependent), Some(resource)) = (state.get(&of, &place), state.registry.any_version(&of)) else {
-                continue;
-            };
-            if dependent["metadata"]["deletionTimestamp"].is_null() {
-                collect(state, &resource, &place, &dependent);
-            }
-        }
-        let still =
-            state.dependents(uid).iter().any(|(of, place)| state.get(of, place).is_some_and(|left| blocks(&left, uid)));
-        if !still {
-            drop_finalizer(state, &resource.of, key, object, FOREGROUND);
-        }
-    } else if resource.of.resource == "customresourcedefinitions" {
-        definitions::end(state, resource, key, object);
+        Propagation::Foreground
+    } else {
+        Propagation::Background
+    };
+    if let Some(object) = state.get(&resource.of, key) {
+        remove_object(state, resource, key, &object, propagation, Grace::Default);
     }
 }
 
-fn blocks(dependent: &Value, uid: &str) -> bool {
-    let references = dependent["metadata"]["ownerReferences"].as_array();
-    references.into_iter().flatten().any(|reference| reference["uid"] == uid && reference["blockOwnerDeletion"] == true)
+/// Whether an object is being deleted after its dependents.
+fn waits(state: &State, of: &GroupResource, key: &Key) -> bool {
+    let object = state.get(of, key);
+    object.is_some_and(|object| object["metadata"]["uid"].as_str().is_some_and(|uid| state.waits_for_dependents(uid)))
 }
 
-/// Takes the reference to an owner away.
-fn release(state: &mut State, of: &GroupResource, key: &Key, uid: &str) {
-    let Some(object) = state.get(of, key) else { return };
+/// Has no owner of an object wait for it.
+fn unblock(state: &mut State, of: &GroupResource, key: &Key, object: &Arc<Value>) {
+    let mut new = Value::clone(object);
+    for reference in new["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
+        if reference["blockOwnerDeletion"] == true {
+            reference["blockOwnerDeletion"] = false.into();
+        }
+    }
+    WRITER.write(state, of, key, object, new);
+}
+
+/// Takes the references to an object from its dependents, and lets it go.
+fn orphan(state: &mut State, of: &GroupResource, key: &Key, object: &Arc<Value>) {
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+    for (of, place) in state.dependents(uid) {
+        release(state, &of, &place, &[uid]);
+    }
+    drop_finalizer(state, of, key, ORPHAN);
+}
+
+/// Lets an object go that no dependent blocks any more, or has those looked at that do
+/// (`processDeletingDependentsItem`).
+fn await_dependents(state: &mut State, of: &GroupResource, key: &Key, object: &Arc<Value>) {
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+    let mut blocking = state.dependents(uid);
+    blocking.retain(|(of, place)| {
+        let dependent = state.get(of, place);
+        dependent.is_some_and(|found| references(&found).iter().any(|reference| is_blocked_by(reference, uid)))
+    });
+    if blocking.is_empty() {
+        return drop_finalizer(state, of, key, FOREGROUND);
+    }
+    for (of, place) in blocking {
+        if !waits(state, &of, &place) {
+            state.owners().suspect((of, place));
+        }
+    }
+}
+
+/// Takes the references to these owners away.
+fn release(state: &mut State, of: &GroupResource, key: &Key, uids: &[&str]) {
+    let Some(object) = state.get(of, key).filter(|_| !uids.is_empty()) else { return };
     let mut new = Value::clone(&object);
     if let Some(references) = new["metadata"]["ownerReferences"].as_array_mut() {
-        references.retain(|reference| reference["uid"] != uid);
+        references.retain(|reference| reference["uid"].as_str().is_none_or(|uid| !uids.contains(&uid)));
         if references.is_empty() {
             new["metadata"].as_object_mut().map(|meta| meta.remove("ownerReferences"));
         }
     }
-    settle(state, of, key.clone(), &object, new);
+    WRITER.write(state, of, key, &object, new);
 }
 
-pub(super) fn drop_finalizer(state: &mut State, of: &GroupResource, key: &Key, object: &Arc<Value>, name: &str) {
-    let mut new = Value::clone(object);
-    if let Some(finalizers) = new["metadata"]["finalizers"].as_array_mut() {
+fn drop_finalizer(state: &mut State, of: &GroupResource, key: &Key, name: &str) {
+    let Some(object) = state.get(of, key) else { return };
+    let mut new = Value::clone(&object);
+    without_finalizer(&mut new, name);
+    WRITER.write(state, of, key, &object, new);
+}
+
+pub(super) fn without_finalizer(object: &mut Value, name: &str) {
+    if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
         finalizers.retain(|finalizer| finalizer != name);
         if finalizers.is_empty() {
-            new["metadata"].as_object_mut().map(|meta| meta.remove("finalizers"));
+            object["metadata"].as_object_mut().map(|meta| meta.remove("finalizers"));
         }
     }
-    settle(state, of, key.clone(), object, new);
 }

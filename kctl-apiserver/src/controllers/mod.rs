@@ -6,6 +6,7 @@ mod garbage;
 mod namespaces;
 pub(crate) mod quotas;
 mod roles;
+mod write;
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,33 +1,127 @@
-//! The end of a namespace: everything in it goes first.
+//! The end of a namespace: everything in it goes first, pods before all else.
+//!
+//! Upstream: `namespaced_resources_deleter.go` and `status_condition_utils.go` of `pkg/controller/namespace/deletion`.
 
-use std::sync::Arc;
-
-use serde_json::Value;
-
-use crate::{
-    kinds::Resource,
-    status::GroupResource,
-    store::{Key, State},
-    verbs::{Grace, Propagation, remove_object, settle},
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
-/// Deletes what is left in a namespace, and lets it go once nothing is.
-pub(super) fn end(state: &mut State, resource: &Arc<Resource>, key: &Key, namespace: &Arc<Value>) {
-    let inside: Vec<GroupResource> = state.tables().map(|(of, _)| of.clone()).collect();
-    let left = inside.into_iter().map(|of| empty(state, &of, Some(&key.1))).sum::<usize>();
-    if left > 0 || namespace["spec"]["finalizers"].is_null() {
-        return;
-    }
-    let mut new = Value::clone(namespace);
-    new["spec"].as_object_mut().map(|spec| spec.remove("finalizers"));
-    settle(state, &resource.of, key.clone(), namespace, new);
+use serde_json::{Value, json};
+
+use super::write::Writer;
+use crate::{
+    crd,
+    status::GroupResource,
+    store::{Key, State},
+    verbs::{Grace, Propagation, remove_object},
+};
+
+/// By which a namespace is held until it is empty.
+const FINALIZER: &str = "kubernetes";
+
+/// What is still there of what has been deleted.
+#[derive(Default)]
+pub(super) struct Left {
+    by_resource: BTreeMap<GroupResource, usize>,
+    by_finalizer: BTreeMap<String, usize>,
 }
 
-/// Deletes the objects of a resource; returns how many are still there.
-pub(super) fn empty(state: &mut State, of: &GroupResource, namespace: Option<&str>) -> usize {
-    let Some(resource) = state.registry.any_version(of) else { return 0 };
+impl Left {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_resource.is_empty()
+    }
+
+    fn add(&mut self, of: &GroupResource, object: &Value) {
+        *self.by_resource.entry(of.clone()).or_default() += 1;
+        let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+        for finalizer in finalizers.filter_map(Value::as_str) {
+            *self.by_finalizer.entry(finalizer.into()).or_default() += 1;
+        }
+    }
+
+    /// What the status of the namespace says of it: type, status, reason and message of each condition.
+    fn conditions(&self) -> [[String; 4]; 5] {
+        let told = |r#type: &str, reason: &str, message: &str| [r#type, "False", reason, message].map(str::to_owned);
+        let mut all = [
+            told("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+            told(
+                "NamespaceDeletionGroupVersionParsingFailure",
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
+            ),
+            told(
+                "NamespaceDeletionContentFailure",
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+            told("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
+            told(
+                "NamespaceFinalizersRemaining",
+                "ContentHasNoFinalizers",
+                "All content-preserving finalizers finished",
+            ),
+        ];
+        let mut remain = |index: usize, reason: &str, start: &str, mut parts: Vec<String>| {
+            parts.sort();
+            if !parts.is_empty() {
+                let message = format!("{start} remaining: {}", parts.join(", "));
+                all[index][1..].clone_from_slice(&["True".to_owned(), reason.to_owned(), message]);
+            }
+        };
+        let resources = self.by_resource.iter();
+        let resources = resources.map(|(of, n)| format!("{}.{} has {n} resource instances", of.resource, of.group));
+        remain(3, "SomeResourcesRemain", "Some resources are", resources.collect());
+        let finalizers = self.by_finalizer.iter().map(|(name, n)| format!("{name} in {n} resource instances"));
+        remain(4, "SomeFinalizersRemain", "Some content in the namespace has finalizers", finalizers.collect());
+        all
+    }
+}
+
+/// Deletes what is left in a namespace, says so in its status, and lets it go once nothing is.
+pub(super) fn end(state: &mut State, of: &GroupResource, key: &Key) {
+    let is_held =
+        |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+    let Some(namespace) = state.get(of, key).filter(is_held) else { return };
+    let pods = GroupResource::new("", "pods");
+    let mut left = Left::default();
+    empty(state, &pods, Some(&key.1), &mut left);
+    let has_pods = !left.is_empty();
+    if has_pods {
+        // Nothing is told of pods, and all else stays as long as they need it.
+        left = Left::default();
+    } else {
+        let inside: Vec<GroupResource> = state.tables().map(|(of, _)| of.clone()).collect();
+        for of in inside {
+            empty(state, &of, Some(&key.1), &mut left);
+        }
+    }
+    let (mut new, now) = (Value::clone(&namespace), state.clock.seconds());
+    for condition in left.conditions() {
+        let [r#type, status, reason, message] = &condition;
+        crd::set_condition(&mut new, &now, [r#type, status, reason, message]);
+    }
+    Writer::of_manager("status").write(state, of, key, &namespace, new);
+    if !has_pods && left.is_empty() {
+        finalize(state, of, key);
+    }
+}
+
+/// Takes this controller's finalizer away; those of others are in order after that.
+fn finalize(state: &mut State, of: &GroupResource, key: &Key) {
+    let Some(namespace) = state.get(of, key) else { return };
+    let finalizers = namespace["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let others: BTreeSet<&str> = finalizers.filter(|name| *name != FINALIZER).collect();
+    let mut new = Value::clone(&namespace);
+    new["spec"] = if others.is_empty() { json!({}) } else { json!({ "finalizers": others }) };
+    Writer::of_manager("finalize").write(state, of, key, &namespace, new);
+}
+
+/// Deletes the objects of a resource, and counts those that are still there.
+pub(super) fn empty(state: &mut State, of: &GroupResource, namespace: Option<&str>, left: &mut Left) {
+    let Some(resource) = state.registry.any_version(of) else { return };
     if namespace.is_some() && !resource.listed.namespaced {
-        return 0;
+        return;
     }
     let objects: Vec<(Key, Arc<Value>)> =
         state.table(of).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
@@ -35,6 +129,8 @@ pub(super) fn empty(state: &mut State, of: &GroupResource, namespace: Option<&st
         if object["metadata"]["deletionTimestamp"].is_null() {
             remove_object(state, &resource, &key, &object, Propagation::Background, Grace::Default);
         }
+        if let Some(object) = state.get(of, &key) {
+            left.add(of, &object);
+        }
     }
-    state.table(of).range(namespace, None).count()
 }

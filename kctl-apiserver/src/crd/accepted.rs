@@ -87,6 +87,11 @@ pub fn is_established(definition: &Value) -> bool {
     condition(definition, "Established").is_some_and(|condition| condition["status"] == "True")
 }
 
+/// Whether the objects of a definition are being deleted, or are about to be.
+pub fn is_ending(definition: &Value) -> bool {
+    condition(definition, "Terminating").is_some_and(|condition| condition["status"] == "True")
+}
+
 /// What is decided of the names, one after the other: of several conflicts the last one is told.
 struct Naming<'a> {
     wanted: &'a Value,
@@ -146,12 +151,22 @@ pub fn go_on_ending(definition: &mut Value, now: &str) {
     set_condition(definition, now, ["Terminating", "True", "InstanceDeletionInProgress", message]);
 }
 
+/// Says that none of the objects of a definition is left.
+pub fn finish_ending(definition: &mut Value, now: &str) {
+    let told = if is_established(definition) {
+        ["Terminating", "False", "InstanceDeletionCompleted", "removed all instances"]
+    } else {
+        ["Terminating", "False", "NeverEstablished", "resource was never established"]
+    };
+    set_condition(definition, now, told);
+}
+
 fn condition<'a>(definition: &'a Value, r#type: &str) -> Option<&'a Value> {
     definition["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == r#type)
 }
 
-/// Sets a condition: its type, status, reason and message.
-fn set_condition(definition: &mut Value, now: &str, [r#type, status, reason, message]: [&str; 4]) {
+/// Sets a condition of a status: its type, status, reason and message. One whose status stays keeps its time.
+pub(crate) fn set_condition(definition: &mut Value, now: &str, [r#type, status, reason, message]: [&str; 4]) {
     let same = condition(definition, r#type).filter(|condition| condition["status"] == status);
     let since = same.map_or_else(|| now.into(), |condition| condition["lastTransitionTime"].clone());
     let new = json!({

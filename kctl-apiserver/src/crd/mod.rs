@@ -28,7 +28,10 @@ mod structural;
 mod typed;
 mod validate;
 
-pub use accepted::{Taken, accept_names, begin_end, go_on_ending, has_its_names, is_established};
+pub(crate) use accepted::set_condition;
+pub use accepted::{
+    Taken, accept_names, begin_end, finish_ending, go_on_ending, has_its_names, is_ending, is_established,
+};
 pub use default::{default, default_with_nulls};
 pub use definition::{Definition, default_definition};
 pub use definition_rules::{validate_change_of_definition, validate_definition, validate_definition_status};

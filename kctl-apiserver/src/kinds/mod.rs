@@ -70,7 +70,7 @@ pub(crate) struct Custom {
     pub(crate) conversion: Value,
     /// The name of the version in which objects are stored.
     pub(crate) storage: String,
-    /// Its definition is being deleted.
+    /// The objects of its definition are being deleted.
     ends: bool,
     rules: OnceLock<Rules>,
 }
@@ -236,6 +236,17 @@ impl Registry {
         versions.iter().find_map(|version| self.get(&of.group, version, &of.resource))
     }
 
+    /// The resource of a version and a kind, which may be in small letters, too (`PriorityRESTMapper` of client-go).
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let is = |resource: &&Arc<Resource>| {
+            let known = resource.kind();
+            let is_kind = known == kind || (known.eq_ignore_ascii_case(kind) && kind == kind.to_ascii_lowercase());
+            is_kind && resource.version == version && resource.of.group == group
+        };
+        self.all().find(is)
+    }
+
     /// All served versions of a resource.
     pub(crate) fn versions_of(&self, of: &GroupResource) -> impl Iterator<Item = Arc<Resource>> {
         let versions = self.groups.get(&of.group).into_iter().flatten();
@@ -327,7 +338,7 @@ impl Registry {
                     warning,
                     conversion: spec["conversion"].clone(),
                     storage: text(&stored["name"]),
-                    ends: definition["metadata"]["deletionTimestamp"].is_string(),
+                    ends: crd::is_ending(definition),
                     rules: OnceLock::new(),
                 }),
                 built_in: OnceLock::new(),

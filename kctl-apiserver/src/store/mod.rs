@@ -45,6 +45,7 @@ use journal::Journal;
 use object::Warm;
 pub(crate) use object::{Kind, Lines, Object, event_line, head};
 use owners::Owners;
+pub(crate) use owners::{has_finalizer, is_blocked_by};
 
 /// Events that are kept for each resource. A watch that starts before them gets 410, as after a compaction of etcd.
 pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
@@ -318,7 +319,7 @@ impl State {
             self.owners = Owners::default();
             self.revision = revision;
             for ((of, key), object) in kept {
-                self.owners.changed(&of, &key, None, Some(&object));
+                self.owners.changed(&self.registry, (&of, &key), None, Some(&object));
                 let table = self.table(&of);
                 table.objects.insert(key, Arc::new(Object::new(&Arc::new(object))));
                 table.last_change = revision;
@@ -344,6 +345,7 @@ impl State {
     fn rebuild_registry(&mut self) {
         let definitions: Vec<_> = self.table(&DEFINITIONS).values(None).map(|(_, definition)| definition).collect();
         self.registry = Arc::new(Registry::with_definitions(definitions.iter().map(AsRef::as_ref)));
+        self.owners.kinds_changed();
     }
 
     /// Writes to the journal.
@@ -413,7 +415,7 @@ impl State {
         let before = table.objects.insert(key.clone(), object.clone());
         let was = before.as_ref().map(|before| table.value(before));
         table.warm.keep(&object, value.clone());
-        self.owners.changed(of, &key, was.as_deref(), Some(&value));
+        self.owners.changed(&self.registry, (of, &key), was.as_deref(), Some(&value));
         self.keep(of, &key, Some(&object));
         let lines = Lines::default();
         self.log(of, Event { revision: self.revision, key, before, object, deleted: false, lines });
@@ -433,7 +435,7 @@ impl State {
         object["metadata"]["resourceVersion"] = revision.to_string().into();
         let value = Arc::new(object);
         let object = Arc::new(Object::new(&value));
-        self.owners.changed(of, &key, None, Some(&value));
+        self.owners.changed(&self.registry, (of, &key), None, Some(&value));
         self.keep(of, &key, Some(&object));
         let table = self.table(of);
         table.objects.insert(key, object);
@@ -456,7 +458,7 @@ impl State {
         let mut last = Value::clone(&was);
         last["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let last = Arc::new(last);
-        self.owners.changed(of, key, Some(&was), None);
+        self.owners.changed(&self.registry, (of, key), Some(&was), None);
         self.keep(of, key, None);
         let event = Event {
             revision: self.revision,
@@ -535,9 +537,9 @@ impl State {
         self.owners.dependents(uid)
     }
 
-    /// Where the object with this uid is.
-    pub(crate) fn by_uid(&self, uid: &str) -> Option<(GroupResource, Key)> {
-        self.owners.by_uid(uid)
+    /// Whether the object with this uid is being deleted after its dependents.
+    pub(crate) fn waits_for_dependents(&self, uid: &str) -> bool {
+        self.owners.is_waiting(uid)
     }
 }
 

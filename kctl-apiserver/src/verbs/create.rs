@@ -256,12 +256,10 @@ fn name(state: &mut State, call: &Call, object: &mut Value) -> Key {
     key
 }
 
-/// Nothing new comes to a definition that goes (upstream, `customresource_handler.go`).
+/// Nothing new comes to a definition while its objects go (upstream, `customresource_handler.go`).
 fn check_definition(state: &State, call: &Call, name: &str) -> Result<(), Refusal> {
     let definition = state.get(&DEFINITIONS, &(String::new(), call.resource.of.to_string()));
-    if call.resource.custom.is_none()
-        || definition.is_none_or(|definition| definition["metadata"]["deletionTimestamp"].is_null())
-    {
+    if call.resource.custom.is_none() || definition.is_none_or(|definition| !crd::is_ending(&definition)) {
         return Ok(());
     }
     let why = "create not allowed while custom resource definition is terminating";

@@ -77,7 +77,8 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
 }
 
 fn answer(resource: &Resource, object: &Arc<Value>, gone: bool) -> Answer {
-    if !gone || strategy::answers_deleted(resource) {
+    let is_namespace = resource.of.group.is_empty() && resource.of.resource == "namespaces";
+    if !gone || is_namespace || strategy::answers_deleted(resource) {
         return Answer::ok(object.clone());
     }
     let meta = &object["metadata"];
@@ -266,8 +267,8 @@ pub(crate) fn remove_object(
     let held = finalizers(&new["metadata"]["finalizers"]) || (namespace && finalizers(&new["spec"]["finalizers"]));
     let marked = object["metadata"]["deletionTimestamp"].is_string();
     let shorter = object["metadata"]["deletionGracePeriodSeconds"].as_i64().is_none_or(|left| seconds < left);
-    // What goes at once is answered as it was; only pods end gracefully even then.
-    let at_once = !held && !marked && seconds == 0 && !is_pod(resource);
+    // What goes at once is answered as it was; only pods end gracefully even then, and the first delete only marks a namespace.
+    let at_once = !held && !marked && seconds == 0 && !is_pod(resource) && !namespace;
     if at_once {
         state.remove(&resource.of, key);
         if strategy::answers_deleted(resource) {
@@ -281,7 +282,7 @@ pub(crate) fn remove_object(
         new["metadata"]["deletionGracePeriodSeconds"] = seconds.into();
     }
     let left = new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
-    if held || left > 0 {
+    if held || left > 0 || (namespace && !marked) {
         if new == **object {
             return (object.clone(), false);
         }

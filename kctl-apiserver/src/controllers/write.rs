@@ -1,0 +1,50 @@
+//! How controllers write objects: as field managers, through the subresource that they would write through.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{
+    apply,
+    status::GroupResource,
+    store::{Key, State},
+    verbs::settle,
+};
+
+/// Who writes, and through which subresource.
+#[derive(Clone, Copy)]
+pub(super) struct Writer {
+    pub(super) manager: &'static str,
+    pub(super) subresource: &'static str,
+}
+
+impl Writer {
+    /// The manager of most of a cluster's controllers.
+    pub(super) const fn of_manager(subresource: &'static str) -> Self {
+        Self { manager: "kube-controller-manager", subresource }
+    }
+
+    /// Writes a changed object: what has been changed is the writer's, and what has been taken away is nobody's any more.
+    pub(super) fn write(self, state: &mut State, of: &GroupResource, key: &Key, old: &Arc<Value>, mut new: Value) {
+        let api_version = old["apiVersion"].as_str().unwrap_or_default().to_owned();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let Some(resource) =
+            state.registry.get(group, version, &of.resource).or_else(|| state.registry.any_version(of))
+        else {
+            return;
+        };
+        let now = state.clock.seconds();
+        let request = apply::Request {
+            schema: resource.schema(),
+            manager: self.manager,
+            subresource: self.subresource,
+            api_version: &api_version,
+            now: &now,
+            has_status: resource.has_status(),
+            resets: apply::Resets::NOTHING,
+            force: false,
+        };
+        apply::update(&request, Some(old), &mut new);
+        settle(state, of, key.clone(), old, new);
+    }
+}
