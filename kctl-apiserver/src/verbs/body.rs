@@ -44,8 +44,9 @@ pub(super) fn read_built_in(call: &Call, kind: &str) -> Result<Value, Refusal> {
 /// that it is.
 pub(crate) fn is_dry_run(call: &Call) -> bool {
     let kind = match call.verb {
+        // Options in a body are all there are.
+        Verb::Delete | Verb::DeleteCollection if !call.body.is_empty() => "DeleteOptions",
         _ if call.dry_run() => return true,
-        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
         Verb::Create if call.subresource == "eviction" => "Eviction",
         _ => return false,
     };
