@@ -173,7 +173,7 @@ pub(super) fn store(
     set_namespace(call, &mut object)?;
     escalation::check(state, call, None, &object)?;
     check_definition(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
-    check_namespace(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
+    check_namespace(state, call, &object)?;
     let version = object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
     // A dry run does not come as far as the storage, which says so.
     if version.is_some_and(|version| version > 0) && !call.dry_run() {
@@ -268,7 +268,9 @@ fn check_definition(state: &State, call: &Call, name: &str) -> Result<(), Refusa
     Err(Refusal::forbidden(&call.resource.of, name, why))
 }
 
-fn check_namespace(state: &State, call: &Call, name: &str) -> Result<(), Refusal> {
+/// Nothing new comes to a namespace that is not there or goes; an object that has no name yet is told by what its name
+/// begins with (`NamespaceLifecycle`).
+pub(super) fn check_namespace(state: &State, call: &Call, object: &Value) -> Result<(), Refusal> {
     if call.namespace.is_empty() {
         return Ok(());
     }
@@ -280,6 +282,9 @@ fn check_namespace(state: &State, call: &Call, name: &str) -> Result<(), Refusal
         return Ok(());
     }
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    let of_path = Some(call.name.as_str()).filter(|name| !name.is_empty());
+    let name = of_path.or_else(|| text("name")).or_else(|| text("generateName")).unwrap_or("Unknown");
     let mut refusal = Refusal::forbidden(&call.resource.of, name, &why);
     refusal.details["causes"] = json!([{
         "reason": "NamespaceTerminating",
