@@ -30,6 +30,7 @@ mod validate;
 
 pub use accepted::{Taken, accept_names, begin_end, go_on_ending, has_its_names, is_established};
 pub use default::{default, default_with_nulls};
+pub(crate) use definition::default_definition_spec;
 pub use definition::{Definition, default_definition};
 pub use definition_rules::{forbidden_changes, validate_definition, validate_definition_status};
 pub(crate) use embedded::{fit_embedded, settle_embedded};
