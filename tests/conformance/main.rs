@@ -39,7 +39,7 @@ macro_rules! topics {
 }
 
 topics! {
-    access, admission, apply, autoscalers, bootstrap, conversion, create, custom, definitions, definition_names, delete_and_gc, default_classes, defaults, deletions, device_selectors, devices, discovery, disruptions, embedded_objects, evictions, events_and_certificates, expressions, filled, generations, impersonation, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages,
+    access, admission, apply, autoscalers, bootstrap, conversion, create, custom, definitions, definition_names, delete_and_gc, default_classes, defaults, deletions, deletion_webhooks, device_selectors, devices, discovery, disruptions, embedded_objects, evictions, events_and_certificates, expressions, filled, generations, impersonation, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages,
     mutations, metadata_changes, namespaces, openapi, options, options_of_lists, patch, pod_deletions, pod_security, pod_statuses, policies, policy_costs, policy_types, printers, quotas, ratchets, requests, resets, reviews, rule_costs, rule_syntax, schemas, selectors, services_and_storage, signers, statuses, subresources, tables, terminating, tokens, update, validation_config,
     validation_objects, validation_pods, validation_services, validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch, whole_objects, whole_updates, wrong_types, zeros,
 }

@@ -268,19 +268,24 @@ fn check_definition(state: &State, call: &Call, name: &str) -> Result<(), Refusa
     Err(Refusal::forbidden(&call.resource.of, name, why))
 }
 
+/// The namespace that a request is about, which has to be there.
+pub(super) fn namespace(state: &State, call: &Call) -> Result<Option<Arc<Value>>, Refusal> {
+    if call.namespace.is_empty() {
+        return Ok(None);
+    }
+    let of = GroupResource::new("", "namespaces");
+    let found = state.get(&of, &(String::new(), call.namespace.clone()));
+    found.map(Some).ok_or_else(|| Refusal::not_found(&of, &call.namespace))
+}
+
 /// Nothing new comes to a namespace that is not there or goes; an object that has no name yet is told by what its name
 /// begins with (`NamespaceLifecycle`).
 pub(super) fn check_namespace(state: &State, call: &Call, object: &Value) -> Result<(), Refusal> {
-    if call.namespace.is_empty() {
-        return Ok(());
-    }
-    let (of, namespace) = (GroupResource::new("", "namespaces"), &call.namespace);
-    let Some(found) = state.get(&of, &(String::new(), namespace.clone())) else {
-        return Err(Refusal::not_found(&of, namespace));
-    };
+    let Some(found) = namespace(state, call)? else { return Ok(()) };
     if found["metadata"]["deletionTimestamp"].is_null() {
         return Ok(());
     }
+    let namespace = &call.namespace;
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
     let of_path = Some(call.name.as_str()).filter(|name| !name.is_empty());

@@ -101,13 +101,17 @@ fn check_lasting(call: &Call) -> Result<(), Refusal> {
 fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
-    if is(resource, "", "pods") && is_new {
-        value["gracePeriodSeconds"] = seconds_of_pod(object, options.grace).into();
-    } else if let Grace::Seconds(seconds) = options.grace {
-        value["gracePeriodSeconds"] = seconds.into();
-    }
     if is_marked_first(resource) && value["preconditions"]["uid"].is_null() {
         value["preconditions"]["uid"] = object["metadata"]["uid"].clone();
+    }
+    match options.grace {
+        _ if is(resource, "", "pods") && is_new => {
+            value["gracePeriodSeconds"] = seconds_of_pod(object, options.grace).into();
+        }
+        Grace::Seconds(seconds) if !(is_marked_first(resource) && is_new) => {
+            value["gracePeriodSeconds"] = seconds.into();
+        }
+        _ => {}
     }
     value
 }
