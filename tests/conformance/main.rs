@@ -40,14 +40,15 @@ macro_rules! topics {
 
 topics! {
     access, admission, apply, autoscalers, bootstrap, changes_by_kind, conversion, create, custom, default_classes,
-    defaults, definition_names, definitions, delete_and_gc, device_selectors, devices, discovery, disruptions,
-    embedded_objects, ends, events_and_certificates, expressions, filled, garbage, generations, impersonation, kubectl,
-    leader_election, lifecycles, limit_ranges, lists_and_pages, mutations, namespaces, openapi, options, options_of_lists,
-    patch, pod_security, pod_statuses, policies, policy_costs, policy_types, printers, quotas, ratchets, redefinitions,
-    requests, resets, reviews, rule_costs, rule_syntax, schemas, selectors, services_and_storage, signers, statuses,
-    subresources, tables, tokens, unknown_to_roles, update, validation_config, validation_objects, validation_pods,
-    validation_services, validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch,
-    whole_objects, whole_updates, wrong_types, zeros,
+    defaults, definition_names, definitions, delete_and_gc, deletion_webhooks, deletions, device_selectors, devices,
+    discovery, disruptions, embedded_objects, ends, events_and_certificates, evictions, expressions, filled, garbage,
+    generations, impersonation, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages, metadata_changes,
+    mutations, namespaces, openapi, options, options_of_lists, patch, pod_deletions, pod_security, pod_statuses, policies,
+    policy_costs, policy_types, printers, quotas, ratchets, redefinitions, requests, resets, reviews, rule_costs,
+    rule_syntax, schemas, selectors, services_and_storage, signers, statuses, subresources, tables, terminating, tokens,
+    unknown_to_roles, update, validation_config, validation_objects, validation_pods, validation_services,
+    validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch, whole_objects,
+    whole_updates, wrong_types, zeros,
 }
 
 fn folder() -> &'static Path {

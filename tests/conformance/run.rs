@@ -174,9 +174,10 @@ fn made_outside(step: &Step, variables: &Variables) -> Option<String> {
 
 /// The path of an object that a step has made with finalizers.
 fn held_object(step: &Step, variables: &Variables, answer: &Value) -> Option<String> {
-    let meta = &answer["body"]["metadata"];
     let (method, path, _) = step.request();
-    let holds = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+    let holds = [&answer["body"], &step.body]
+        .iter()
+        .any(|object| object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()));
     let name = step.body["metadata"]["name"].as_str().filter(|_| holds && method == "POST")?;
     let path = variables.fill(&path);
     Some(format!("{}/{}", path.split('?').next().unwrap_or(&path), variables.fill(name)))

@@ -80,9 +80,6 @@ impl<'a> Attributes<'a> {
         let mut options = options.clone();
         options["kind"] = "DeleteOptions".into();
         options["apiVersion"] = "meta.k8s.io/v1".into();
-        if call.dry_run() {
-            options["dryRun"] = json!(["All"]);
-        }
         let (operation, name) = (Operation::Delete, call.name.clone());
         Self { call, operation, name, object: None, old: Some(old.clone()), options }
     }

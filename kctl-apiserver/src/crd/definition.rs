@@ -197,17 +197,8 @@ pub fn default_definition(object: &mut Value) {
     if object["spec"].is_null() {
         object["spec"] = json!({});
     }
+    default_definition_spec(object);
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
-        let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if !kind.is_empty() {
-            fill(names, "singular", &kind.to_lowercase());
-            fill(names, "listKind", &format!("{kind}List"));
-        }
-    }
-    if spec.get("conversion").is_none_or(Value::is_null) {
-        spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
-    }
     let versions = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
     // Of several storage versions, which are refused later, the real server stores the first.
     let mut versions = versions.filter(|version| version["storage"] == true);
@@ -228,6 +219,21 @@ pub fn default_definition(object: &mut Value) {
                 }
             }
         }
+    }
+}
+
+/// Fills in what the real server fills in whenever it reads a definition (`SetDefaults_CustomResourceDefinitionSpec`).
+pub(crate) fn default_definition_spec(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
+        let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if !kind.is_empty() {
+            fill(names, "singular", &kind.to_lowercase());
+            fill(names, "listKind", &format!("{kind}List"));
+        }
+    }
+    if spec.get("conversion").is_none_or(Value::is_null) {
+        spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
     }
 }
 

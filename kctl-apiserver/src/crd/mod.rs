@@ -33,6 +33,7 @@ pub use accepted::{
     Taken, accept_names, begin_end, finish_ending, go_on_ending, has_its_names, is_ending, is_established,
 };
 pub use default::{default, default_with_nulls};
+pub(crate) use definition::default_definition_spec;
 pub use definition::{Definition, default_definition};
 pub use definition_rules::{validate_change_of_definition, validate_definition, validate_definition_status};
 pub(crate) use embedded::{fit_embedded, settle_embedded};

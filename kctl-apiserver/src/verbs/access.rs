@@ -35,7 +35,7 @@ fn authorize_to(verb: &str, state: &State, call: &Call) -> Result<(), Refusal> {
     // A list or a watch of one object by its name may be allowed by a rule about that name (upstream,
     // `endpoints/request/requestinfo.go`).
     let selected = match call.verb {
-        Verb::List | Verb::Watch | Verb::DeleteCollection => selector::name_of(call.params.text("fieldSelector")),
+        Verb::List | Verb::Watch => selector::name_of(call.params.text("fieldSelector")),
         _ => None,
     };
     // A namespace is in itself.

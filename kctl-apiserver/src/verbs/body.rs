@@ -44,8 +44,9 @@ pub(super) fn read_built_in(call: &Call, kind: &str) -> Result<Value, Refusal> {
 /// that it is.
 pub(crate) fn is_dry_run(call: &Call) -> bool {
     let kind = match call.verb {
+        // Options in a body are all there are.
+        Verb::Delete | Verb::DeleteCollection if !call.body.is_empty() => "DeleteOptions",
         _ if call.dry_run() => return true,
-        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
         Verb::Create if call.subresource == "eviction" => "Eviction",
         _ => return false,
     };
@@ -166,6 +167,10 @@ fn tell_of_fields(call: &Call, sent: &[u8], unknown: &[String]) -> Result<(), Mi
 /// Reads what is sent to a subresource that has a built-in type of its own.
 pub(super) fn read_as(call: &Call, kind: &str, api_version: &str) -> Result<Value, Refusal> {
     let mut object = read_built_in(call, kind)?;
+    // Evictions are also taken in their first version, which has the same fields.
+    if kind == "Eviction" && object["apiVersion"] == "policy/v1beta1" {
+        object["apiVersion"] = api_version.into();
+    }
     let sent = if media_type(call) == "application/json" { &call.body[..] } else { &[] };
     let version = api_version.rsplit('/').next().unwrap_or_default();
     fit_type(call, &mut object, kind, api_version, sent).map_err(|misfit| misfit.of_body(kind, version))?;

@@ -173,7 +173,7 @@ pub(super) fn store(
     set_namespace(call, &mut object)?;
     escalation::check(state, call, None, &object)?;
     check_definition(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
-    check_namespace(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
+    check_namespace(state, call, &object)?;
     let version = object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
     // A dry run does not come as far as the storage, which says so.
     if version.is_some_and(|version| version > 0) && !call.dry_run() {
@@ -266,18 +266,28 @@ fn check_definition(state: &State, call: &Call, name: &str) -> Result<(), Refusa
     Err(Refusal::forbidden(&call.resource.of, name, why))
 }
 
-fn check_namespace(state: &State, call: &Call, name: &str) -> Result<(), Refusal> {
+/// The namespace that a request is about, which has to be there.
+pub(super) fn namespace(state: &State, call: &Call) -> Result<Option<Arc<Value>>, Refusal> {
     if call.namespace.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    let (of, namespace) = (GroupResource::new("", "namespaces"), &call.namespace);
-    let Some(found) = state.get(&of, &(String::new(), namespace.clone())) else {
-        return Err(Refusal::not_found(&of, namespace));
-    };
+    let of = GroupResource::new("", "namespaces");
+    let found = state.get(&of, &(String::new(), call.namespace.clone()));
+    found.map(Some).ok_or_else(|| Refusal::not_found(&of, &call.namespace))
+}
+
+/// Nothing new comes to a namespace that is not there or goes; an object that has no name yet is told by what its name
+/// begins with (`NamespaceLifecycle`).
+pub(super) fn check_namespace(state: &State, call: &Call, object: &Value) -> Result<(), Refusal> {
+    let Some(found) = namespace(state, call)? else { return Ok(()) };
     if found["metadata"]["deletionTimestamp"].is_null() {
         return Ok(());
     }
+    let namespace = &call.namespace;
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    let of_path = Some(call.name.as_str()).filter(|name| !name.is_empty());
+    let name = of_path.or_else(|| text("name")).or_else(|| text("generateName")).unwrap_or("Unknown");
     let mut refusal = Refusal::forbidden(&call.resource.of, name, &why);
     refusal.details["causes"] = json!([{
         "reason": "NamespaceTerminating",

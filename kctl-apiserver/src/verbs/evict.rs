@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Answer,
-    delete::{Grace, Propagation, check_preconditions, remove_object},
+    delete::{Ending, Options, carry_out, check_preconditions},
     subresources::success,
     update,
 };
@@ -15,7 +15,7 @@ use crate::{
     request::Call,
     selector::selects,
     status::{GroupResource, Refusal},
-    store::{Key, State},
+    store::State,
 };
 
 /// When a budget that is not up to date may be asked again.
@@ -27,7 +27,6 @@ const ALLOWED: &str = "DisruptionAllowed";
 
 pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: &Value) -> Result<Answer, Refusal> {
     let options = &eviction["deleteOptions"];
-    agree_on_dry_run(call, options)?;
     let dry = call.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
     let of = GroupResource::new("policy", "poddisruptionbudgets");
     if let Some(budget) = budget(state, &of, call, pod)? {
@@ -38,20 +37,29 @@ pub(super) fn evict(state: &mut State, call: &Call, pod: &Arc<Value>, eviction: 
             update::settle(state, &of, (call.namespace.clone(), name), &budget, new);
         }
     }
+    let mut pod = pod.clone();
     if !dry {
-        check_preconditions(&call.resource, pod, options)?;
-        let given = options["gracePeriodSeconds"].as_i64();
-        let grace = given.map_or(Grace::Default, |seconds| Grace::Seconds(seconds.max(0)));
-        let key: Key = call.key();
-        let marked = marked(pod, &state.clock.seconds());
-        let pod = &update::settle(state, &call.resource.of, key.clone(), pod, marked);
-        remove_object(state, &call.resource, &key, pod, Propagation::Background, grace);
+        check_preconditions(&call.resource, &pod, options)?;
+        let marked = marked(&pod, &state.clock.seconds());
+        pod = update::settle(state, &call.resource.of, call.key(), &pod, marked);
     }
+    delete(state, call, &pod, options, dry)?;
     Ok(success(StatusCode::CREATED))
 }
 
+/// The delete that an eviction ends with. Its options are judged only now, when the pod says already why it goes.
+fn delete(state: &mut State, call: &Call, pod: &Arc<Value>, options: &Value, dry: bool) -> Result<(), Refusal> {
+    let options = Options::read(options.clone())?;
+    if dry {
+        return check_preconditions(&call.resource, pod, &options.value);
+    }
+    let ending = Ending::of(state, &call.resource, pod, options.propagation, options.grace);
+    carry_out(state, &call.resource, &call.key(), pod, ending);
+    Ok(())
+}
+
 /// An eviction says in two places whether it is only tried.
-fn agree_on_dry_run(call: &Call, options: &Value) -> Result<(), Refusal> {
+pub(super) fn agree_on_dry_run(call: &Call, options: &Value) -> Result<(), Refusal> {
     let inside: Vec<&str> = options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let outside = call.params.text("dryRun");
     if inside.is_empty() || outside.is_empty() || inside == [outside] {
@@ -76,7 +84,7 @@ fn budget(state: &State, of: &GroupResource, call: &Call, pod: &Value) -> Result
     let first = guards.next();
     if guards.next().is_some() {
         let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why));
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
     }
     Ok(first)
 }

@@ -1,5 +1,7 @@
 //! Whether an object may be stored: reads it and what was there before, hands on the refusal.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{identity, strategy};
@@ -131,18 +133,12 @@ pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
     let mut add = |reason, message: String, field: &str| {
         causes.push(Cause { reason, message, field: format!("metadata.{field}") });
     };
-    for field in ["uid", "deletionTimestamp"] {
-        let value = &is[field];
-        if was[field] != *value && value.as_str().is_some_and(|value| !value.is_empty()) {
-            add("FieldValueInvalid", format!("Invalid value: {value}: field is immutable"), field);
-        }
-    }
     let names = |meta: &Value| -> Vec<String> {
         let list = meta["finalizers"].as_array().into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let known = names(was);
-    let added: Vec<String> = names(is).into_iter().filter(|name| !known.contains(name)).collect();
+    let added: BTreeSet<String> = names(is).into_iter().filter(|name| !known.contains(name)).collect();
     if was["deletionTimestamp"].is_string() && !added.is_empty() {
         let shown: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
         let message = format!(
@@ -150,6 +146,14 @@ pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
             shown.join(", ")
         );
         add("FieldValueForbidden", message, "finalizers");
+    }
+    // Of an object that is being deleted the time is kept whatever is sent, and a grace that is left out.
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let value = &is[field];
+        let is_kept = value.is_null() || *value == "" || (field == "deletionTimestamp" && was[field].is_string());
+        if was[field] != *value && !is_kept {
+            add("FieldValueInvalid", format!("Invalid value: {value}: field is immutable"), field);
+        }
     }
     let judged = crate::admit::metadata(&call.resource, new);
     let again = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];

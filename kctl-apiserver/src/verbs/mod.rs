@@ -184,9 +184,8 @@ fn check_options(call: &Call) -> Result<(), Refusal> {
     if !deletes {
         causes.extend(manager_causes(call.params.text("fieldManager")));
     }
-    // The options of a delete with a body are in the body.
-    let is_elsewhere = deletes && !call.body.is_empty();
-    if call.params.given("dryRun") && call.params.text("dryRun") != "All" && !is_elsewhere {
+    // The options of a delete are judged together.
+    if call.params.given("dryRun") && call.params.text("dryRun") != "All" && !deletes {
         let given = go::quote(call.params.text("dryRun"));
         causes.push(unsupported("dryRun", &format!("[{given}]"), r#""All""#));
     }

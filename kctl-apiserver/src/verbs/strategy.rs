@@ -429,6 +429,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     match of {
         ("coordination.k8s.io", "leases") => drop_disabled(new),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => crd::default_definition_spec(new),
         ("", "persistentvolumeclaims") if subresource.is_empty() => share_sources(&mut new["spec"]),
         ("certificates.k8s.io", "certificatesigningrequests") => keep_request(subresource, old, new),
         ("", "services") => {

@@ -18,24 +18,30 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     let of = &call.resource.of;
     let Some((kind, api_version)) = own_type(call) else { return Err(Refusal::method_not_allowed()) };
     let sent = body::read_as(call, &kind, &api_version)?;
-    let named = sent["metadata"]["name"].as_str().unwrap_or_default();
-    let is_named_by_path = ["binding", "eviction"].contains(&call.subresource.as_str());
-    if is_named_by_path && named != call.name {
-        return Err(Refusal::bad_request(format!("name in URL does not match name in {kind} object")));
-    }
     let within = sent["metadata"]["namespace"].as_str().unwrap_or_default();
     if !["", call.namespace.as_str()].contains(&within) {
         return Err(Refusal::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
+    super::create::check_namespace(state, call, &sent)?;
+    let named = sent["metadata"]["name"].as_str().unwrap_or_default();
+    let is_named_by_path = ["binding", "eviction"].contains(&call.subresource.as_str());
+    if is_named_by_path && named != call.name {
+        return Err(Refusal::bad_request(format!("name in URL does not match name in {kind} object")));
+    }
     match call.subresource.as_str() {
         "binding" => check_binding(&sent)?,
+        "eviction" => evict::agree_on_dry_run(call, &sent["deleteOptions"])?,
         "token" => super::token::check_name(call, &sent)?,
         _ => {}
     }
-    let object = state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
-    crate::admission::admit_sent(state, call, &shown(state, call, &sent))?;
+    // Only of an account that is there a token can be asked for.
+    let object = state.get(of, &call.key());
+    if object.is_some() || call.subresource != "token" {
+        crate::admission::admit_sent(state, call, &shown(state, call, &sent))?;
+    }
+    let object = object.ok_or_else(|| Refusal::not_found(of, &call.name))?;
     match call.subresource.as_str() {
         "binding" => bind(state, call, &call.name, &object, &sent),
         "eviction" => evict::evict(state, call, &object, &sent),
@@ -77,6 +83,7 @@ pub(super) fn success(code: StatusCode) -> Answer {
 
 /// A binding that was sent by itself (`LegacyBindingREST`): its name is that of the pod.
 pub(super) fn bind_named(state: &mut State, call: &Call, binding: &Value) -> Result<Answer, Refusal> {
+    super::create::check_namespace(state, call, binding)?;
     check_binding(binding)?;
     crate::admission::admit_sent(state, call, binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();

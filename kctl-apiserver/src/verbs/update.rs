@@ -150,6 +150,8 @@ pub(super) fn write(
     own: impl Fn(&apply::Request<'_>, &Value, &mut Value) -> Result<(), Refusal>,
 ) -> Result<Arc<Value>, Refusal> {
     let resource = &call.resource;
+    // An object may be left over in a namespace that is not there any more.
+    super::create::namespace(state, call)?;
     let version = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !version.is_empty() && version.parse::<u64>().is_err() {
         let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");

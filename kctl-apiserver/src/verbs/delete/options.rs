@@ -1,0 +1,115 @@
+//! The options of a delete: reads the body or the query, hands on what they say, or what is wrong with them.
+
+use serde_json::{Value, json};
+
+use super::ending::{Grace, Propagation};
+use crate::{
+    decode::{self, Words},
+    request::Call,
+    schema::Schema,
+    status::{Cause, Refusal},
+    verbs::body,
+};
+
+const KIND: &str = "DeleteOptions";
+const POLICIES: [(&str, Propagation); 3] =
+    [("Foreground", Propagation::Foreground), ("Background", Propagation::Background), ("Orphan", Propagation::Orphan)];
+
+/// What a delete says.
+pub(in crate::verbs) struct Options {
+    pub(in crate::verbs) value: Value,
+    pub(in crate::verbs) is_dry: bool,
+    pub(in crate::verbs) propagation: Propagation,
+    pub(in crate::verbs) grace: Grace,
+}
+
+impl Options {
+    /// The options in the body, or else those of the query.
+    pub(super) fn of(call: &Call) -> Result<Self, Refusal> {
+        Self::read(if call.body.is_empty() { of_query(call)? } else { of_body(call)? })
+    }
+
+    /// Judges options (`ValidateDeleteOptions`).
+    pub(in crate::verbs) fn read(value: Value) -> Result<Self, Refusal> {
+        let policy = value["propagationPolicy"].as_str();
+        let known = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
+        let runs: Vec<&Value> = value["dryRun"].as_array().into_iter().flatten().collect();
+        let mut causes = Vec::new();
+        let mut add = |reason, message, field: &str| causes.push(Cause { reason, message, field: field.into() });
+        if let Some(policy) = policy.filter(|_| !value["orphanDependents"].is_null()) {
+            let what = "orphanDependents and deletionPropagation cannot be both set";
+            add("FieldValueInvalid", format!("Invalid value: {policy:?}: {what}"), "propagationPolicy");
+        }
+        if let (Some(policy), Some(None)) = (policy, known) {
+            let supported = r#"supported values: "Foreground", "Background", "Orphan", "nil""#;
+            add("FieldValueNotSupported", format!("Unsupported value: {policy:?}: {supported}"), "propagationPolicy");
+        }
+        if runs.iter().any(|run| **run != "All") {
+            let message = format!("Unsupported value: {}: supported values: \"All\"", value["dryRun"]);
+            add("FieldValueNotSupported", message, "dryRun");
+        }
+        if !causes.is_empty() {
+            return Err(Refusal::invalid("meta.k8s.io", KIND, "", &causes));
+        }
+        let propagation = match (&value["orphanDependents"], known.flatten()) {
+            (Value::Bool(orphans), _) => Propagation::of_orphans(*orphans),
+            (_, Some((_, propagation))) => *propagation,
+            (_, None) => Propagation::Default,
+        };
+        // A negative time is the shortest.
+        let seconds = value["gracePeriodSeconds"].as_i64().map(|seconds| if seconds < 0 { 1 } else { seconds });
+        let grace = seconds.map_or(Grace::Default, Grace::Seconds);
+        Ok(Self { is_dry: !runs.is_empty(), propagation, grace, value })
+    }
+
+    /// Whether the client wants to hear that dependents, and so the object, may still be there.
+    pub(super) fn are_old_cascade(&self) -> bool {
+        self.value["orphanDependents"] == false
+    }
+}
+
+fn of_query(call: &Call) -> Result<Value, Refusal> {
+    let mut value = json!({});
+    if call.params.given("propagationPolicy") {
+        value["propagationPolicy"] = call.params.text("propagationPolicy").into();
+    }
+    if call.params.given("orphanDependents") {
+        value["orphanDependents"] = call.params.flag("orphanDependents").into();
+    }
+    if call.params.given("dryRun") {
+        value["dryRun"] = json!([call.params.text("dryRun")]);
+    }
+    if let Some(seconds) = call.params.number("gracePeriodSeconds")? {
+        value["gracePeriodSeconds"] = seconds.into();
+    }
+    Ok(value)
+}
+
+fn of_body(call: &Call) -> Result<Value, Refusal> {
+    let value = body::read_built_in(call, KIND).map_err(bare)?;
+    let (kind, version) = (
+        value["kind"].as_str().unwrap_or(KIND),
+        value["apiVersion"].as_str().unwrap_or(if call.resource.custom.is_some() { "meta.k8s.io/v1" } else { "v1" }),
+    );
+    if kind != KIND {
+        return Err(Refusal::bad_request(format!(
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    if let Some(schema) =
+        Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions").filter(|_| value.is_object())
+    {
+        decode::typed(schema, KIND, &mut value.clone(), None, Words::OfJson).map_err(Refusal::bad_request)?;
+    }
+    Ok(value)
+}
+
+/// Here the real server tells the error alone.
+fn bare(mut refusal: Refusal) -> Refusal {
+    let start = format!("the object provided is unrecognized (must be of type {KIND}): ");
+    if let Some((why, _)) = refusal.message.strip_prefix(&start).and_then(|rest| rest.rsplit_once(" (")) {
+        let why = why.to_owned();
+        refusal.message = why;
+    }
+    refusal
+}
