@@ -39,8 +39,8 @@ macro_rules! topics {
 }
 
 topics! {
-    access, admission, apply, autoscalers, bootstrap, conversion, create, custom, definitions, definition_names, delete_and_gc, default_classes, defaults, device_selectors, devices, discovery, disruptions, embedded_objects, events_and_certificates, expressions, filled, generations, impersonation, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages,
-    mutations, namespaces, openapi, options, options_of_lists, patch, pod_security, pod_statuses, policies, policy_costs, policy_types, printers, quotas, ratchets, requests, resets, reviews, rule_costs, rule_syntax, schemas, selectors, services_and_storage, signers, statuses, subresources, tables, tokens, update, validation_config,
+    access, admission, apply, autoscalers, bootstrap, connects, conversion, create, custom, definitions, definition_names, delete_and_gc, default_classes, defaults, device_selectors, devices, discovery, disruptions, embedded_objects, events_and_certificates, expressions, filled, generations, impersonation, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages,
+    mutated_objects, mutations, namespaces, odd_tokens, openapi, options, options_of_lists, patch, patching_policies, pod_security, pod_statuses, policies, policy_costs, policy_types, printers, quotas, ratchets, requests, resets, reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax, schemas, selectors, services_and_storage, shown_objects, signers, statuses, subresources, tables, tokens, update, validation_config,
     validation_objects, validation_pods, validation_services, validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch, whole_objects, whole_updates, wrong_types, zeros,
 }
 
