@@ -10,7 +10,7 @@ mod wrong;
 use serde_json::{Map, Value};
 
 use self::path::Path;
-pub(crate) use self::{duplicates::duplicates, unrepeated::unrepeated};
+pub(crate) use self::{duplicates::duplicates, unrepeated::unrepeated, wrong::illegal_base64};
 use crate::{
     go::json_type,
     proto::{self, ProtoError},

@@ -156,7 +156,16 @@ fn patched(path: &str, review: &Value) -> Option<Value> {
             allowed(json!([{ "op": "add", "path": "/metadata/labels", "value": { name: value } }]))
         }
     };
+    let annotations = &review["request"]["object"]["metadata"]["annotations"];
     Some(match path {
+        // Answers as the object says: by a patch, which need not be JSON, or by a whole response.
+        "/by-annotation" => {
+            if let Some(response) = annotations["answer"].as_str() {
+                return serde_json::from_str(response).ok();
+            }
+            let patch = STANDARD.encode(annotations["patch"].as_str()?);
+            json!({ "allowed": true, "patchType": "JSONPatch", "patch": patch })
+        }
         "/label-a" => set("a", "hook"),
         "/label-b" => set("b", "hook"),
         // Says how many labels it has found.

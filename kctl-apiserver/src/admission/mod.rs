@@ -10,13 +10,13 @@ mod mutation;
 mod patch;
 mod policy;
 mod review;
+mod settle;
 mod webhook;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use self::matching::Versioned;
 pub(crate) use self::{
     bounds::beyond,
     conditions::{Cel, Code, Problem, Scope, compile, problem, to_cel, tree, type_of},
@@ -24,9 +24,9 @@ pub(crate) use self::{
     review::body,
     webhook::to_client_config,
 };
+use self::{matching::Versioned, settle::settle};
 use crate::{
-    admit, crd, decode,
-    request::{Call, Verb},
+    request::Call,
     status::{GroupResource, Refusal},
     store::State,
 };
@@ -40,6 +40,7 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
+    Connect,
 }
 
 impl Operation {
@@ -48,6 +49,7 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }
@@ -84,6 +86,12 @@ impl<'a> Attributes<'a> {
         Self { call, operation, name, object: None, old: Some(old.clone()), options }
     }
 
+    /// A connection with these options.
+    fn connect(call: &'a Call, object: Value) -> Self {
+        let (operation, name) = (Operation::Connect, call.name.clone());
+        Self { call, operation, name, object: Some(object), old: None, options: Value::Null }
+    }
+
     /// The namespace that a request is about; one about a namespace is about that.
     fn namespace(&self) -> &str {
         let of = &self.call.resource.of;
@@ -98,18 +106,23 @@ impl<'a> Attributes<'a> {
         self.options["dryRun"].as_array().is_some_and(|all| !all.is_empty())
     }
 
-    /// Group, version and kind of what is sent, which for a subresource may be others than those of the resource.
-    fn kind(&self) -> Value {
+    /// Kind and version of what is sent, which for a subresource may be others than those of the resource.
+    fn own_type(&self) -> (String, String) {
         let resource = &self.call.resource;
-        let (mut group, mut version, mut kind) =
-            (resource.of.group.as_str(), resource.version.as_str(), resource.kind());
-        if let Some(listed) = resource.subresource(&self.call.subresource) {
-            kind = &listed.kind;
-            if let Some(own) = &listed.version {
-                version = own;
-                group = listed.group.as_deref().unwrap_or_default();
-            }
-        }
+        let listed = resource.subresource(&self.call.subresource);
+        let kind = listed.map_or_else(|| resource.kind(), |listed| &listed.kind);
+        let api_version = match listed.and_then(|listed| Some((listed.group.as_deref(), listed.version.as_deref()?))) {
+            None => resource.api_version(),
+            Some((None | Some(""), version)) => version.to_owned(),
+            Some((Some(group), version)) => format!("{group}/{version}"),
+        };
+        (kind.to_owned(), api_version)
+    }
+
+    /// The same as reviews write it.
+    fn kind(&self) -> Value {
+        let (kind, api_version) = self.own_type();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         json!({ "group": group, "version": version, "kind": kind })
     }
 
@@ -197,26 +210,18 @@ pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Res
     validate(state, &attributes)
 }
 
-/// Mutating and validating admission of what is sent to a subresource and not stored.
-pub(crate) fn admit_sent(state: &State, call: &Call, sent: &Value) -> Result<(), Refusal> {
-    let mut attributes = Attributes::new(call, Operation::Create, &call.name, sent.clone());
-    mutate(state, &mut attributes)?;
-    validate(state, &attributes)
+/// Mutating and validating admission of what is sent to a subresource and not stored; hands on what has become of it.
+pub(crate) fn admit_sent(state: &State, call: &Call, name: &str, sent: Value) -> Result<Value, Refusal> {
+    admit(state, Attributes::new(call, Operation::Create, name, sent))
 }
 
-/// Reads an object again that was patched: its types, and the defaults of what is new.
-fn settle(call: &Call, object: &mut Value) -> Result<(), String> {
-    let resource = &call.resource;
-    match resource.schema() {
-        Some(schema) if resource.custom.is_some() => {
-            crd::prune(schema, object);
-            crd::default(schema, object);
-        }
-        Some(schema) if call.verb != Verb::Delete && call.subresource != "scale" => {
-            decode::typed(schema, resource.kind(), object, None, decode::Words::OfJson)?;
-            admit::default_object(&resource.api_version(), resource.kind(), object, None);
-        }
-        _ => {}
-    }
-    Ok(())
+/// Mutating and validating admission of a connection; hands on its options.
+pub(crate) fn admit_connection(state: &State, call: &Call, options: Value) -> Result<Value, Refusal> {
+    admit(state, Attributes::connect(call, options))
+}
+
+fn admit(state: &State, mut attributes: Attributes<'_>) -> Result<Value, Refusal> {
+    mutate(state, &mut attributes)?;
+    validate(state, &attributes)?;
+    Ok(attributes.object.unwrap_or_default())
 }

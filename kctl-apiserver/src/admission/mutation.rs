@@ -2,6 +2,8 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/mutating`.
 
+use std::sync::Arc;
+
 use kube_cel::cel::objects::Key;
 use serde_json::{Map, Value, json};
 
@@ -28,7 +30,7 @@ enum Failure {
     /// What its failure policy is about.
     Fails(String),
     /// Its result is no object of the kind.
-    Untyped(String),
+    Untyped(Refusal),
 }
 
 /// Lets all policies change the object, or once more those that want to see what came after them; says whether one did.
@@ -55,11 +57,39 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, once_more: boo
                 return Err(refused(attributes, &named, &why.text(), "Forbidden"));
             }
         };
-        for params in all {
-            any |= change(state, &bound, params.as_deref(), attributes)?;
-        }
+        any |= change_with_all(state, &bound, &all, attributes)?;
     }
     Ok(any)
+}
+
+/// A policy with each of its parameters; all of its denials are told together.
+fn change_with_all(
+    state: &State,
+    bound: &Bound,
+    all: &[Option<Arc<Value>>],
+    attributes: &mut Attributes<'_>,
+) -> Result<bool, Refusal> {
+    let mut any = false;
+    let mut denial: Option<Refusal> = None;
+    for params in all {
+        let refusal = match change(state, bound, params.as_deref(), attributes) {
+            Ok(changed) => {
+                any |= changed;
+                continue;
+            }
+            Err(refusal) => refusal,
+        };
+        match &mut denial {
+            None => denial = Some(refusal),
+            Some(first) => {
+                let more = refusal.details["causes"].as_array().cloned().unwrap_or_default();
+                if let Some(causes) = first.details["causes"].as_array_mut() {
+                    causes.extend(more);
+                }
+            }
+        }
+    }
+    denial.map_or(Ok(any), Err)
 }
 
 /// All mutations of one policy, each with the result of those before it.
@@ -84,7 +114,7 @@ fn change(
             Ok(changed) => changed,
             Err(Failure::Fails(_)) if ignores => continue,
             Err(Failure::Fails(why)) => return Err(refused(attributes, &bound.named("policy"), &why, "Invalid")),
-            Err(Failure::Untyped(why)) => return Err(Refusal::internal(&why)),
+            Err(Failure::Untyped(refusal)) => return Err(refusal),
         };
         any |= attributes.object.as_ref() != Some(&changed);
         attributes.object = Some(changed);
@@ -101,7 +131,7 @@ fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_
     let said = scope.evaluate(expression).map_err(|failure| failure.to_string());
     let said = said.and_then(|said| to_json(&said)).map_err(failed)?;
     let mut changed = if field == "jsonPatch" { patched(object, &said)? } else { applied(object, &said, attributes)? };
-    settle(attributes.call, &mut changed).map_err(Failure::Untyped)?;
+    settle(attributes, &mut changed).map_err(Failure::Untyped)?;
     Ok(changed)
 }
 

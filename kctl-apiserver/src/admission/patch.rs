@@ -3,7 +3,10 @@
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
-use crate::patch::json::lenient;
+use crate::{
+    decode, go,
+    patch::json::{addressed, lenient},
+};
 
 /// Why an answer cannot be used.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,18 +21,42 @@ const OPERATIONS: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test
 
 /// Applies a patch: all of it, or nothing.
 pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> {
-    let parsed: Value =
-        serde_json::from_slice(patch).map_err(|error| PatchError::Undecodable(undecodable(patch, &error)))?;
-    if parsed.is_null() {
-        return Ok(());
+    let parsed = decode::json(patch).map_err(PatchError::Undecodable)?;
+    let operations = match parsed {
+        Value::Null => return Ok(()),
+        Value::Array(operations) => operations,
+        other => return Err(undecodable(&other, "Patch")),
+    };
+    if let Some(other) = operations.iter().find(|one| !one.is_object() && !one.is_null()) {
+        return Err(undecodable(other, "Operation"));
     }
-    let mut operations = parsed.as_array().into_iter().flatten().filter_map(|one| one["op"].as_str());
-    if let Some(unknown) = operations.find(|operation| !OPERATIONS.contains(operation)) {
-        return Err(PatchError::Inapplicable(format!("Unexpected kind: {unknown}")));
-    }
-    let parsed: Patch = serde_json::from_value(parsed).map_err(|error| PatchError::Undecodable(error.to_string()))?;
+    let inapplicable = |why: String| Err(PatchError::Inapplicable(why));
     let mut patched = object.clone();
-    for operation in parsed.0 {
+    for operation in operations {
+        let kind = operation["op"].as_str().unwrap_or("unknown").to_owned();
+        if !OPERATIONS.contains(&kind.as_str()) {
+            return inapplicable(format!("Unexpected kind: {kind}"));
+        }
+        let Some(path) = operation["path"].as_str().map(str::to_owned) else {
+            return inapplicable(format!("{kind} operation failed to decode path: missing value"));
+        };
+        if path.is_empty() && kind == "replace" && !operation["value"].is_object() && !operation["value"].is_array() {
+            return inapplicable("replace operation value must be object or array: %!w(<nil>)".into());
+        }
+        let operation: PatchOperation = match serde_json::from_value(addressed(&patched, operation)) {
+            Ok(operation) => operation,
+            Err(_) if !path.is_empty() && !path.starts_with('/') => {
+                return inapplicable(format!(
+                    "{kind} operation does not apply: doc is missing path: {path:?}: {MISSING}"
+                ));
+            }
+            Err(error) => return inapplicable(error.to_string()),
+        };
+        // What is not there is null.
+        let is_null = matches!(&operation, PatchOperation::Test(test) if test.value.is_null());
+        if is_null && has_parent(&patched, &path) && patched.pointer(&path).is_none() {
+            continue;
+        }
         let operation = lenient(&patched, operation);
         let why = why_not(&patched, &operation);
         json_patch::patch(&mut patched, &Patch(vec![operation]))
@@ -39,49 +66,49 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
     Ok(())
 }
 
-/// Where Go's decoder gives up on what begins like a literal; other errors have the words of this one.
-fn undecodable(patch: &[u8], error: &serde_json::Error) -> String {
-    let text = String::from_utf8_lossy(patch);
-    let text = text.trim_start();
-    let literal = ["null", "true", "false"].into_iter().find(|literal| text.chars().next() == literal.chars().next());
-    match (literal, text.chars().next()) {
-        (Some(literal), _) => {
-            let differs = text.chars().zip(literal.chars()).find(|(found, wanted)| found != wanted);
-            differs.map_or_else(
-                || error.to_string(),
-                |(found, wanted)| format!("invalid character '{found}' in literal {literal} (expecting '{wanted}')"),
-            )
-        }
-        (None, Some(first)) if !"[{\"-0123456789".contains(first) => {
-            format!("invalid character '{first}' looking for beginning of value")
-        }
-        _ => error.to_string(),
-    }
+/// What is JSON, and no patch.
+fn undecodable(found: &Value, wanted: &str) -> PatchError {
+    let found = go::json_type(found);
+    PatchError::Undecodable(format!("json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}"))
+}
+
+const MISSING: &str = "missing value";
+
+/// Whether there is something that could have what a path leads to.
+fn has_parent(object: &Value, path: &str) -> bool {
+    let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
+    parent.is_some_and(|parent| parent.is_object() || parent.is_array())
 }
 
 /// What is missing for an operation, as `evanphx/json-patch` says it.
 fn why_not(object: &Value, operation: &PatchOperation) -> Option<String> {
-    let parent = |path: &str| path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent)).is_some();
+    let parent = |path: &str| path.is_empty() || has_parent(object, path);
     let has = |path: &str| object.pointer(path).is_some();
-    let missing = "missing value";
     match operation {
         PatchOperation::Add(add) if !parent(add.path.as_str()) => {
-            Some(format!("add operation does not apply: doc is missing path: {:?}: {missing}", add.path.as_str()))
+            Some(format!("add operation does not apply: doc is missing path: {:?}: {MISSING}", add.path.as_str()))
         }
         PatchOperation::Remove(remove) if !parent(remove.path.as_str()) => {
-            Some(format!("remove operation does not apply: doc is missing path: {:?}: {missing}", remove.path.as_str()))
+            Some(format!("remove operation does not apply: doc is missing path: {:?}: {MISSING}", remove.path.as_str()))
         }
         PatchOperation::Remove(remove) if !has(remove.path.as_str()) => {
             let path = remove.path.as_str();
             let key = path.rsplit('/').next().unwrap_or_default();
-            Some(format!("error in remove for path: '{path}': Unable to remove nonexistent key: {key}: {missing}"))
+            Some(format!("error in remove for path: '{path}': Unable to remove nonexistent key: {key}: {MISSING}"))
         }
         PatchOperation::Replace(replace) if !has(replace.path.as_str()) => {
             let what = if parent(replace.path.as_str()) { "key" } else { "path" };
             Some(format!(
-                "replace operation does not apply: doc is missing {what}: {}: {missing}",
+                "replace operation does not apply: doc is missing {what}: {}: {MISSING}",
                 replace.path.as_str()
             ))
+        }
+        PatchOperation::Move(moved) if !has(moved.from.as_str()) => {
+            let key = moved.from.as_str().rsplit('/').next().unwrap_or_default();
+            Some(format!("error in move for path: '{key}': Unable to remove nonexistent key: {key}: {MISSING}"))
+        }
+        PatchOperation::Test(test) if !parent(test.path.as_str()) => {
+            Some(format!("test operation does not apply: is missing path: {}: {MISSING}", test.path.as_str()))
         }
         PatchOperation::Test(test) => Some(format!("testing value {} failed: test failed", test.path.as_str())),
         _ => None,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, matching::Versioned};
-use crate::{go, session::Reply};
+use crate::{decode::illegal_base64, go, session::Reply};
 
 /// Versions of reviews that the server speaks.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -71,24 +71,24 @@ pub(super) fn verdict(asked: &Value, reply: &Reply, mutates: bool) -> Result<Ver
     let body = body(reply, asked["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = &body["response"];
+    typed(response).map_err(|why| format!("failed to call webhook: {why}"))?;
     let invalid = |why: String| Err(format!("received invalid webhook response: {why}"));
-    if !response.is_object() {
+    if response.is_null() {
         return invalid("webhook response was absent".into());
     }
     let uid = response["uid"].as_str().unwrap_or_default();
     if asked["apiVersion"] == "admission.k8s.io/v1" && uid != reply.uid {
         return invalid(format!("expected response.uid={:?}, got {uid:?}", reply.uid));
     }
-    let patch = response["patch"].as_str().filter(|_| mutates).unwrap_or_default();
-    let patch = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, patch)
-        .map_err(|error| format!("failed to call webhook: illegal base64 data: {error}"))?;
-    let patch_type = response["patchType"].as_str().unwrap_or_default();
-    if mutates && asked["apiVersion"] == "admission.k8s.io/v1" {
-        match (patch.is_empty(), patch_type) {
-            (false, "") => return invalid("webhook returned response.patch but not response.patchType".into()),
-            (true, kind) if !kind.is_empty() => {
-                return invalid("webhook returned response.patchType but not response.patch".into());
+    let patch = patch(&response["patch"]).map_err(|why| format!("failed to call webhook: {why}"))?;
+    if asked["apiVersion"] == "admission.k8s.io/v1" {
+        match (mutates, patch.is_empty(), response["patchType"].is_string()) {
+            (true, false, false) => {
+                return invalid("webhook returned response.patch but not response.patchType".into());
             }
+            (true, true, true) => return invalid("webhook returned response.patchType but not response.patch".into()),
+            (false, false, _) => return invalid("validating webhook may not return response.patch".into()),
+            (false, true, true) => return invalid("validating webhook may not return response.patchType".into()),
             // The real server takes other types for the one that it knows.
             _ => {}
         }
@@ -101,6 +101,72 @@ pub(super) fn verdict(asked: &Value, reply: &Reply, mutates: bool) -> Result<Ver
         warnings: texts.map(str::to_owned).collect(),
         annotations: response["auditAnnotations"].clone(),
     })
+}
+
+/// The fields of a response that are read: the owner as Go calls it, the path, and the types in JSON and in Go.
+const FIELDS: [(&str, &str, &str, &str); 11] = [
+    ("AdmissionReview", "response", "object", "v1.AdmissionResponse"),
+    ("AdmissionResponse", "response.uid", "string", "types.UID"),
+    ("AdmissionResponse", "response.allowed", "bool", "bool"),
+    ("AdmissionResponse", "response.status", "object", "v1.Status"),
+    ("Status", "response.status.message", "string", "string"),
+    ("Status", "response.status.reason", "string", "v1.StatusReason"),
+    ("Status", "response.status.details", "object", "v1.StatusDetails"),
+    ("Status", "response.status.code", "number", "int32"),
+    ("AdmissionResponse", "response.patchType", "string", "v1.PatchType"),
+    ("AdmissionResponse", "response.auditAnnotations", "object", "map[string]string"),
+    ("AdmissionResponse", "response.warnings", "array", "[]string"),
+];
+
+/// Whether a response is of its type; what else is in it is not read.
+///
+/// # Errors
+/// A value of another type, in Go's words.
+fn typed(response: &Value) -> Result<(), String> {
+    let wrong = |found: &Value, owner: &str, path: &str, wanted: &str| {
+        let found = go::json_type(found);
+        Err(format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}"))
+    };
+    for (owner, path, json, wanted) in FIELDS {
+        let pointer = path.trim_start_matches("response").replace('.', "/");
+        let given = response.pointer(&pointer).filter(|given| !given.is_null());
+        if let Some(given) = given.filter(|given| go::json_type(given) != json) {
+            return wrong(given, owner, path, wanted);
+        }
+    }
+    let texts = [
+        ("auditAnnotations", response["auditAnnotations"].as_object().map(|all| all.values().collect::<Vec<_>>())),
+        ("warnings", response["warnings"].as_array().map(|all| all.iter().collect())),
+    ];
+    for (field, all) in texts {
+        if let Some(other) = all.into_iter().flatten().find(|text| !text.is_string() && !text.is_null()) {
+            return wrong(other, "AdmissionResponse", &format!("response.{field}"), "string");
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a patch: in base64, or as a list of numbers, which Go reads as well.
+fn patch(given: &Value) -> Result<Vec<u8>, String> {
+    match given {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(bytes) => {
+            Ok(bytes.iter().filter_map(Value::as_u64).filter_map(|byte| byte.try_into().ok()).collect())
+        }
+        Value::String(text) => {
+            if let Some(at) = illegal_base64(text) {
+                return Err(format!("illegal base64 data at input byte {at}"));
+            }
+            let engine = &base64::engine::general_purpose::STANDARD;
+            base64::Engine::decode(engine, text.replace(['\r', '\n'], "")).map_err(|error| error.to_string())
+        }
+        other => {
+            let found = go::json_type(other);
+            Err(format!(
+                "json: cannot unmarshal {found} into Go struct field AdmissionResponse.response.patch of type []uint8"
+            ))
+        }
+    }
 }
 
 /// The document that a webhook has answered with (`rest.Result`).

@@ -299,7 +299,7 @@ fn ask_mutating(
     if *resource != Versioned::of(&attributes.call.resource) {
         patched = crate::verbs::convert(state, attributes.call, &attributes.call.resource, &patched)?;
     }
-    settle(attributes.call, &mut patched).map_err(|why| Refusal::internal(&why))?;
+    settle(attributes, &mut patched)?;
     let changed = patched != *object;
     attributes.object = Some(patched);
     Ok(changed)

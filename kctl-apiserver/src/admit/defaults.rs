@@ -49,6 +49,34 @@ pub fn default_object(api_version: &str, kind: &str, object: &mut Value, stored:
     }
 }
 
+/// Fills in what is left out where an object is read: webhooks see it before the storage and the strategy of its kind fill
+/// in the rest.
+pub(crate) fn default_decoded(api_version: &str, kind: &str, object: &mut Value) {
+    let later: &[&str] = match (api_version, kind) {
+        ("v1", "Service") => &["/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
+        ("v1", "Namespace") => &["/spec/finalizers"],
+        ("rbac.authorization.k8s.io/v1", "Role" | "ClusterRole") => &["/rules"],
+        ("apps/v1", "DaemonSet") => &[TEMPLATE_GENERATION],
+        _ => &[],
+    };
+    let given: Vec<Option<Value>> = later.iter().map(|pointer| object.pointer(pointer).cloned()).collect();
+    default_object(api_version, kind, object, None);
+    for (pointer, given) in later.iter().zip(given) {
+        let Some((parent, field)) = pointer.rsplit_once('/') else { continue };
+        let Some(Value::Object(parent)) = object.pointer_mut(parent) else { continue };
+        match given {
+            Some(given) => drop(parent.insert(field.to_owned(), given)),
+            // Its counter begins with nothing.
+            None if *pointer == TEMPLATE_GENERATION => drop(parent.insert(field.to_owned(), "0".into())),
+            None if field == "rules" => {}
+            None => drop(parent.remove(field)),
+        }
+    }
+}
+
+/// Where a daemon set counts the changes of its template.
+const TEMPLATE_GENERATION: &str = "/metadata/annotations/deprecated.daemonset.template.generation";
+
 /// Changes a definition but for the schemas of its versions, which go through code of their own.
 fn without_schemas(object: &mut Value, change: impl FnOnce(&mut Value)) {
     let versions = |object: &mut Value| -> Vec<Option<Value>> {

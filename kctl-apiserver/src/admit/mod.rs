@@ -11,7 +11,10 @@ mod zeros;
 
 use serde_json::Value;
 
-pub(crate) use self::{defaults::default_object, warnings::warnings as warnings_about};
+pub(crate) use self::{
+    defaults::{default_decoded, default_object},
+    warnings::warnings as warnings_about,
+};
 use self::{metadata::validate_metadata, names::NameRule};
 
 use crate::{kinds::Resource, status::Cause};

@@ -129,15 +129,22 @@ fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
 }
 
 /// Where a text stops being base64.
-fn illegal_base64(text: &str) -> Option<usize> {
+pub(crate) fn illegal_base64(text: &str) -> Option<usize> {
     let bytes: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, byte)| !b"\r\n".contains(byte)).collect();
     let n_digits = bytes.iter().take_while(|(_, byte)| byte.is_ascii_alphanumeric() || b"+/".contains(byte)).count();
     let padding = &bytes[n_digits..];
-    let whole = bytes.len().is_multiple_of(4) && padding.len() <= 2 && padding.iter().all(|(_, byte)| *byte == b'=');
-    if whole {
-        return None;
+    let at = |nth: usize| padding.get(nth).map(|(at, _)| *at);
+    match (padding.first(), n_digits % 4) {
+        (None, 0) => None,
+        (None, _) => Some(text.len() - text.len() % 4),
+        (Some((_, b'=')), 2) => match padding.get(1) {
+            None => Some(text.len()),
+            Some((_, b'=')) => at(2),
+            Some((at, _)) => Some(*at),
+        },
+        (Some((_, b'=')), 3) => at(1),
+        (Some((at, _)), _) => Some(*at),
     }
-    Some(padding.first().map_or(text.len() - text.len() % 4, |(at, _)| *at))
 }
 
 fn is_of_wrong_type(schema: Schema<'_>, value: &Value) -> bool {

@@ -58,7 +58,7 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
 }
 
 /// An operation with its value, which is null when it is left out, and with indexes as RFC 6902 writes them.
-fn addressed(object: &Value, mut operation: Value) -> Value {
+pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
     let is_add = operation["op"] == "add";
     if ["add", "replace", "test"].iter().any(|op| operation["op"] == **op) && operation.get("value").is_none() {
         operation["value"] = Value::Null;

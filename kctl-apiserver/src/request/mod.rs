@@ -70,7 +70,6 @@ const ANONYMOUS: (&str, &str) = ("system:anonymous", "system:unauthenticated");
 const AUTHENTICATED: &str = "system:authenticated";
 
 impl User {
-    #[cfg(feature = "serve")]
     pub(crate) fn anonymous() -> Self {
         Self { name: ANONYMOUS.0.into(), groups: vec![ANONYMOUS.1.into()] }
     }
@@ -122,6 +121,8 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// Empty for the object itself.
     pub(crate) subresource: String,
+    /// What a proxy is asked for: the path behind it, which begins with a slash unless it is empty.
+    pub(crate) path_behind: String,
     pub(crate) params: Params,
     pub(crate) headers: HeaderMap,
     pub(crate) caller: Caller,
@@ -171,6 +172,15 @@ pub(crate) fn place(path: &str) -> Option<Place<'_>> {
     // What is behind a proxy has paths of its own.
     let is_whole = parts.len() <= 3 || subresource == "proxy";
     is_whole.then_some(Place { group, version, namespace, resource, name, subresource, watches })
+}
+
+/// The path behind a proxy.
+fn path_behind(path: &str, place: &Place<'_>) -> String {
+    if place.subresource != "proxy" {
+        return String::new();
+    }
+    let proxy = format!("/{}/{}/proxy", place.resource, place.name);
+    path.split_once(&proxy).map_or_else(String::new, |(_, behind)| behind.to_owned())
 }
 
 /// What a method does at a place; the handler of custom kinds takes `HEAD` for a read, the router of the others knows no such.
@@ -286,6 +296,7 @@ impl Call {
             namespace: place.namespace.into(),
             name: place.name.into(),
             subresource: place.subresource.into(),
+            path_behind: path_behind(&path, &place),
             resource,
             params,
             headers: parts.headers.clone(),

@@ -9,7 +9,10 @@ use crate::{go, status::Refusal};
 
 /// Options of a request by name. Of an option given twice the first counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Params(HashMap<String, String>);
+pub(crate) struct Params {
+    first: HashMap<String, String>,
+    query: String,
+}
 
 /// Undoes percent encoding; what is not encoded rightly stays.
 pub(crate) fn decode(text: &str) -> String {
@@ -29,28 +32,39 @@ pub(crate) fn decode(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
+/// The options of a query, not decoded.
+fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let given = query.split('&').filter(|pair| !pair.is_empty());
+    given.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
 impl Params {
     pub(crate) fn parse(query: &str) -> Self {
-        let mut params = HashMap::new();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            params.entry(decode(name)).or_insert_with(|| decode(&value.replace('+', " ")));
+        let mut first = HashMap::new();
+        for (name, value) in pairs(query) {
+            first.entry(decode(name)).or_insert_with(|| decode(&value.replace('+', " ")));
         }
-        Self(params)
+        Self { first, query: query.to_owned() }
+    }
+
+    /// All values of an option that may be given several times.
+    pub(crate) fn all(&self, name: &str) -> Vec<String> {
+        let own = pairs(&self.query).filter(|(given, _)| decode(given) == name);
+        own.map(|(_, value)| decode(&value.replace('+', " "))).collect()
     }
 
     /// The value, or the empty text.
     pub(crate) fn text(&self, name: &str) -> &str {
-        self.0.get(name).map_or("", String::as_str)
+        self.first.get(name).map_or("", String::as_str)
     }
 
     pub(crate) fn given(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.first.contains_key(name)
     }
 
     /// Given and not `false` or `0` (`Convert_Slice_string_To_bool` of apimachinery).
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.0.get(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
+        self.first.get(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
     }
 
     /// The revision that what is read must not be older than; `None` where it has to be the newest state.
@@ -63,7 +77,7 @@ impl Params {
 
     /// A whole number; nothing when it is not given.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Refusal> {
-        let Some(text) = self.0.get(name) else { return Ok(None) };
+        let Some(text) = self.first.get(name) else { return Ok(None) };
         text.parse().map(Some).map_err(|error: ParseIntError| {
             let why = match error.kind() {
                 IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",

@@ -4,7 +4,10 @@
 
 mod signer;
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -106,18 +109,29 @@ pub(crate) fn bearer(state: &State, token: &str, audiences: &[String]) -> Result
     else {
         return Err(TokenError::Foreign);
     };
-    let decoded = |part: &str| BASE64_URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenError::Foreign);
+    // As Go reads it: what is left of the last byte may be anything.
+    let lenient = GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone);
+    let engine = GeneralPurpose::new(&alphabet::URL_SAFE, lenient);
+    let decoded = |part: &str| engine.decode(part).map_err(|_| TokenError::Foreign);
     let said: Value = serde_json::from_slice(&decoded(claims)?).map_err(|_| TokenError::Foreign)?;
     if said["iss"] != ISSUER {
         return Err(TokenError::Foreign);
     }
     let named: Value = serde_json::from_slice(&decoded(head)?).map_err(|_| TokenError::Foreign)?;
-    if named["alg"] != signer::ALGORITHM {
+    let algorithm = &named["alg"];
+    if !named.is_object() || !(algorithm.is_string() || algorithm.is_null()) {
         return Err(TokenError::Foreign);
+    }
+    let signature = decoded(signature)?;
+    // No key of this server is one for another algorithm, and for none at all neither.
+    if *algorithm != signer::ALGORITHM {
+        return Err(TokenError::Forged);
     }
     let signer = state.signer().map_err(|_| TokenError::Forged)?;
     let signed = &token[..head.len() + 1 + claims.len()];
-    if !signer.has_signed(signed.as_bytes(), &decoded(signature)?) {
+    if !signer.has_signed(signed.as_bytes(), &signature) {
         return Err(TokenError::Forged);
     }
     let claims: Claims = serde_json::from_value(said).map_err(|_| TokenError::Foreign)?;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::json;

@@ -3,10 +3,11 @@
 //! (`pkg/registry/core/pod/strategy.go`).
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Answer, Payload};
 use crate::{
+    admission, go,
     request::Call,
     status::{Cause, GroupResource, Refusal},
     store::State,
@@ -19,24 +20,106 @@ pub(super) fn is_about_processes(call: &Call) -> bool {
         && matches!(of, ("pods", "attach" | "exec" | "log" | "portforward" | "proxy") | ("nodes" | "services", "proxy"))
 }
 
-/// Answers a request about processes.
+/// Answers a request about processes. What connects is admitted before anything is looked for (`ConnectResource` of
+/// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`).
 pub(super) fn answer(state: &State, call: &Call) -> Result<Answer, Refusal> {
     let of = &call.resource.of;
-    let Some(object) = state.get(of, &call.key()) else { return Err(Refusal::not_found(of, &call.name)) };
+    let options = if call.subresource == "log" { Value::Null } else { admitted(state, call)? };
+    let (_, name, port) = proxied(call);
+    let key = (call.namespace.clone(), name.to_owned());
+    let Some(object) = state.get(of, &key) else { return Err(Refusal::not_found(of, name)) };
     match (of.resource.as_str(), call.subresource.as_str()) {
         ("nodes", _) => Err(no_process()),
         ("services", _) => {
-            let why = format!("no endpoints available for service {:?}", call.name);
+            let why = format!("no endpoints available for service {:?}", called(name, port));
             Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why))
         }
         (_, "proxy") if object["status"]["podIP"].is_null() => Err(Refusal::bad_request("address not allowed")),
         (_, "log") => log(state, call, &object),
         (_, "exec" | "attach") => {
-            container(call, &object)?;
+            container(call, &object, options["container"].as_str().unwrap_or_default())?;
             Err(connection(state, call, &object))
         }
         _ => Err(connection(state, call, &object)),
     }
+}
+
+/// What the name of a proxy says: `scheme:name:port`, of which only the name has to be there (`SplitSchemeNamePort`).
+fn proxied(call: &Call) -> (&str, &str, &str) {
+    let whole = ("", call.name.as_str(), "");
+    if call.subresource != "proxy" {
+        return whole;
+    }
+    match call.name.split(':').collect::<Vec<_>>().as_slice() {
+        [name, port] => ("", name, port),
+        [scheme, name, port] => (scheme, name, port),
+        _ => whole,
+    }
+}
+
+fn called(name: &str, port: &str) -> String {
+    if port.is_empty() { name.to_owned() } else { format!("{name}:{port}") }
+}
+
+/// The options of a connection after admission.
+fn admitted(state: &State, call: &Call) -> Result<Value, Refusal> {
+    if call.dry_run() {
+        return Err(Refusal::bad_request("dryRun is not supported"));
+    }
+    admission::admit_connection(state, call, options(call)?)
+}
+
+/// The options of a connection, which come in the query: texts, lists of texts, flags that are there or not.
+fn options(call: &Call) -> Result<Value, Refusal> {
+    let kind = call.resource.subresource(&call.subresource).map_or("", |listed| listed.kind.as_str());
+    let mut options = Map::new();
+    options.insert("kind".into(), kind.into());
+    options.insert("apiVersion".into(), "v1".into());
+    match call.subresource.as_str() {
+        "portforward" => {
+            let ports = ports(&call.params.all("ports"))?;
+            if !ports.is_empty() {
+                options.insert("ports".into(), ports.into());
+            }
+        }
+        "proxy" => {
+            if !call.path_behind.is_empty() {
+                options.insert("path".into(), call.path_behind.clone().into());
+            }
+        }
+        _ => {
+            for flag in ["stdin", "stdout", "stderr", "tty"].into_iter().filter(|flag| call.params.flag(flag)) {
+                options.insert(flag.into(), true.into());
+            }
+            let container = call.params.text("container");
+            if !container.is_empty() {
+                options.insert("container".into(), container.into());
+            }
+            if call.subresource == "exec" {
+                let command = call.params.all("command");
+                let none = || Value::Null;
+                options.insert(
+                    "command".into(),
+                    Some(command).filter(|all| !all.is_empty()).map_or_else(none, Into::into),
+                );
+            }
+        }
+    }
+    Ok(options.into())
+}
+
+/// Ports, each by itself or several in one text (`Convert_Slice_string_To_Slice_int32` of `pkg/apis/core/v1/conversion.go`).
+fn ports(given: &[String]) -> Result<Vec<u16>, Refusal> {
+    let all = given.iter().flat_map(|text| text.split(','));
+    let read = all.map(|text| {
+        text.parse::<u16>().map_err(|_| {
+            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            let why = if is_number { "value out of range" } else { "invalid syntax" };
+            let text = go::quote(text);
+            Refusal::bad_request(format!("cannot convert to []int32: strconv.ParseUint: parsing {text}: {why}"))
+        })
+    });
+    read.collect()
 }
 
 /// Nobody writes to a log here.
@@ -55,7 +138,7 @@ fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, Refusal> {
     if !causes.is_empty() {
         return Err(Refusal::invalid("", "PodLogOptions", &call.name, &causes));
     }
-    container(call, pod)?;
+    container(call, pod, call.params.text("container"))?;
     let code = match node_of(pod) {
         None => StatusCode::NO_CONTENT,
         Some(node) if has_node(state, node) => StatusCode::OK,
@@ -65,11 +148,11 @@ fn log(state: &State, call: &Call, pod: &Value) -> Result<Answer, Refusal> {
 }
 
 /// Checks that one container is meant, and that the pod has it.
-fn container(call: &Call, pod: &Value) -> Result<(), Refusal> {
+fn container(call: &Call, pod: &Value, named: &str) -> Result<(), Refusal> {
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     let all = lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
     let names: Vec<&str> = all.filter_map(|container| container["name"].as_str()).collect();
-    match call.params.text("container") {
+    match named {
         "" if names.len() == 1 => Ok(()),
         "" => {
             let names = names.join(" ");

@@ -11,7 +11,7 @@ use crate::{
     admit, apply, autoscaling,
     controllers::definitions,
     crd,
-    request::Call,
+    request::{Call, Verb},
     status::{GroupResource, Refusal},
     store::{DEFINITIONS, Key, State},
 };
@@ -27,7 +27,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     if call.resource.of == GroupResource::new("", "bindings") {
         let mut binding = object;
         wipe(call, &mut binding)?;
-        return super::subresources::bind_named(state, call, &binding);
+        return super::subresources::bind_named(state, call, binding);
     }
     if super::reviews::is_of(call) {
         let mut asked = object;
@@ -112,6 +112,15 @@ pub(super) fn default(call: &Call, object: &mut Value, stored: Option<&Value>) {
     }
 }
 
+/// Fills in what an object has when it is read, which is what webhooks see.
+pub(super) fn default_as_read(call: &Call, object: &mut Value) {
+    if call.resource.custom.is_some() || autoscaling::is_autoscaler(&call.resource) {
+        default(call, object, None);
+    } else {
+        admit::default_decoded(&call.resource.api_version(), call.resource.kind(), object);
+    }
+}
+
 /// The managedFields of a new object.
 fn managed_fields(
     state: &State,
@@ -142,11 +151,14 @@ fn mutated(
     (state.chance, state.n_addresses) = drawn;
     let managed = managed_fields(state, call, &sent, &whole, own)?;
     let mut shown = sent;
-    default(call, &mut shown, None);
+    let status = shown.get("status").cloned();
+    wipe(call, &mut shown)?;
+    default_as_read(call, &mut shown);
     plugins::fill(state, call, &mut shown)?;
+    strategy::complete_by_plugins(&call.resource, &mut shown);
     if call.resource.of == GroupResource::new("", "pods") {
-        // The kubelet's view of a new pod comes later.
-        shown["status"] = json!({});
+        // The server's view of a new pod comes later.
+        shown["status"] = status.unwrap_or_else(|| json!({}));
     }
     if !managed.is_null() {
         shown["metadata"]["managedFields"] = managed;
@@ -171,16 +183,14 @@ pub(super) fn store(
 ) -> Result<Arc<Value>, Refusal> {
     let resource = &call.resource;
     set_namespace(call, &mut object)?;
-    escalation::check(state, call, None, &object)?;
     check_definition(state, call, object["metadata"]["name"].as_str().unwrap_or_default())?;
     check_namespace(state, call, &object)?;
-    let version = object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
-    // A dry run does not come as far as the storage, which says so.
-    if version.is_some_and(|version| version > 0) && !call.dry_run() {
-        let message = "resourceVersion should not be set on objects to be created";
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
+    let (mut sent, managed) = mutated(state, call, object, &own)?;
+    if managed.is_some() {
+        set_namespace(call, &mut sent)?;
     }
-    let (sent, managed) = mutated(state, call, object, &own)?;
+    escalation::check(state, call, None, &sent)?;
+    let version = version_of(call, &sent)?;
     plugins::look(state, call, &sent)?;
     let mut object = prepared(state, call, &sent);
     let managed = managed.map_or_else(|| managed_fields(state, call, &sent, &object, &own), Ok)?;
@@ -200,6 +210,11 @@ pub(super) fn store(
     let charges = plugins::quotas::check(state, &attributes)?;
     let mut object = attributes.object.unwrap_or_default();
     strategy::read_again(call, &mut object);
+    // A dry run does not come as far as the storage, which says so.
+    if version > 0 && !call.dry_run() {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
+    }
     if let Some(known) = state.get(&resource.of, &key) {
         let generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
         let mut refusal = Refusal::already_exists(&resource.of, &key.1);
@@ -219,6 +234,20 @@ pub(super) fn store(
         definitions::name(state, &key);
     }
     Ok(kept.answer(put))
+}
+
+/// The version that an object names, which a new one has not; zero for none. Who creates by an update need not know that, but
+/// has to name one that could be.
+fn version_of(call: &Call, object: &Value) -> Result<u64, Refusal> {
+    let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    match version.parse() {
+        Ok(version) if call.verb == Verb::Create => Ok(version),
+        Err(_) if call.verb != Verb::Create && !version.is_empty() => {
+            let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+            Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message))
+        }
+        _ => Ok(0),
+    }
 }
 
 fn set_namespace(call: &Call, object: &mut Value) -> Result<(), Refusal> {

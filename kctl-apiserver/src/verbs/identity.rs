@@ -162,18 +162,20 @@ fn is_built_in((kind, api_version): (&str, &str), given_kind: &str, given_api: &
     // Events are of one type, by which group they may be asked for.
     let events = |group: &str| kind == "Event" && ["", "events.k8s.io"].contains(&group);
     let is_same_type = given_kind == kind && (group == own_group || (events(group) && events(own_group)));
-    if is_same_type && (package.is_some() || OLD_VERSIONS.contains(&version)) {
+    let is_new = kind == "TokenRequest";
+    if is_same_type && !is_new && (package.is_some() || OLD_VERSIONS.contains(&version)) {
         return Err(wrong_version(given_api, api_version));
     }
-    let why = package.map_or_else(
-        || unregistered(given_kind, given_api),
-        |package| {
-            let own_group =
-                own_group.split('.').next().filter(|group| !["", "events"].contains(group)).unwrap_or("core");
-            format!("converting ({package}.{given_kind}) to ({own_group}.{kind}): unknown conversion")
-        },
-    );
+    let why = unconverted((kind, api_version), given_kind, given_api);
     Err(Refusal::bad_request(format!("{given_kind} in version {version:?} cannot be handled as a {kind}: {why}")))
+}
+
+/// Why an object of a type does not become one of a built-in type.
+pub(crate) fn unconverted((kind, api_version): (&str, &str), given_kind: &str, given_api: &str) -> String {
+    let Some(package) = package_of(given_kind, given_api) else { return unregistered(given_kind, given_api) };
+    let (own_group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let own_group = own_group.split('.').next().filter(|group| !["", "events"].contains(group)).unwrap_or("core");
+    format!("converting ({package}.{given_kind}) to ({own_group}.{kind}): unknown conversion")
 }
 
 fn unregistered(kind: &str, api_version: &str) -> String {

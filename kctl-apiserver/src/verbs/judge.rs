@@ -30,9 +30,7 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     // Of these the metadata is judged for itself, when nothing else is wrong.
     let of_budget =
         if of == ("policy", "poddisruptionbudgets") { std::mem::take(&mut of_metadata) } else { Vec::new() };
-    if old.is_some() && of == ("", "configmaps") {
-        causes.extend(of_metadata.clone());
-    }
+    judge_metadata(resource, old, object, &mut of_metadata, &mut causes);
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // A missing name makes rules meaningless too.
         let mut errors = of_metadata;
@@ -99,6 +97,25 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     refuse(resource, object, &causes)
 }
 
+/// Puts what is wrong with the metadata of a changed object where the real server tells it: before the rest when it has another
+/// name, and of config maps twice.
+fn judge_metadata(
+    resource: &Resource,
+    old: Option<&Value>,
+    object: &Value,
+    of_metadata: &mut Vec<Cause>,
+    causes: &mut Vec<Cause>,
+) {
+    let Some(old) = old else { return };
+    let is_renamed = old["metadata"]["name"] != object["metadata"]["name"];
+    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "configmaps") {
+        let at = if is_renamed { 0 } else { causes.len() };
+        causes.splice(at..at, of_metadata.clone());
+    } else if is_renamed {
+        causes.splice(0..0, std::mem::take(of_metadata));
+    }
+}
+
 /// What the schema of a custom kind says; of a status, only the status is judged and named.
 fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut errors = crd::validate(schema, object, old);
@@ -133,6 +150,10 @@ pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
     let mut add = |reason, message: String, field: &str| {
         causes.push(Cause { reason, message, field: format!("metadata.{field}") });
     };
+    if was["name"] != is["name"] {
+        let name = is["name"].as_str().unwrap_or_default();
+        add("FieldValueInvalid", format!("Invalid value: {name:?}: field is immutable"), "name");
+    }
     let names = |meta: &Value| -> Vec<String> {
         let list = meta["finalizers"].as_array().into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -158,8 +179,10 @@ pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
     let judged = crate::admit::metadata(&call.resource, new);
     let again = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
     causes.extend(judged.into_iter().filter(|cause| again.iter().any(|field| cause.field.starts_with(field))));
-    // The kinds' own validation finds them again.
-    causes.extend(causes.clone());
+    // The kinds' own validation finds them again, but for that of events.
+    if call.resource.of.resource != "events" || call.resource.custom.is_some() {
+        causes.extend(causes.clone());
+    }
     causes
 }
 

@@ -153,10 +153,6 @@ fn apply_patch(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
                 format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
             return Err(Refusal::conflict(of, &call.name, &why));
         }
-        // A version of an object that is not there is none.
-        if let Some(meta) = new["metadata"].as_object_mut() {
-            meta.remove("resourceVersion");
-        }
         let created = create::store(state, call, new, |_, _, object| {
             object["metadata"]["managedFields"] = managed_fields.clone();
             Ok(())

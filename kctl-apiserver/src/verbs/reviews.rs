@@ -7,7 +7,7 @@ use super::{
     create::{self, Writing},
 };
 use crate::{
-    admit, apply,
+    admission, admit, apply,
     request::{Call, Caller, User},
     selector,
     status::Refusal,
@@ -27,23 +27,23 @@ pub(super) fn is_of(call: &Call) -> bool {
 pub(super) fn review(state: &State, call: &Call, mut asked: Value) -> Result<Value, Refusal> {
     create::default(call, &mut asked, None);
     apply::update(&Writing::of(call, state).request(), None, &mut asked);
+    let mut attributes = admission::Attributes::new(call, admission::Operation::Create, "", asked);
+    if admission::may_mutate(state, call) {
+        show_answer(call, attributes.object.as_mut());
+        admission::mutate(state, &mut attributes)?;
+    }
+    check(call, attributes.object.as_ref().unwrap_or(&Value::Null))?;
+    admission::validate(state, &attributes)?;
+    let mut asked = attributes.object.unwrap_or_default();
     let spec = &asked["spec"];
     match call.resource.of.resource.as_str() {
         of @ ("selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews") => {
-            let causes = admit::rules::review::causes(call.resource.kind(), &asked);
-            if !causes.is_empty() {
-                // The real server names no kind here.
-                return Err(Refusal::invalid(GROUPS[0], "", "", &causes));
-            }
             let named = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
             let user = if of == "selfsubjectaccessreviews" { &call.caller.user } else { &named };
             asked["status"] = decided(state, user, spec);
         }
         "selfsubjectrulesreviews" => {
             let namespace = text(&spec["namespace"]);
-            if namespace.is_empty() {
-                return Err(Refusal::bad_request("no namespace on request"));
-            }
             let (resources, others) = access::rules_of(state, &call.caller.user, namespace);
             let missing = access::denial(state, &call.caller.user, namespace);
             asked["metadata"] = json!({});
@@ -60,15 +60,59 @@ pub(super) fn review(state: &State, call: &Call, mut asked: Value) -> Result<Val
         }
         "tokenreviews" => {
             let token = text(&spec["token"]);
-            if token.is_empty() {
-                return Err(Refusal::bad_request("token is required for TokenReview in authentication"));
-            }
-            let known = tokens::bearer(state, token, &texts(&spec["audiences"]));
-            reviewed(&mut asked["status"], known.map_err(|why| why.to_string()));
+            let known = bearer(state, token, texts(&spec["audiences"]));
+            reviewed(&mut asked["status"], known);
         }
         _ => return Err(Refusal::method_not_allowed()),
     }
     Ok(asked)
+}
+
+/// What is wrong with a question, which is told before webhooks are asked that only look.
+fn check(call: &Call, asked: &Value) -> Result<(), Refusal> {
+    let spec = &asked["spec"];
+    match call.resource.of.resource.as_str() {
+        "selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews" => {
+            let causes = admit::rules::review::causes(call.resource.kind(), asked);
+            // The real server names no kind here.
+            if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(GROUPS[0], "", "", &causes)) }
+        }
+        "selfsubjectrulesreviews" if text(&spec["namespace"]).is_empty() => {
+            Err(Refusal::bad_request("no namespace on request"))
+        }
+        "tokenreviews" if text(&spec["token"]).is_empty() => {
+            Err(Refusal::bad_request("token is required for TokenReview in authentication"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Webhooks see the answer with which Go begins.
+fn show_answer(call: &Call, asked: Option<&mut Value>) {
+    let fields = match call.resource.of.resource.as_str() {
+        "selfsubjectrulesreviews" => json!({ "resourceRules": null, "nonResourceRules": null, "incomplete": false }),
+        "selfsubjectreviews" => json!({ "userInfo": {} }),
+        "tokenreviews" => json!({ "user": {} }),
+        _ => json!({ "allowed": false }),
+    };
+    let Some(asked) = asked else { return };
+    for (field, value) in fields.as_object().into_iter().flatten() {
+        if asked["status"][field].is_null() {
+            asked["status"][field] = value.clone();
+        }
+    }
+}
+
+/// Who bears a token. It is read as if it stood in a header, by words: without any it is nobody's, which is allowed
+/// (`AuthenticateRequest` of `k8s.io/apiserver/pkg/authentication/request/bearertoken`).
+fn bearer(state: &State, given: &str, audiences: Vec<String>) -> Result<(Caller, Vec<String>), String> {
+    let header = format!("Bearer {given}");
+    let token = header.trim().split(' ').nth(1).unwrap_or_default();
+    if token.is_empty() {
+        let audiences = if audiences.is_empty() { vec![tokens::ISSUER.to_owned()] } else { audiences };
+        return Ok((User::anonymous().into(), audiences));
+    }
+    tokens::bearer(state, token, &audiences).map_err(|why| why.to_string())
 }
 
 /// Fills in what became of a token, beside what the client has written there.

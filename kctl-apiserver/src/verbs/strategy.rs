@@ -116,7 +116,7 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             map.remove("status");
         }
         let Some(Value::Object(meta)) = map.get_mut("metadata") else { return };
-        for server_owned in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
+        for server_owned in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
             meta.remove(server_owned);
         }
         meta.insert("uid".into(), state.chance.uid().into());
@@ -148,13 +148,11 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         ("", "nodes") => {
             // Kubelets are no longer configured by objects.
             set(&mut object["spec"], "configSource", None);
-            let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
-            match &mut object["spec"]["taints"] {
-                Value::Array(list)
-                    if list.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"]) => {}
-                Value::Array(list) => list.push(taint),
-                none => *none = json!([taint]),
-            }
+            complete_by_plugins(resource, object);
+        }
+        ("apps", "daemonsets") => {
+            object["metadata"]["annotations"][TEMPLATE_COUNT] = "1".into();
+            object["status"] = json!({});
         }
         ("batch", "jobs") => select_own_pods(object),
         ("admissionregistration.k8s.io" | "certificates.k8s.io" | "apps" | "batch" | "policy", _)
@@ -163,13 +161,13 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             object["status"] = json!({});
         }
         ("", "persistentvolumes" | "persistentvolumeclaims") => {
-            protect_storage(resource, object);
+            complete_by_plugins(resource, object);
             object["status"] = json!({ "phase": "Pending" });
             if resource.of.resource == "persistentvolumes" {
                 object["status"]["lastPhaseTransitionTime"] = state.clock.seconds().into();
             }
         }
-        ("storage.k8s.io", "volumeattributesclasses") => protect_storage(resource, object),
+        ("storage.k8s.io", "volumeattributesclasses") => complete_by_plugins(resource, object),
         ("coordination.k8s.io", "leases") => drop_disabled(object),
         _ => {}
     }
@@ -374,6 +372,29 @@ fn prepare_namespace(object: &mut Value) {
     let name = object["metadata"]["name"].clone();
     if name.as_str().is_some_and(|name| !name.is_empty()) {
         object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+    }
+}
+
+/// What mutating plugins add to a new object before webhooks see it: `TaintNodesByCondition` and
+/// `StorageObjectInUseProtection`.
+pub(super) fn complete_by_plugins(resource: &Resource, object: &mut Value) {
+    match of(resource) {
+        ("", "nodes") => taint_new_node(&mut object["spec"]["taints"]),
+        ("", "persistentvolumes" | "persistentvolumeclaims") | ("storage.k8s.io", "volumeattributesclasses") => {
+            protect_storage(resource, object);
+        }
+        _ => {}
+    }
+}
+
+/// Nothing is placed on a node that nobody has heard of.
+fn taint_new_node(taints: &mut Value) {
+    let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
+    match taints {
+        Value::Array(list) if list.iter().any(|one| one["key"] == taint["key"] && one["effect"] == taint["effect"]) => {
+        }
+        Value::Array(list) => list.push(taint),
+        none => *none = json!([taint]),
     }
 }
 
@@ -636,7 +657,6 @@ fn forget_other_type(old: &Value, new: &mut Value) {
     }
 }
 
-/// A daemon set counts the changes of its template in an annotation.
 /// Counts the templates of a daemon set. Upstream has a field for the number, which nobody sets: the annotation is how it is written.
 fn count_template(old: &Value, new: &mut Value) {
     let known = old["metadata"]["annotations"][TEMPLATE_COUNT].as_str().and_then(|count| count.parse::<i64>().ok());

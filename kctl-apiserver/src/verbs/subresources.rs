@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, body, evict, plugins, update};
 use crate::{
+    admission::{self, Attributes, Operation},
     apply,
     request::Call,
     status::{Cause, GroupResource, Refusal},
@@ -30,24 +31,29 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
     if is_named_by_path && named != call.name {
         return Err(Refusal::bad_request(format!("name in URL does not match name in {kind} object")));
     }
+    let find = || state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name));
     match call.subresource.as_str() {
-        "binding" => check_binding(&sent)?,
-        "eviction" => evict::agree_on_dry_run(call, &sent["deleteOptions"])?,
-        "token" => super::token::check_name(call, &sent)?,
-        _ => {}
-    }
-    // Only of an account that is there a token can be asked for.
-    let object = state.get(of, &call.key());
-    if object.is_some() || call.subresource != "token" {
-        crate::admission::admit_sent(state, call, &shown(state, call, &sent))?;
-    }
-    let object = object.ok_or_else(|| Refusal::not_found(of, &call.name))?;
-    match call.subresource.as_str() {
-        "binding" => bind(state, call, &call.name, &object, &sent),
-        "eviction" => evict::evict(state, call, &object, &sent),
-        "token" => super::token::create(state, call, &object, sent),
+        "binding" => {
+            let sent = admit_binding(state, call, &call.name, shown(state, call, sent))?;
+            bind(state, call, &call.name, &find()?, &sent)
+        }
+        "eviction" => {
+            evict::agree_on_dry_run(call, &sent["deleteOptions"])?;
+            let sent = admission::admit_sent(state, call, &call.name, shown(state, call, sent))?;
+            evict::evict(state, call, &find()?, &sent)
+        }
+        "token" => super::token::create(state, call, sent),
         _ => Err(Refusal::method_not_allowed()),
     }
+}
+
+/// A binding as mutating admission leaves it, when nothing is wrong with that.
+fn admit_binding(state: &State, call: &Call, name: &str, sent: Value) -> Result<Value, Refusal> {
+    let mut attributes = Attributes::new(call, Operation::Create, name, sent);
+    admission::mutate(state, &mut attributes)?;
+    check_binding(attributes.object.as_ref().unwrap_or(&Value::Null))?;
+    admission::validate(state, &attributes)?;
+    Ok(attributes.object.unwrap_or_default())
 }
 
 /// Kind and version of what is sent to a subresource.
@@ -62,8 +68,7 @@ fn own_type(call: &Call) -> Option<(String, String)> {
 }
 
 /// What is sent to a subresource, as admission sees it.
-fn shown(state: &State, call: &Call, sent: &Value) -> Value {
-    let mut shown = sent.clone();
+fn shown(state: &State, call: &Call, mut shown: Value) -> Value {
     let Some((kind, api_version)) = own_type(call) else { return shown };
     shown["metadata"]["namespace"] = call.namespace.clone().into();
     // The others are of types whose fields nobody owns.
@@ -82,10 +87,11 @@ pub(super) fn success(code: StatusCode) -> Answer {
 }
 
 /// A binding that was sent by itself (`LegacyBindingREST`): its name is that of the pod.
-pub(super) fn bind_named(state: &mut State, call: &Call, binding: &Value) -> Result<Answer, Refusal> {
-    super::create::check_namespace(state, call, binding)?;
-    check_binding(binding)?;
-    crate::admission::admit_sent(state, call, binding)?;
+pub(super) fn bind_named(state: &mut State, call: &Call, mut binding: Value) -> Result<Answer, Refusal> {
+    super::create::check_namespace(state, call, &binding)?;
+    super::create::own_all(call, state, &mut binding)?;
+    let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let binding = &admit_binding(state, call, &name, binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();
     if name.is_empty() {
         return Err(Refusal::bad_request("Name parameter required."));
@@ -170,6 +176,11 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
     if !causes.is_empty() {
         return Err(Refusal::invalid(&of.group, call.resource.kind(), &call.name, &causes));
     }
+    let mut attributes = Attributes::new(call, Operation::Update, &call.name, sent).with_old(&old);
+    if admission::may_mutate(state, call) {
+        admission::mutate(state, &mut attributes)?;
+    }
+    let sent = attributes.object.take().unwrap_or_default();
     let mut new = Value::clone(&old);
     new["spec"] = match &sent["spec"]["finalizers"] {
         Value::Array(list) if !list.is_empty() => json!({ "finalizers": list }),
@@ -184,6 +195,9 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
         return Err(Refusal::invalid(&of.group, call.resource.kind(), &call.name, &causes));
     }
     apply::update(&super::create::Writing::of(call, state).request(), Some(&old), &mut new);
+    attributes.object = Some(new);
+    admission::validate(state, &attributes)?;
+    let new = attributes.object.unwrap_or_default();
     if call.dry_run() {
         return Ok(Answer::ok(new));
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Answer;
 use crate::{
+    admission::{self, Attributes, Operation},
     apply,
     request::Call,
     status::{Cause, GroupResource, Refusal},
@@ -25,7 +26,14 @@ const SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 const API_VERSION: &str = "authentication.k8s.io/v1";
 
-pub(super) fn create(state: &mut State, call: &Call, account: &Value, mut request: Value) -> Result<Answer, Refusal> {
+/// Webhooks see a request before its account is looked for, and once more when all is known of it but the token.
+pub(super) fn create(state: &mut State, call: &Call, sent: Value) -> Result<Answer, Refusal> {
+    let mut attributes = Attributes::new(call, Operation::Create, &call.name, shown(state, call, sent));
+    admission::mutate(state, &mut attributes)?;
+    let mut request = attributes.object.take().unwrap_or_default();
+    check_name(call, &request)?;
+    let of = &call.resource.of;
+    let account = &state.get(of, &call.key()).ok_or_else(|| Refusal::not_found(of, &call.name))?;
     complete(state, call, account, &mut request)?;
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(SECONDS_DEFAULT);
     let too_long = format!("may not specify a duration larger than 2^{} seconds", SECONDS_MAX.trailing_zeros());
@@ -37,6 +45,9 @@ pub(super) fn create(state: &mut State, call: &Call, account: &Value, mut reques
             return Err(invalid("", "spec.expirationSeconds", &seconds.into(), why));
         }
     }
+    attributes.object = Some(request);
+    admission::validate(state, &attributes)?;
+    let mut request = attributes.object.unwrap_or_default();
     let mut about = About {
         namespace: call.namespace.clone(),
         serviceaccount: Named::of(account),
@@ -67,8 +78,26 @@ pub(super) fn create(state: &mut State, call: &Call, account: &Value, mut reques
     Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
 }
 
+/// A request with its defaults and its managers, as webhooks see it.
+fn shown(state: &State, call: &Call, mut request: Value) -> Value {
+    request["metadata"]["namespace"] = call.namespace.clone().into();
+    if !request["spec"]["expirationSeconds"].is_i64() {
+        request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
+    }
+    let writing = super::create::Writing::of(call, state);
+    let schema = crate::schema::Schema::built_in(API_VERSION, "TokenRequest");
+    let writer = apply::Request { schema, api_version: API_VERSION, ..writing.request() };
+    apply::update(&writer, None, &mut request);
+    // They are told of where there are none, too.
+    for field in ["audiences", "boundObjectRef"] {
+        request["spec"][field] = request["spec"][field].take();
+    }
+    request["status"] = json!({ "token": "", "expirationTimestamp": null });
+    request
+}
+
 /// The name of the account may be left out, and is known before the account is looked for.
-pub(super) fn check_name(call: &Call, request: &Value) -> Result<(), Refusal> {
+fn check_name(call: &Call, request: &Value) -> Result<(), Refusal> {
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
     if ["", call.name.as_str()].contains(&name) {
         return Ok(());
@@ -84,13 +113,6 @@ fn complete(state: &State, call: &Call, account: &Value, request: &mut Value) ->
         let why = format!("the UID in the token request ({uid}) does not match the UID of the service account ({own})");
         return Err(Refusal::conflict(&GroupResource::new("authentication.k8s.io", "TokenRequest"), &call.name, &why));
     }
-    if !request["spec"]["expirationSeconds"].is_i64() {
-        request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
-    }
-    let writing = super::create::Writing::of(call, state);
-    let schema = crate::schema::Schema::built_in(API_VERSION, "TokenRequest");
-    let writer = apply::Request { schema, api_version: API_VERSION, ..writing.request() };
-    apply::update(&writer, None, request);
     for field in ["name", "namespace", "uid"] {
         request["metadata"][field] = account["metadata"][field].clone();
     }
@@ -121,7 +143,16 @@ fn bound(state: &State, call: &Call, reference: &Value) -> Result<About, Refusal
         let of = GroupResource::new("", resource);
         state.get(&of, &(namespace.into(), name.into())).ok_or_else(|| Refusal::not_found(&of, name))
     };
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = match api_version.split_once('/') {
+        // A version that cannot be read is none (`FromAPIVersionAndKind`).
+        Some((_, version)) if version.contains('/') => ("", ""),
+        Some(both) => both,
+        None => ("", api_version),
+    };
+    let is_known = group.is_empty() && ["Pod", "Secret", "Node"].contains(&kind);
+    if is_known && name.is_empty() {
+        return Err(Refusal::bad_request("Name parameter required."));
+    }
     let object = match (group, kind) {
         ("", "Pod") => find("pods", &call.namespace, name)?,
         ("", "Secret") => find("secrets", &call.namespace, name)?,

@@ -48,10 +48,6 @@ pub(super) fn replace(state: &mut State, call: &Call) -> Result<Answer, Refusal>
         if !uid.is_empty() {
             return Err(precondition(call, "UID", uid, &Value::Null));
         }
-        // A version of an object that is not there is none.
-        if let Some(meta) = new["metadata"].as_object_mut() {
-            meta.remove("resourceVersion");
-        }
         return Ok(Answer::created(super::create::store(state, call, new, super::create::own_all)?));
     };
     body::warn_of_finalizers(call, Some(&old), &new);
@@ -126,6 +122,11 @@ pub(super) fn match_names(call: &Call, object: &mut Value) -> Result<(), Refusal
             call.name
         )));
     }
+    match_namespace(call, object)
+}
+
+/// Its namespace is that of the path.
+fn match_namespace(call: &Call, object: &mut Value) -> Result<(), Refusal> {
     if call.resource.listed.namespaced {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         if !namespace.is_empty() && namespace != call.namespace {
@@ -141,6 +142,27 @@ pub(super) fn match_names(call: &Call, object: &mut Value) -> Result<(), Refusal
     Ok(())
 }
 
+/// Whether a changed object is the one that is there, after admission has had its say (`Store.Update` of
+/// `k8s.io/apiserver/pkg/registry/generic/registry`).
+fn check_version(call: &Call, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let resource = &call.resource;
+    let version = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+        return Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message));
+    }
+    if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
+        return Err(Refusal::modified(&resource.of, &call.name));
+    }
+    // Patches and applies begin with the version of the object, and may have taken it away.
+    if ["", "0"].contains(&version) && strategy::needs_version(resource) && call.subresource != "scale" {
+        let message = "Invalid value: 0: must be specified for an update".into();
+        let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
+        return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
+    }
+    Ok(())
+}
+
 /// Stores a changed object; `own` says whose the changed fields are now.
 pub(super) fn write(
     state: &mut State,
@@ -152,24 +174,14 @@ pub(super) fn write(
     let resource = &call.resource;
     // An object may be left over in a namespace that is not there any more.
     super::create::namespace(state, call)?;
-    let version = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-    if !version.is_empty() && version.parse::<u64>().is_err() {
-        let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
-        return Err(Refusal::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message));
-    }
-    if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(Refusal::modified(&resource.of, &call.name));
-    }
     let is_scale = call.subresource == "scale";
-    // Patches and applies begin with the version of the object, and may have taken it away.
-    if ["", "0"].contains(&version) && strategy::needs_version(resource) && !is_scale {
-        let message = "Invalid value: 0: must be specified for an update".into();
-        let cause = Cause { reason: "FieldValueInvalid", message, field: "metadata.resourceVersion".into() };
-        return Err(Refusal::invalid(&resource.of.group, &resource.of.resource, &call.name, &[cause]));
-    }
-    escalation::check(state, call, Some(old), &new)?;
     let mut managed;
     (new, managed) = mutated(state, call, old, new, &own)?;
+    escalation::check(state, call, Some(old), &new)?;
+    check_version(call, old, &new)?;
+    if managed.is_some() {
+        match_namespace(call, &mut new)?;
+    }
     if managed.is_none() {
         managed = managed_as_sent(state, call, old, &new, &own)?;
     }
@@ -280,12 +292,23 @@ fn mutated(
     if !admission::may_mutate(state, call) || call.subresource == "scale" {
         return Ok((new, None));
     }
-    let mut owned = new.clone();
-    prepare(state, call, old, &mut owned);
-    own(&Writing::of(call, state).request(), old, &mut owned)?;
+    let managed = if let Some(managed) = managed_as_sent(state, call, old, &new, &own)? {
+        managed
+    } else {
+        let mut owned = new.clone();
+        prepare(state, call, old, &mut owned);
+        own(&Writing::of(call, state).request(), old, &mut owned)?;
+        owned["metadata"]["managedFields"].take()
+    };
     let mut shown = new;
-    super::create::default(call, &mut shown, None);
-    set_managed(&mut shown, owned["metadata"]["managedFields"].take());
+    let class = shown.pointer("/status/qosClass").cloned();
+    super::create::default_as_read(call, &mut shown);
+    if call.resource.of == GroupResource::new("", "pods") {
+        // A pod has its class from its first write on.
+        strategy::set(&mut shown["status"], "qosClass", class);
+    }
+    plugins::fill_change(state, call, old, &mut shown);
+    set_managed(&mut shown, managed);
     let mut attributes = Attributes::new(call, Operation::Update, &call.name, shown).with_old(old);
     admission::mutate(state, &mut attributes)?;
     let object = attributes.object.unwrap_or_default();

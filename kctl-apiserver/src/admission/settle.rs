@@ -1,0 +1,95 @@
+//! Objects that were changed by webhooks and policies: reads them again, hands on objects of the type of the request.
+//!
+//! Upstream: `k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go`, `callAttrMutatingHook`, which decodes
+//! what a patch has made into the type that the request is about.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Attributes, Operation};
+use crate::{
+    admit, crd,
+    decode::{self, Words},
+    go,
+    schema::Schema,
+    status::Refusal,
+    verbs,
+};
+
+/// Makes an object one of its type again: what the type does not have is dropped, what is new gets its defaults.
+///
+/// # Errors
+/// It is of another type, or a value is.
+pub(super) fn settle(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), Refusal> {
+    decode::identified(object)
+        .map_err(|why| Refusal::internal(&format!("couldn't get version/kind; json parse error: {why}")))?;
+    let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let Some(meta) = meta.filter(|meta| meta.get("managedFields") == Some(&json!([]))) {
+        // No managers are a reset.
+        meta.remove("managedFields");
+    }
+    let resource = &attributes.call.resource;
+    let (kind, api_version) = attributes.own_type();
+    let own = (kind.as_str(), api_version.as_str());
+    if resource.custom.is_some() && own == (resource.kind(), resource.api_version().as_str()) {
+        return settle_custom(attributes, object);
+    }
+    settle_built_in(attributes, own, object)
+}
+
+fn settle_built_in(
+    attributes: &Attributes<'_>,
+    (kind, api_version): (&str, &str),
+    object: &mut Value,
+) -> Result<(), Refusal> {
+    let text = |field: &str, own: &str| match object[field].as_str() {
+        None | Some("") => own.to_owned(),
+        Some(given) => given.to_owned(),
+    };
+    let (given_kind, given_api) = (text("kind", kind), text("apiVersion", api_version));
+    let is_other = (given_kind.as_str(), given_api.as_str()) != (kind, api_version);
+    if let Some(schema) = Schema::built_in(&given_api, &given_kind) {
+        decode::typed(schema, &given_kind, object, None, Words::OfJson).map_err(|why| Refusal::internal(&why))?;
+    } else if is_other {
+        return Err(Refusal::internal(&verbs::unconverted((kind, api_version), &given_kind, &given_api)));
+    }
+    if is_other {
+        let why = verbs::unconverted((kind, api_version), &given_kind, &given_api);
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
+    }
+    object["kind"] = kind.into();
+    object["apiVersion"] = api_version.into();
+    if attributes.operation == Operation::Connect {
+        return Ok(());
+    }
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    admit::default_decoded(api_version, kind, object);
+    Ok(())
+}
+
+fn settle_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), Refusal> {
+    let resource = &attributes.call.resource;
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (kind, api_version, own) = (text("kind"), text("apiVersion"), resource.api_version());
+    if kind.is_empty() {
+        return Err(Refusal::internal(&format!("Object 'Kind' is missing in '{}'", go::json(object))));
+    }
+    if api_version != own {
+        let slash = if api_version.contains('/') { "" } else { "/" };
+        let why =
+            format!("{slash}{api_version}, Kind={kind} is unstructured and is not suitable for converting to {own:?}");
+        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
+    }
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    decode::drop_malformed(&mut object["metadata"]);
+    decode::settle_metadata(&mut object["metadata"]);
+    if let Some(schema) = resource.schema() {
+        crd::prune(schema, object);
+        crd::default(schema, object);
+    }
+    Ok(())
+}
