@@ -151,7 +151,10 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
             complete_by_plugins(resource, object);
         }
         ("apps", "daemonsets") => {
-            object["metadata"]["annotations"][TEMPLATE_COUNT] = "1".into();
+            let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str();
+            if said.and_then(|count| count.parse::<i64>().ok()).is_none_or(|count| count < 1) {
+                object["metadata"]["annotations"][TEMPLATE_COUNT] = "1".into();
+            }
             object["status"] = json!({});
         }
         ("batch", "jobs") => select_own_pods(object),

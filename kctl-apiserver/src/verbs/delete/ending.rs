@@ -127,7 +127,7 @@ pub(in crate::verbs) fn carry_out(
         Ending::Gone { .. } => Value::clone(object),
     };
     state.remove(&resource.of, key);
-    if strategy::answers_deleted(resource) {
+    if strategy::answers_deleted(resource) || is(resource, "namespaces") {
         last["metadata"]["resourceVersion"] = state.revision.to_string().into();
     }
     (last.into(), true)
