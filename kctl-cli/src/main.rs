@@ -18,6 +18,10 @@ use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
+/// Requests are many small texts and maps, which this one makes and frees faster than the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(name = "kctl", version, about = "A Kubernetes API server without a cluster, and what goes with it")]
 #[command(disable_help_subcommand = true)]

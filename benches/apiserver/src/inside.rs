@@ -27,6 +27,8 @@ const WRITES_PER_SECOND: u32 = 1_000;
 /// The last event must be there so soon after the last write.
 const LAST_WITHIN: Duration = Duration::from_secs(60);
 const N_PODS: usize = 100_000;
+/// Pods whose status is patched.
+const N_PATCHED: u32 = 200;
 /// Requests between two looks at the clock.
 const N_BETWEEN: u32 = 100;
 
@@ -72,6 +74,8 @@ async fn patches(each: Duration) -> Result<Vec<Figure>, Failure> {
     let restricted = merges(each, &restricted(&all).await?).await?;
     let applied = rate(each, |n| apply(&server, n)).await?;
     let unchanged = rate(each, |_| apply(&server, 0)).await?;
+    create_pods(&server, N_PATCHED).await?;
+    let statuses = rate(each, |n| status(&server, n)).await?;
     Ok(vec![
         figure("merge patches of a ConfigMap of 1 KB", merged.0, "/s"),
         figure("merge patches of a ConfigMap of 1 KB: CPU", merged.1, "µs each"),
@@ -80,6 +84,8 @@ async fn patches(each: Duration) -> Result<Vec<Figure>, Failure> {
         figure("server-side applies of a Pod", applied.0, "/s"),
         figure("server-side applies of a Pod: CPU", applied.1, "µs each"),
         figure("the same without a change: CPU", unchanged.1, "µs each"),
+        figure("merge patches of the status of 200 Pods", statuses.0, "/s"),
+        figure("merge patches of the status of 200 Pods: CPU", statuses.1, "µs each"),
     ])
 }
 
@@ -106,6 +112,21 @@ async fn apply(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
     send_text(server, Method::PATCH, &path, "application/apply-patch+yaml", text).await
 }
 
+async fn create_pods(server: &InProcess, n: u32) -> Result<(), Failure> {
+    for n in 0..n {
+        let pod = pod(&name("pod", usize::try_from(n)?));
+        send(server, Method::POST, &format!("{NAMESPACE}/pods"), "application/json", &pod).await?;
+    }
+    Ok(())
+}
+
+/// Another message of another Pod for each number.
+async fn status(server: &InProcess, n: u32) -> Result<Bytes, Failure> {
+    let patch = json!({ "status": { "message": n.to_string() } });
+    let path = format!("{NAMESPACE}/pods/{}/status", name("pod", usize::try_from(n % N_PATCHED)?));
+    send(server, Method::PATCH, &path, "application/merge-patch+json", &patch).await
+}
+
 /// A request that is repeated.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Repeated {
@@ -113,6 +134,8 @@ pub(crate) enum Repeated {
     Apply,
     ApplyUnchanged,
     Create,
+    /// A patch of the status of one of 200 Pods.
+    Status,
     /// A merge that all watchers are told of.
     Watched,
 }
@@ -126,11 +149,15 @@ pub(crate) async fn repeat(what: Repeated, n: u32) -> Result<(), Failure> {
     for _ in 0..if matches!(what, Repeated::Watched) { N_WATCHERS } else { 0 } {
         watches.push(open(&server, Method::GET, &format!("{maps}?watch=1"), "application/json", Bytes::new()).await?);
     }
+    if matches!(what, Repeated::Status) {
+        create_pods(&server, N_PATCHED).await?;
+    }
     for n in 0..n {
         match what {
             Repeated::Merge | Repeated::Watched => merge(&server, n).await?,
             Repeated::Apply => apply(&server, n).await?,
             Repeated::ApplyUnchanged => apply(&server, 0).await?,
+            Repeated::Status => status(&server, n).await?,
             Repeated::Create => {
                 let pod = pod(&name("pod", usize::try_from(n)?));
                 send(&server, Method::POST, &format!("{NAMESPACE}/pods"), "application/json", &pod).await?

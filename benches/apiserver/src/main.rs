@@ -18,6 +18,10 @@ use kctl_apiserver::{ApiServer, ServeOptions};
 use load::Figure;
 use process::Server;
 
+/// That of the tool `kctl`, whose server this is.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures the embedded API server, and a kube-apiserver beside it

@@ -5,29 +5,26 @@ mod definitions;
 #[cfg(test)]
 mod full_disk;
 mod journal;
+mod kept;
 mod object;
 mod owners;
 pub(crate) mod private;
 #[cfg(test)]
 mod redefined;
+mod table;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    io,
-    ops::Bound,
-    path::Path,
     sync::{Arc, LazyLock, OnceLock},
 };
 
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::{
     clock::{Chance, Clock},
     controllers::quotas,
-    faults::Past,
     kinds::{Registry, Resource},
-    request::Call,
     server::{Change, RequestRecord, counts::Counts},
     session::Session,
     status::GroupResource,
@@ -42,16 +39,10 @@ pub(crate) use addresses::address;
 pub(crate) use definitions::DEFINITIONS;
 use definitions::Redefinition;
 use journal::Journal;
-use object::Warm;
 pub(crate) use object::{Kind, Lines, Object, event_line, head};
 use owners::Owners;
 pub(crate) use owners::{has_finalizer, is_blocked_by};
-
-/// Events that are kept for each resource. A watch that starts before them gets 410, as after a compaction of etcd.
-pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
-
-/// Events that are looked at one by one from the end of a history, before the place of a revision in it is searched.
-const MISSED_MAX: usize = 64;
+pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
 
 /// Namespace (empty for the cluster) and name.
 pub(crate) type Key = (String, String);
@@ -60,148 +51,6 @@ pub(crate) type Key = (String, String);
 pub(crate) type Observer = Box<dyn Fn(&RequestRecord) + Send>;
 /// Told of each change of an object.
 pub(crate) type ChangeObserver = Box<dyn Fn(&Change) + Send>;
-
-/// A change of one object.
-#[derive(Debug)]
-pub(crate) struct Event {
-    pub(crate) revision: u64,
-    pub(crate) key: Key,
-    pub(crate) before: Option<Arc<Object>>,
-    /// The new state. Of a deletion: the last state, with the resourceVersion of the deletion.
-    pub(crate) object: Arc<Object>,
-    pub(crate) deleted: bool,
-    pub(crate) lines: Lines,
-}
-
-/// All objects of one resource.
-pub(crate) struct Table {
-    objects: BTreeMap<Key, Arc<Object>>,
-    warm: Warm,
-    history: VecDeque<Arc<Event>>,
-    /// Events up to this revision are no longer in the history.
-    compacted: u64,
-    /// The revision of the last change; 0 before the first.
-    last_change: u64,
-    /// When the definition of the resource last became another one, or ceased to be; 0 where it never did.
-    redefined: u64,
-    /// Says that something changed, to watchers in the order in which they wait: tokio's `watch` channel wakes them in any.
-    changed: Arc<Notify>,
-}
-
-impl Table {
-    fn new(revision: u64) -> Self {
-        Self {
-            objects: BTreeMap::new(),
-            warm: Warm::default(),
-            history: VecDeque::new(),
-            compacted: revision,
-            last_change: 0,
-            redefined: 0,
-            changed: Arc::default(),
-        }
-    }
-
-    fn fork(&self) -> Self {
-        Self {
-            objects: self.objects.clone(),
-            warm: Warm::default(),
-            history: self.history.clone(),
-            changed: Arc::default(),
-            ..*self
-        }
-    }
-
-    fn read_anew(&mut self, read: &impl Fn(&mut Value)) {
-        for object in self.objects.values_mut() {
-            if let Some(other) = object.read_by(read) {
-                *object = Arc::new(other);
-            }
-        }
-    }
-
-    /// The objects of a namespace, or all, by namespace and name, from after a key on.
-    pub(crate) fn range(
-        &self,
-        namespace: Option<&str>,
-        after: Option<&Key>,
-    ) -> impl Iterator<Item = (&Key, &Arc<Object>)> {
-        let start = match (after, namespace) {
-            (Some(after), _) => Bound::Excluded(after.clone()),
-            (None, Some(namespace)) => Bound::Included((namespace.to_owned(), String::new())),
-            (None, None) => Bound::Unbounded,
-        };
-        let namespace = namespace.map(str::to_owned);
-        let objects = self.objects.range((start, Bound::Unbounded));
-        objects.take_while(move |(key, _)| namespace.as_deref().is_none_or(|wanted| key.0 == wanted))
-    }
-
-    /// The same, parsed.
-    pub(crate) fn values(&self, namespace: Option<&str>) -> impl Iterator<Item = (&Key, Arc<Value>)> {
-        self.range(namespace, None).map(|(key, object)| (key, self.value(object)))
-    }
-
-    /// The value of an object of this table, which stays parsed for a while.
-    pub(crate) fn value(&self, object: &Object) -> Arc<Value> {
-        self.warm.value(object)
-    }
-
-    /// The events after a revision; `None` when some of them are no longer kept.
-    pub(crate) fn since(&self, revision: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
-        // Most watchers have missed but a few.
-        let n_last = self.history.iter().rev().take(MISSED_MAX).take_while(|event| event.revision > revision).count();
-        let first = match n_last {
-            MISSED_MAX => self.history.partition_point(|event| event.revision <= revision),
-            n_last => self.history.len() - n_last,
-        };
-        (revision >= self.compacted).then(|| self.history.range(first..))
-    }
-
-    /// The state as it was at a revision; `None` when that is too long ago.
-    pub(crate) fn at(&self, revision: u64) -> Option<Table> {
-        let mut objects = self.objects.clone();
-        let later: Vec<_> = self.since(revision)?.collect();
-        for event in later.into_iter().rev() {
-            match &event.before {
-                Some(before) => objects.insert(event.key.clone(), before.clone()),
-                None => objects.remove(&event.key),
-            };
-        }
-        Some(Table { objects, ..Table::new(revision) })
-    }
-
-    /// The revision that a fault on purpose makes a read show, while it is known, and where one so old is allowed.
-    pub(crate) fn stale(&self, call: &Call) -> Option<u64> {
-        let stale = call.stale?;
-        let asked = call.params.oldest();
-        let oldest = asked.or(stale.misleads.then_some(0))?;
-        let revision = match stale.past {
-            Past::Revision(revision) => revision,
-            Past::Changes(n_changes) => {
-                self.history.iter().rev().nth(n_changes).map_or(self.compacted, |event| event.revision)
-            }
-        };
-        (revision >= self.compacted.max(oldest) && revision < self.last_change).then_some(revision)
-    }
-
-    /// Notified after each change.
-    pub(crate) fn changes(&self) -> Arc<Notify> {
-        self.changed.clone()
-    }
-
-    /// What came after this revision is known.
-    pub(crate) fn compacted(&self) -> u64 {
-        self.compacted
-    }
-
-    pub(crate) fn last_change(&self) -> u64 {
-        self.last_change
-    }
-
-    /// A watch ends when this has become another number.
-    pub(crate) fn redefined(&self) -> u64 {
-        self.redefined
-    }
-}
 
 static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| GroupResource::new("", "events"));
 
@@ -303,77 +152,10 @@ impl State {
         self.tables.iter().map(|(of, table)| (of, table.objects.len()))
     }
 
-    /// Keeps all objects in a folder from now on; those that are in it already replace the present ones.
-    pub(crate) fn keep_in(&mut self, folder: &Path) -> io::Result<()> {
-        let (mut journal, kept, revision) = Journal::open(folder)?;
-        self.signer = Arc::new(OnceLock::from(Signer::kept_in(folder).map_err(io::Error::other)?));
-        if kept.is_empty() {
-            let objects = self
-                .tables
-                .iter()
-                .flat_map(|(of, table)| table.objects.iter().map(move |(key, object)| (of, key, object.written())));
-            journal.begin(objects, self.revision)?;
-        } else {
-            self.tables.clear();
-            self.grants.forget();
-            self.owners = Owners::default();
-            self.revision = revision;
-            for ((of, key), object) in kept {
-                self.owners.changed(&self.registry, (&of, &key), None, Some(&object));
-                let table = self.table(&of);
-                table.objects.insert(key, Arc::new(Object::new(&Arc::new(object))));
-                table.last_change = revision;
-            }
-            self.rebuild_registry();
-            self.names_freed = definitions::groups_that_wait(self.table(&DEFINITIONS));
-            crate::bootstrap::objects(self);
-            let resources: Vec<_> = self.registry.all().cloned().collect();
-            for resource in resources {
-                self.read_anew(&resource);
-            }
-        }
-        self.journal = Some(journal);
-        Ok(())
-    }
-
-    /// The folder that objects are kept in.
-    #[cfg(feature = "serve")]
-    pub(crate) fn folder(&self) -> Option<&Path> {
-        self.journal.as_ref().map(Journal::folder)
-    }
-
     fn rebuild_registry(&mut self) {
         let definitions: Vec<_> = self.table(&DEFINITIONS).values(None).map(|(_, definition)| definition).collect();
         self.registry = Arc::new(Registry::with_definitions(definitions.iter().map(AsRef::as_ref)));
         self.owners.kinds_changed();
-    }
-
-    /// Writes to the journal.
-    fn keep(&mut self, of: &GroupResource, key: &Key, object: Option<&Object>) {
-        let revision = self.revision;
-        let Some(journal) = &mut self.journal else { return };
-        journal.append(of, key, revision, object.map(Object::text));
-        journal.tidy(self.tables.values().map(|table| table.objects.len()).sum());
-    }
-
-    /// The file of all changes, to break it.
-    #[cfg(test)]
-    fn journal(&mut self) -> &mut Journal {
-        self.journal.as_mut().unwrap()
-    }
-
-    /// Writes to the journal what a disk that failed has not taken.
-    ///
-    /// # Errors
-    /// It still fails: what is changed now would be lost with this process.
-    pub(crate) fn make_up(&mut self) -> io::Result<()> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        while let Some(missed) = journal.missed() {
-            let (of, key) = &missed;
-            let object = self.tables.get(of).and_then(|table| table.objects.get(key));
-            journal.make_up(&missed, self.revision, object.map(|object| object.written()))?;
-        }
-        Ok(())
     }
 
     pub(crate) fn table(&mut self, of: &GroupResource) -> &mut Table {

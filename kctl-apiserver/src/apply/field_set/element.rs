@@ -1,0 +1,143 @@
+//! The steps of paths.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
+
+use serde_json::{Map, Value};
+
+/// Bytes of the texts of steps that are made without an allocation of their own.
+const SHORT_LEN_MAX: usize = 64;
+
+/// One step of a path, kept as its `FieldsV1` text: `f:name`, `k:{"name":"a"}`, `v:"a"` or `i:0`.
+///
+/// Keys are sorted and whole numbers have no fraction, so that equal steps have equal texts.
+///
+/// The text is shared: sets are added and subtracted all the time, and most of their steps stay what they are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathElement(Arc<str>);
+
+impl PathElement {
+    /// The step into a field of an object.
+    pub fn field(name: &str) -> Self {
+        // Most names are short: their texts are put together on the stack.
+        let mut buffer = [0; SHORT_LEN_MAX];
+        let len = name.len() + 2;
+        if len <= SHORT_LEN_MAX {
+            buffer[..2].copy_from_slice(b"f:");
+            buffer[2..len].copy_from_slice(name.as_bytes());
+            if let Ok(text) = std::str::from_utf8(&buffer[..len]) {
+                return Self(text.into());
+            }
+        }
+        Self(format!("f:{name}").into())
+    }
+
+    /// The step to the item of a list that has these values of its key fields.
+    pub fn key<'v>(fields: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Self {
+        let mut sorted: Vec<(&str, &Value)> = fields.into_iter().collect();
+        sorted.sort_by_key(|(name, _)| *name);
+        sorted.dedup_by_key(|(name, _)| *name);
+        let mut text = b"k:".to_vec();
+        let mut between = b'{';
+        for (name, value) in sorted {
+            text.push(between);
+            write(&mut text, name);
+            text.push(b':');
+            write(&mut text, canonical(value).as_ref());
+            between = b',';
+        }
+        if between == b'{' {
+            text.push(between);
+        }
+        text.push(b'}');
+        Self(String::from_utf8_lossy(&text).into())
+    }
+
+    /// The step to the item of a set.
+    pub fn value(value: &Value) -> Self {
+        Self(format!("v:{}", canonical(value)).into())
+    }
+
+    /// The step to the item of a list by its place.
+    pub fn index(index: usize) -> Self {
+        Self(format!("i:{index}").into())
+    }
+
+    /// Reads the `FieldsV1` text of a step; nothing for a text that is none.
+    pub fn decode(text: &str) -> Option<Self> {
+        let (prefix, rest) = text.split_once(':')?;
+        match prefix {
+            "k" if is_one_plain_pair(rest) => Some(Self(text.into())),
+            "f" => Some(Self(text.into())),
+            "k" => {
+                let fields: Map<String, Value> = serde_json::from_str(rest).ok()?;
+                Some(Self::key(fields.iter().map(|(name, value)| (name.as_str(), value))))
+            }
+            "v" => Some(Self::value(&serde_json::from_str(rest).ok()?)),
+            "i" => Some(Self::index(rest.parse().ok()?)),
+            _ => None,
+        }
+    }
+
+    /// The `FieldsV1` text of the step.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of the field, when the step is into one.
+    pub fn field_name(&self) -> Option<&str> {
+        self.0.strip_prefix("f:")
+    }
+
+    /// Whether the step is to an item by the values of its key fields.
+    pub fn is_key(&self) -> bool {
+        self.0.starts_with("k:")
+    }
+}
+
+/// The text of a step in messages: `.name`, `[name="a"]`, `[="a"]` or `[0]`.
+impl fmt::Display for PathElement {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.split_once(':').unwrap_or_default() {
+            ("f", name) => write!(out, ".{name}"),
+            ("k", fields) => {
+                let fields: BTreeMap<String, Value> = serde_json::from_str(fields).unwrap_or_default();
+                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                write!(out, "[{}]", fields.join(","))
+            }
+            ("v", value) => write!(out, "[={value}]"),
+            (_, index) => write!(out, "[{index}]"),
+        }
+    }
+}
+
+/// Whether a text is an object with one field, which is a text without escapes: most keys are, and they are written as
+/// they are read.
+fn is_one_plain_pair(json: &str) -> bool {
+    let pair = json.strip_prefix("{\"").and_then(|rest| rest.strip_suffix("\"}"));
+    let is_plain = |text: &str| !text.bytes().any(|byte| byte == b'"' || byte == b'\\' || byte < b' ');
+    pair.and_then(|pair| pair.split_once("\":\"")).is_some_and(|(name, value)| is_plain(name) && is_plain(value))
+}
+
+/// Texts and values of JSON always serialise.
+fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    let _infallible = serde_json::to_writer(text, value);
+}
+
+/// Numbers that are equal have one text.
+fn canonical(value: &Value) -> Cow<'_, Value> {
+    match value.as_f64() {
+        #[expect(clippy::cast_possible_truncation, reason = "the bound is checked")]
+        Some(number) if value.is_f64() && number.fract() == 0.0 && number.abs() < 9e15 => {
+            Cow::Owned(Value::from(number as i64))
+        }
+        _ => Cow::Borrowed(value),
+    }
+}
+
+/// A path from the root of an object.
+pub type Path = Vec<PathElement>;
+
+/// The text of a path in messages: `.spec.containers[name="a"].image`.
+pub fn path_text(path: &[PathElement]) -> String {
+    path.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,252 @@
+//! Sets of field paths: what a manager owns. Reads and writes the `FieldsV1` form of `metadata.managedFields`.
+
+mod element;
+mod entries;
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value};
+
+pub use self::element::{Path, PathElement, path_text};
+use self::entries::{Entries, Entry};
+
+/// A set of paths, as a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    /// In the order of their steps, each step once: two sets are compared and combined in one walk.
+    entries: Entries,
+}
+
+impl FieldSet {
+    /// Reads the `FieldsV1` form. Steps that are not understood are left out.
+    pub fn decode(fields: &Value) -> Self {
+        let mut set = Self::default();
+        for (text, below) in fields.as_object().into_iter().flatten() {
+            let Some(element) = PathElement::decode(text) else { continue };
+            let children = Self::decode(below);
+            let is_member = children.is_empty() || below.get(".").is_some();
+            set.add(element, is_member, children);
+        }
+        set
+    }
+
+    /// Writes the `FieldsV1` form.
+    pub fn encode(&self) -> Value {
+        self.encode_below(false)
+    }
+
+    fn encode_below(&self, is_member: bool) -> Value {
+        let own = (is_member && !self.is_empty()).then(|| (".".to_owned(), Map::new().into()));
+        let steps = self
+            .entries
+            .iter()
+            .map(|Entry { element, is_member, below }| (element.as_str().to_owned(), below.encode_below(*is_member)));
+        Value::Object(own.into_iter().chain(steps).collect())
+    }
+
+    /// Whether no path is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn find(&self, element: &PathElement) -> Option<&Entry> {
+        let at = self.entries.binary_search_by(|entry| entry.element.cmp(element)).ok()?;
+        Some(&self.entries[at])
+    }
+
+    fn entry(&mut self, element: &PathElement) -> &mut Entry {
+        // Most steps come in their order.
+        let at = match self.entries.last() {
+            Some(last) if last.element >= *element => self.entries.binary_search_by(|entry| entry.element.cmp(element)),
+            _ => Err(self.entries.len()),
+        };
+        let entries = self.entries.edit();
+        let at = at.unwrap_or_else(|at| {
+            entries.insert(at, Entry::new(element.clone()));
+            at
+        });
+        &mut entries[at]
+    }
+
+    /// Adds a path; the root is never in a set.
+    pub fn insert(&mut self, path: &[PathElement]) {
+        match path {
+            [] => {}
+            [last] => self.entry(last).is_member = true,
+            [first, rest @ ..] => self.entry(first).below.insert(rest),
+        }
+    }
+
+    /// Adds a step that leads to a path of the set, or to paths below it, or both.
+    pub fn add(&mut self, element: PathElement, is_member: bool, below: FieldSet) {
+        if !is_member && below.is_empty() {
+            return;
+        }
+        if self.entries.last().is_none_or(|last| last.element < element) {
+            self.entries.edit().push(Entry { element, is_member, below });
+            return;
+        }
+        let entry = self.entry(&element);
+        entry.is_member |= is_member;
+        if !below.is_empty() {
+            entry.below = below;
+        }
+    }
+
+    /// Whether exactly this path is in the set.
+    pub fn contains(&self, path: &[PathElement]) -> bool {
+        match path {
+            [] => false,
+            [last] => self.find(last).is_some_and(|entry| entry.is_member),
+            [first, rest @ ..] => self.find(first).is_some_and(|entry| entry.below.contains(rest)),
+        }
+    }
+
+    /// The paths of the set below a step.
+    pub fn below(&self, element: &PathElement) -> Option<&FieldSet> {
+        self.find(element).map(|entry| &entry.below).filter(|below| !below.is_empty())
+    }
+
+    /// Takes other paths below a step.
+    pub fn replace_below(&mut self, element: &PathElement, below: FieldSet) {
+        self.entry(element).below = below;
+        self.entries.edit().retain(|entry| !entry.is_empty());
+    }
+
+    /// The steps from here below which there are paths.
+    pub fn children(&self) -> impl Iterator<Item = (&PathElement, &FieldSet)> {
+        self.entries.iter().filter(|entry| !entry.below.is_empty()).map(|entry| (&entry.element, &entry.below))
+    }
+
+    /// The entries of this set with those of the other one that have the same steps.
+    fn beside<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Entry, Option<&'a Entry>)> {
+        let mut rest = &*other.entries;
+        self.entries.iter().map(move |entry| {
+            while let Some((first, later)) = rest.split_first() {
+                match first.element.cmp(&entry.element) {
+                    Ordering::Less => rest = later,
+                    Ordering::Equal => return (entry, Some(first)),
+                    Ordering::Greater => break,
+                }
+            }
+            (entry, None)
+        })
+    }
+
+    /// The paths of either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        if other.is_empty() || self.entries.is_shared_with(&other.entries) {
+            return self.clone();
+        }
+        let (mut mine, mut theirs) = (&*self.entries, &*other.entries);
+        let mut entries = Vec::with_capacity(mine.len().max(theirs.len()));
+        while let ([one, mine_later @ ..], [two, theirs_later @ ..]) = (mine, theirs) {
+            match one.element.cmp(&two.element) {
+                Ordering::Less => {
+                    entries.push(one.clone());
+                    mine = mine_later;
+                }
+                Ordering::Greater => {
+                    entries.push(two.clone());
+                    theirs = theirs_later;
+                }
+                Ordering::Equal => {
+                    let below = one.below.union(&two.below);
+                    entries.push(Entry {
+                        element: one.element.clone(),
+                        is_member: one.is_member || two.is_member,
+                        below,
+                    });
+                    (mine, theirs) = (mine_later, theirs_later);
+                }
+            }
+        }
+        entries.extend(mine.iter().chain(theirs).cloned());
+        Self { entries: entries.into() }
+    }
+
+    /// The paths that are not in the other set. Removing a path leaves the paths below it.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        if other.is_empty() {
+            return self.clone();
+        }
+        let rest = self.beside(other).map(|(mine, theirs)| match theirs {
+            None => mine.clone(),
+            Some(theirs) => Entry {
+                element: mine.element.clone(),
+                is_member: mine.is_member && !theirs.is_member,
+                below: mine.below.difference(&theirs.below),
+            },
+        });
+        Self { entries: rest.filter(|entry| !entry.is_empty()).collect() }
+    }
+
+    /// The set without a path and all that is below it.
+    #[must_use]
+    pub fn without(mut self, path: &[&str]) -> Self {
+        self.remove(path);
+        self
+    }
+
+    fn remove(&mut self, path: &[&str]) {
+        let [first, rest @ ..] = path else { return };
+        let Some(at) = self.entries.iter().position(|entry| entry.element.field_name() == Some(first)) else { return };
+        if rest.is_empty() {
+            self.entries.edit().remove(at);
+        } else {
+            self.entries.edit()[at].below.remove(rest);
+            self.entries.edit().retain(|entry| !entry.is_empty());
+        }
+    }
+
+    /// Whether all paths of this set are in the other one.
+    #[must_use]
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.entries.is_shared_with(&other.entries)
+            || self.beside(other).all(|(mine, theirs)| {
+                theirs.is_some_and(|theirs| mine.is_member <= theirs.is_member && mine.below.is_subset(&theirs.below))
+            })
+    }
+
+    /// Whether no path is in both sets.
+    #[must_use]
+    pub fn is_disjoint(&self, other: &Self) -> bool {
+        self.beside(other).all(|(mine, theirs)| {
+            theirs.is_none_or(|theirs| !(mine.is_member && theirs.is_member) && mine.below.is_disjoint(&theirs.below))
+        })
+    }
+
+    /// The paths of both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let both = self.beside(other).filter_map(|(mine, theirs)| {
+            let theirs = theirs?;
+            let (element, below) = (mine.element.clone(), mine.below.intersection(&theirs.below));
+            Some(Entry { element, is_member: mine.is_member && theirs.is_member, below })
+        });
+        Self { entries: both.filter(|entry| !entry.is_empty()).collect() }
+    }
+
+    /// Every path: those that end here first, then those below, each in order.
+    pub fn paths(&self) -> Vec<Path> {
+        let mut found = Vec::new();
+        self.collect(&mut Vec::new(), &mut found);
+        found
+    }
+
+    fn collect(&self, prefix: &mut Path, found: &mut Vec<Path>) {
+        for Entry { element, .. } in self.entries.iter().filter(|entry| entry.is_member) {
+            found.push(prefix.iter().chain([element]).cloned().collect());
+        }
+        for (element, below) in self.children() {
+            prefix.push(element.clone());
+            below.collect(prefix, found);
+            prefix.pop();
+        }
+    }
+}

@@ -1,0 +1,112 @@
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::*;
+use crate::clock::Chance;
+
+fn fields() -> Value {
+    json!({
+        "f:metadata": {"f:finalizers": {".": {}, "v:\"a/b\"": {}}},
+        "f:spec": {"f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}}}, "i:1": {}},
+    })
+}
+
+#[test]
+fn fields_v1_is_written_as_it_was_read() {
+    assert_eq!(FieldSet::decode(&fields()).encode(), fields());
+}
+
+#[test]
+fn a_path_is_taken_out_with_all_below_it() {
+    let encoded = |set: FieldSet| set.encode();
+    let set = || FieldSet::decode(&fields());
+    let (metadata, spec) = (json!({"f:metadata": fields()["f:metadata"]}), json!({"f:spec": fields()["f:spec"]}));
+    assert_eq!(encoded(set().without(&["spec"])), metadata);
+    assert_eq!(encoded(set().without(&["metadata", "finalizers"])), spec, "what leads to it goes as well");
+    assert_eq!(encoded(set().without(&["metadata", "labels"])), fields());
+    assert_eq!(encoded(set().without(&["status"])), fields());
+}
+
+#[test]
+fn steps_that_are_not_understood_are_left_out() {
+    assert_eq!(FieldSet::decode(&json!({"x:y": {}, "k:{": {}, "f:a": {}})).encode(), json!({"f:a": {}}));
+    assert!(FieldSet::decode(&json!([1])).is_empty());
+}
+
+#[test]
+fn paths_read_as_in_messages() {
+    let texts: Vec<String> = FieldSet::decode(&fields()).paths().iter().map(|path| path_text(path)).collect();
+    let expected = [
+        ".metadata.finalizers",
+        ".metadata.finalizers[=\"a/b\"]",
+        ".spec[1]",
+        ".spec.ports[containerPort=80,protocol=\"TCP\"]",
+        ".spec.ports[containerPort=80,protocol=\"TCP\"].name",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn sets_are_added_subtracted_and_intersected_path_by_path() {
+    let left = FieldSet::decode(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
+    let right = FieldSet::decode(&json!({"f:a": {"f:b": {}, "f:d": {}}}));
+    assert_eq!(left.union(&right).encode(), json!({"f:a": {".": {}, "f:b": {}, "f:d": {}}, "f:c": {}}));
+    assert_eq!(left.difference(&right).encode(), json!({"f:a": {}, "f:c": {}}));
+    assert_eq!(left.intersection(&right).encode(), json!({"f:a": {"f:b": {}}}));
+    assert!(left.difference(&left).is_empty());
+    assert!(left.is_subset(&left.union(&right)) && !left.is_subset(&right) && !right.is_subset(&left));
+    assert!(left.difference(&right).is_disjoint(&right) && !left.is_disjoint(&right));
+    assert!(left.contains(&[PathElement::field("a"), PathElement::field("b")]));
+    assert!(!right.contains(&[PathElement::field("a")]));
+}
+
+#[test]
+fn numbers_that_are_equal_are_one_step() {
+    assert_eq!(PathElement::value(&json!(1.0)), PathElement::value(&json!(1)));
+    for (text, expected) in [
+        (r#"k:{"b":1,"a":2}"#, Some(r#"k:{"a":2,"b":1}"#)),
+        (r#"k:{"a":"\u0062"}"#, Some(r#"k:{"a":"b"}"#)),
+        (r#"k:{"a": "b"}"#, Some(r#"k:{"a":"b"}"#)),
+        (r#"k:{"a":"b"}"#, Some(r#"k:{"a":"b"}"#)),
+        (r#"k:{"a":"b","c":"d"}"#, Some(r#"k:{"a":"b","c":"d"}"#)),
+        (r#"k:{"a":"b"c"}"#, None),
+        ("k:{\"a\":\"\n\"}", None),
+    ] {
+        assert_eq!(PathElement::decode(text).as_ref().map(PathElement::as_str), expected, "{text}");
+    }
+}
+
+/// Some of the paths of two steps out of few.
+fn some(chance: &mut Chance) -> FieldSet {
+    let mut set = FieldSet::default();
+    for first in ["a", "b", "c"].map(PathElement::field) {
+        if chance.next().is_multiple_of(2) {
+            set.insert(std::slice::from_ref(&first));
+        }
+        for second in [PathElement::field("x"), PathElement::index(1), PathElement::value(&json!("v"))] {
+            if chance.next().is_multiple_of(3) {
+                set.insert(&[first.clone(), second]);
+            }
+        }
+    }
+    set
+}
+
+#[test]
+fn sets_are_combined_as_sets_of_their_paths() {
+    let mut chance = Chance::new(3);
+    for _ in 0..5_000 {
+        let (left, right) = (some(&mut chance), some(&mut chance));
+        let paths = |set: &FieldSet| set.paths().into_iter().collect::<BTreeSet<_>>();
+        let (of_left, of_right) = (paths(&left), paths(&right));
+        assert_eq!(paths(&left.union(&right)), &of_left | &of_right);
+        assert_eq!(paths(&left.difference(&right)), &of_left - &of_right);
+        assert_eq!(paths(&left.intersection(&right)), &of_left & &of_right);
+        assert_eq!(left.is_subset(&right), of_left.is_subset(&of_right));
+        assert_eq!(left.is_disjoint(&right), of_left.is_disjoint(&of_right));
+        assert_eq!(left == right, of_left == of_right);
+        assert_eq!(FieldSet::decode(&left.encode()), left);
+        assert!(left.paths().iter().all(|path| left.contains(path)));
+    }
+}
