@@ -15,7 +15,7 @@ pub(crate) use self::{
     defaults::{default_decoded, default_object},
     warnings::warnings as warnings_about,
 };
-use self::{metadata::validate_metadata, names::NameRule};
+pub(crate) use self::{metadata::validate_metadata, names::NameRule};
 
 use crate::{kinds::Resource, status::Cause};
 

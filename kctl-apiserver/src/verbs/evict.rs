@@ -14,7 +14,7 @@ use super::{
 use crate::{
     request::Call,
     selector::selects,
-    status::{GroupResource, Refusal},
+    status::{Cause, GroupResource, Refusal},
     store::State,
 };
 
@@ -58,8 +58,19 @@ fn delete(state: &mut State, call: &Call, pod: &Arc<Value>, options: &Value, dry
     Ok(())
 }
 
+/// What an eviction may not ask for.
+pub(super) fn check_options(call: &Call, options: &Value) -> Result<(), Refusal> {
+    const BREAKING: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+    if options[BREAKING] == true {
+        let message = "Invalid value: true: can not be set for pod eviction, try after removing the option".into();
+        let cause = Cause { reason: "FieldValueInvalid", message, field: format!("deleteOptions.{BREAKING}") };
+        return Err(Refusal::invalid("policy", "Eviction", &call.name, &[cause]));
+    }
+    agree_on_dry_run(call, options)
+}
+
 /// An eviction says in two places whether it is only tried.
-pub(super) fn agree_on_dry_run(call: &Call, options: &Value) -> Result<(), Refusal> {
+fn agree_on_dry_run(call: &Call, options: &Value) -> Result<(), Refusal> {
     let inside: Vec<&str> = options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let outside = call.params.text("dryRun");
     if inside.is_empty() || outside.is_empty() || inside == [outside] {

@@ -75,18 +75,10 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
         (object, old)
     };
     if resource.custom.is_none() && whole && !judged_before {
-        let at = causes.len();
-        causes.extend(rules::causes(resource, object, old.is_none()));
-        match old {
-            Some(old) if rules::come_first(resource) => {
-                causes.splice(at..at, rules::forbidden_changes(resource, old, object));
-            }
-            Some(old) => {
-                causes.extend(rules::forbidden_changes(resource, old, object));
-                causes.extend(rules::fixed(resource, &call.subresource, old, object));
-            }
-            None => causes.extend(rules::new_causes(resource, object)),
-        }
+        causes.extend(match old {
+            Some(old) => causes_of_change(call, old, object),
+            None => [rules::causes(resource, object, true), rules::new_causes(resource, object)].concat(),
+        });
     }
     if let Some(old) = old.filter(|_| resource.custom.is_none() && call.subresource == "status") {
         causes.extend(rules::status_causes(resource, old, object));
@@ -95,6 +87,20 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
         causes = of_budget;
     }
     refuse(resource, object, &causes)
+}
+
+/// What is wrong with a changed object of a built-in kind, in the order of the real server.
+fn causes_of_change(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
+    let resource = &call.resource;
+    let forbidden = rules::forbidden_changes(resource, old, new);
+    let state = || rules::causes(resource, new, false);
+    let mut causes = match rules::turn(resource) {
+        rules::Turn::First => [forbidden, state()].concat(),
+        rules::Turn::Last => [state(), forbidden].concat(),
+        rules::Turn::Only => forbidden,
+    };
+    causes.extend(rules::fixed(resource, &call.subresource, old, new));
+    causes
 }
 
 /// Puts what is wrong with the metadata of a changed object where the real server tells it: before the rest when it has another
@@ -176,9 +182,14 @@ pub(super) fn changes_of_metadata(call: &Call, old: &Value, new: &Value) -> Vec<
             add("FieldValueInvalid", format!("Invalid value: {value}: field is immutable"), field);
         }
     }
-    let judged = crate::admit::metadata(&call.resource, new);
-    let again = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
-    causes.extend(judged.into_iter().filter(|cause| again.iter().any(|field| cause.field.starts_with(field))));
+    let kept = strategy::kept_metadata(&call.resource, &call.subresource);
+    let is_of = |cause: &Cause, fields: &[&str]| {
+        let field = cause.field.strip_prefix("metadata.").unwrap_or_default();
+        fields.iter().any(|of| field.starts_with(of))
+    };
+    let judged = crate::admit::metadata(&call.resource, new).into_iter();
+    causes.extend(judged.filter(|cause| is_of(cause, &["labels", "annotations", "ownerReferences"])));
+    causes.retain(|cause| !is_of(cause, kept));
     // The kinds' own validation finds them again, but for that of events.
     if call.resource.of.resource != "events" || call.resource.custom.is_some() {
         causes.extend(causes.clone());

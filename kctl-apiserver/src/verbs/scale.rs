@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Answer, body, scale_owners, update, versions};
 use crate::{
     admission::{self, Attributes, Operation},
+    admit::{NameRule, validate_metadata},
     apply, decode,
     request::{Call, Verb},
     schema::Schema,
@@ -119,9 +120,7 @@ pub(super) fn set(state: &mut State, call: &Call) -> Result<Answer, Refusal> {
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
         return Err(Refusal::bad_request("Scale: spec.replicas must be an integer"));
     };
-    if replicas < 0 {
-        return Err(negative(call, replicas));
-    }
+    judge(call, &scale, replicas)?;
     let (given, known) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
     let is_other = !given.is_empty() && given != known;
     if is_other && call.verb == Verb::Update {
@@ -222,7 +221,8 @@ fn admitted(state: &State, call: &Call, old: &Value, replicas: i64) -> Result<i6
     Ok(left.unwrap_or(0))
 }
 
-fn negative(call: &Call, replicas: i64) -> Refusal {
+/// What is wrong with a scale (`ValidateScale` of `pkg/apis/autoscaling/validation`); of a custom kind with its replicas alone.
+fn judge(call: &Call, scale: &Value, replicas: i64) -> Result<(), Refusal> {
     let of = &call.resource.of;
     let (group, kind, field, what) = match &call.resource.custom {
         Some(_) => {
@@ -231,8 +231,15 @@ fn negative(call: &Call, replicas: i64) -> Refusal {
         }
         None => ("autoscaling", "Scale", "spec.replicas".to_owned(), "must be greater than or equal to 0"),
     };
-    let message = format!("Invalid value: {replicas}: {what}");
-    Refusal::invalid(group, kind, &call.name, &[Cause { reason: "FieldValueInvalid", message, field }])
+    let mut causes = match &call.resource.custom {
+        Some(_) => Vec::new(),
+        None => validate_metadata(&scale["metadata"], true, NameRule::Subdomain),
+    };
+    if replicas < 0 {
+        let message = format!("Invalid value: {replicas}: {what}");
+        causes.push(Cause { reason: "FieldValueInvalid", message, field });
+    }
+    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(group, kind, &call.name, &causes)) }
 }
 
 /// What is sent as a whole. The handler of custom kinds cannot say why it is none; of a Scale without a kind it makes none.

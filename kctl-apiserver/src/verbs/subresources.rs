@@ -38,7 +38,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Result<Answer, Refusal> 
             bind(state, call, &call.name, &find()?, &sent)
         }
         "eviction" => {
-            evict::agree_on_dry_run(call, &sent["deleteOptions"])?;
+            evict::check_options(call, &sent["deleteOptions"])?;
             let sent = admission::admit_sent(state, call, &call.name, shown(state, call, sent))?;
             evict::evict(state, call, &find()?, &sent)
         }
@@ -186,11 +186,12 @@ pub(super) fn finalize(state: &mut State, call: &Call) -> Result<Answer, Refusal
         Value::Array(list) if !list.is_empty() => json!({ "finalizers": list }),
         _ => json!({}),
     };
-    for field in ["annotations", "labels"] {
+    for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
         super::strategy::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
     }
     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = call.name.clone().into();
-    let causes = super::judge::changes_of_metadata(call, &old, &new);
+    let mut causes = super::judge::changes_of_metadata(call, &old, &new);
+    causes.extend(crate::admit::metadata(&call.resource, &new));
     if !causes.is_empty() {
         return Err(Refusal::invalid(&of.group, call.resource.kind(), &call.name, &causes));
     }

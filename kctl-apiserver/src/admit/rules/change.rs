@@ -1,15 +1,37 @@
 //! What may not change in objects of the built-in kinds.
 
+mod volume;
+
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use super::{Errors, attached, endpoints, entries, job, node, placement, selector, service, text};
+use super::{Errors, attached, endpoints, entries, job, node, placement, selector, served, service, text};
 use crate::{kinds::Resource, status::Cause};
 
-/// Whether what may not change is told before what is wrong with the new state.
-pub(crate) fn come_first(resource: &Resource) -> bool {
-    const FIRST: &[(&str, &str)] =
-        &[("", "configmaps"), ("", "services"), ("apps", "daemonsets"), ("networking.k8s.io", "ingressclasses")];
-    FIRST.contains(&(resource.of.group.as_str(), resource.of.resource.as_str()))
+/// When the real server judges what may not change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Before the new state.
+    First,
+    /// After it.
+    Last,
+    /// Nothing else is judged: what stays was judged when it was stored.
+    Only,
+}
+
+/// When a change of such an object is judged.
+pub(crate) fn turn(resource: &Resource) -> Turn {
+    match (resource.of.group.as_str(), resource.of.resource.as_str()) {
+        ("", "configmaps" | "secrets" | "services")
+        | ("apps", "daemonsets")
+        | ("networking.k8s.io", "ingressclasses")
+        | ("storage.k8s.io", "volumeattributesclasses") => Turn::First,
+        ("networking.k8s.io", "servicecidrs")
+        | ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates")
+        | ("scheduling.k8s.io", "priorityclasses") => Turn::Only,
+        _ => Turn::Last,
+    }
 }
 
 /// What is wrong with a change of an object of a built-in kind.
@@ -27,7 +49,7 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
             claim(old, new, &mut errors);
             keeps("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], &mut errors);
         }
-        ("", "persistentvolumes") => volume(old, new, &mut errors),
+        ("", "persistentvolumes") => volume::stays(old, new, &mut errors),
         ("", "nodes") => {
             // The real server judges it as a new one, and then once more.
             node::swap(&new["status"]["nodeInfo"]["swap"]["capacity"], &mut errors);
@@ -35,9 +57,7 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
             node::status(new, &mut errors);
             node::kept(old, new, &mut errors);
         }
-        ("", "resourcequotas") if old["spec"]["scopes"] != new["spec"]["scopes"] => {
-            errors.invalid("spec.scopes", &new["spec"]["scopes"], "field is immutable");
-        }
+        ("", "resourcequotas") => scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], &mut errors),
         ("networking.k8s.io", "ingressclasses") => {
             let controller = |class: &Value| Value::from(text(&class["spec"]["controller"]));
             keeps("spec.controller", &controller(old), &controller(new), &mut errors);
@@ -62,13 +82,14 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
             keeps("spec.nodeName", &was["nodeName"], &is["nodeName"], &mut errors);
         }
         ("node.k8s.io", "runtimeclasses") => keeps("handler", &old["handler"], &new["handler"], &mut errors),
+        ("networking.k8s.io", "servicecidrs") => served::ranges_stay(old, new, &mut errors),
         ("networking.k8s.io", "ipaddresses") => {
             keeps("spec.parentRef", &old["spec"]["parentRef"], &new["spec"]["parentRef"], &mut errors);
         }
-        ("scheduling.k8s.io", "priorityclasses") if old["value"] != new["value"] => {
-            errors.forbidden("value", "may not be changed in an update.");
-        }
         ("scheduling.k8s.io", "priorityclasses") => {
+            if old["value"] != new["value"] {
+                errors.forbidden("value", "may not be changed in an update.");
+            }
             keeps("preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"], &mut errors);
         }
         ("apps", "statefulsets") => stateful_set(old, new, &mut errors),
@@ -144,13 +165,12 @@ fn config(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-fn volume(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["spec"], &new["spec"]);
-    if super::storage::SOURCES.iter().any(|source| was[*source] != is[*source]) {
-        let detail = "spec.persistentvolumesource is immutable after creation";
-        errors.forbidden("spec.persistentvolumesource", detail);
+/// Which scopes a quota has, in whatever order, and however often.
+fn scopes_stay(old: &Value, new: &Value, errors: &mut Errors) {
+    let all = |scopes| -> BTreeSet<&str> { entries(scopes).map(|(_, scope)| text(scope)).collect() };
+    if all(old) != all(new) {
+        errors.invalid("spec.scopes", new, "field is immutable");
     }
-    keeps("volumeMode", &was["volumeMode"], &is["volumeMode"], errors);
 }
 
 fn claim(old: &Value, new: &Value, errors: &mut Errors) {

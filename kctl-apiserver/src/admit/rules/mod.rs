@@ -57,7 +57,7 @@ mod workload;
 
 use serde_json::Value;
 
-pub(crate) use self::change::{come_first, forbidden_changes};
+pub(crate) use self::change::{Turn, forbidden_changes, turn};
 pub(crate) use self::claim_status::forget_returned;
 use self::errors::Errors;
 pub(crate) use self::quota::OF_PODS as COUNTED_OF_PODS;

@@ -41,7 +41,8 @@ pub(super) fn status(object: &Value, errors: &mut Errors) {
 
 fn counted(name: &str, amount: &Value, at: &str, errors: &mut Errors) {
     resources::known_name(name, at, errors);
-    if !name.contains('/') && !resources::is_standard(name) {
+    // Claims alone say how much storage they need.
+    if !name.contains('/') && (!resources::is_standard(name) || name == "storage") {
         errors.invalid(at, &name.into(), "must be a standard resource for quota");
     }
     resources::value(name, amount, at, errors);
@@ -227,6 +228,19 @@ fn one_limit(limit: &Value, name: &str, kind: &str, at: &str, errors: &mut Error
             errors.invalid(&format!("{at}.{place}[{name}]"), &limit[*shown][name], &detail);
         }
     }
+    ratio(limit, name, at, &size, errors);
+    if let (Some(asked), Some(most), false) =
+        (size("defaultRequest"), size("default"), resources::is_overcommitted(name))
+        && asked != most
+    {
+        let (asked, most) = (&limit["defaultRequest"][name], text(&limit["default"][name]));
+        let detail = format!("default value {most} must equal to defaultRequest value {} in {name}", text(asked));
+        errors.invalid(&format!("{at}.defaultRequest[{name}]"), asked, &detail);
+    }
+}
+
+/// How much more than it asks for a container may use.
+fn ratio(limit: &Value, name: &str, at: &str, size: &dyn Fn(&str) -> Option<i128>, errors: &mut Errors) {
     let (ratio, ratio_at) = (&limit["maxLimitRequestRatio"][name], format!("{at}.maxLimitRequestRatio[{name}]"));
     let Some(most) = resources::size(ratio) else { return };
     if most < quantity::amount("1").unwrap_or_default() {

@@ -157,7 +157,7 @@ pub(super) fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-fn is_overcommitted(name: &str) -> bool {
+pub(super) fn is_overcommitted(name: &str) -> bool {
     is_native(name) && !name.starts_with(PAGES)
 }
 
@@ -191,11 +191,17 @@ fn claimed(list: &Value, at: &str, known: &[&str], errors: &mut Errors) {
             keys.push(key);
         }
         if !known.contains(&name) {
-            let which = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", known.join(", ")) };
+            let which = if known.is_empty() { " which is empty".to_owned() } else { format!(": {}", in_order(known)) };
             let detail = format!("must be one of the names in pod.spec.resourceClaims{which}");
             errors.not_found_in(&at, &claim["name"], &detail);
         }
     }
+}
+
+fn in_order(names: &[&str]) -> String {
+    let mut names = names.to_vec();
+    names.sort_unstable();
+    names.join(", ")
 }
 
 /// The amounts of a whole pod, beside those of its containers.

@@ -83,6 +83,23 @@ pub(super) fn ranges(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Ranges stay; there may only come one of the other family (`ValidateServiceCIDRUpdate`).
+pub(super) fn ranges_stay(old: &Value, new: &Value, errors: &mut Errors) {
+    const DETAIL: &str = "field is immutable";
+    let (was, is, at) = (&old["spec"]["cidrs"], &new["spec"]["cidrs"], "spec.cidrs");
+    let n_kept = match (entries(was).count(), entries(is).count()) {
+        (before, after) if before == after => before,
+        (1, 2) => 1,
+        _ => return errors.invalid(at, is, DETAIL),
+    };
+    for index in (0..n_kept).filter(|index| was[*index] != is[*index]) {
+        errors.invalid(&format!("{at}[{index}]"), &is[index], DETAIL);
+    }
+    if entries(is).count() > n_kept {
+        ranges(new, errors);
+    }
+}
+
 /// An address, and what has it.
 pub(super) fn owned_address(object: &Value, errors: &mut Errors) {
     let (parent, at) = (&object["spec"]["parentRef"], "spec.parentRef");

@@ -17,14 +17,14 @@ use self::{
     pod::select_by_own_labels,
     service::{forget_other_type, keep_addresses, keep_health_port},
     status::{keep_request, keeps_status},
-    storage::{protect_storage, settle_sources, share_sources},
+    storage::{protect_storage, settle_sources},
 };
 pub(super) use self::{
     daemon_set::{say_no_template_count, wrong_template_count},
     generation::counts_generations,
     job::label_as_pods,
     service::allocate_address,
-    status::reset,
+    status::{kept_metadata, reset},
 };
 use crate::{
     admit::{names::check_label_value, rules},
@@ -151,7 +151,7 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
         _ => {}
     }
     if of == ("", "persistentvolumeclaims") {
-        settle_sources(&mut object["spec"]);
+        settle_sources(None, &mut object["spec"]);
     }
 }
 
@@ -297,7 +297,9 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     match of {
         ("coordination.k8s.io", "leases") => drop_disabled(new),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crd::default_definition_spec(new),
-        ("", "persistentvolumeclaims") if subresource.is_empty() => share_sources(&mut new["spec"]),
+        ("", "persistentvolumeclaims") if subresource.is_empty() => {
+            settle_sources(old["spec"].get("dataSource"), &mut new["spec"]);
+        }
         ("certificates.k8s.io", "certificatesigningrequests") => keep_request(subresource, old, new),
         ("", "services") => {
             keep_addresses(old, new);

@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::{super::pod_parts, forget, is_part_of_pod, set};
 use crate::kinds::Resource;
 
+/// The metadata that clients write.
+const ALL: &[&str] = &["ownerReferences", "labels", "annotations", "finalizers"];
+
 /// Nodes come with the status that their kubelet has found.
 pub(super) fn keeps_status(resource: &Resource) -> bool {
     resource.custom.is_none() && resource.of.group.is_empty() && resource.of.resource == "nodes"
@@ -91,7 +94,16 @@ fn kept_of_status(of: (&str, &str)) -> &'static [&'static str] {
             _,
         )
         | ("networking.k8s.io", "servicecidrs")
-        | ("storage.k8s.io", "volumeattachments") => &["ownerReferences", "labels", "annotations", "finalizers"],
+        | ("storage.k8s.io", "volumeattachments") => ALL,
+        _ => &[],
+    }
+}
+
+/// The metadata that stays as it is whatever is sent, by the subresource that is written.
+pub(in crate::verbs) fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
+    match subresource {
+        "status" if resource.custom.is_none() => kept_of_status(super::of(resource)),
+        _ if is_part_of_pod(resource, subresource) => ALL,
         _ => &[],
     }
 }

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use super::set;
 use crate::kinds::Resource;
 
-/// What a claim is filled from: two fields tell the same, and one of them takes few kinds (`NormalizeDataSources`).
-pub(super) fn settle_sources(spec: &mut Value) {
+/// What a claim is filled from: two fields tell the same, and one of them takes few kinds, where it was not there before
+/// (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`).
+pub(super) fn settle_sources(before: Option<&Value>, spec: &mut Value) {
     let is_taken = |source: &Value| {
         let (group, kind) = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str());
         matches!(
@@ -19,14 +20,15 @@ pub(super) fn settle_sources(spec: &mut Value) {
     if has(&spec["dataSourceRef"]["namespace"]) {
         set(spec, "dataSourceRef", None);
     }
-    if spec["dataSourceRef"].is_null() && !is_taken(&spec["dataSource"]) {
+    let was_there = before.is_some_and(|source| !source.is_null());
+    if !was_there && spec["dataSourceRef"].is_null() && !is_taken(&spec["dataSource"]) {
         set(spec, "dataSource", None);
     }
     share_sources(spec);
 }
 
 /// The two fields tell the same, where one of them is not there.
-pub(super) fn share_sources(spec: &mut Value) {
+fn share_sources(spec: &mut Value) {
     let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
     match (source, reference) {
         (Some(source), None) if !source.is_null() => set(spec, "dataSourceRef", Some(source)),
