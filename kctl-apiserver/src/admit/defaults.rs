@@ -4,6 +4,7 @@
 
 mod api;
 mod device;
+mod image;
 mod pod;
 mod service;
 mod workload;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{add, fill, is_text, items, part};
+use super::{add, fill, image, is_text, items, part};
 use crate::{
     admit::amounts::{self, Side},
     ways::{at, at_mut},
@@ -134,8 +134,10 @@ fn forget_signal(container: &mut Value) {
 }
 
 fn container(container: &mut Value) {
-    let policy = if is_latest(container["image"].as_str().unwrap_or_default()) { "Always" } else { "IfNotPresent" };
-    fill(container, "imagePullPolicy", policy);
+    if container["imagePullPolicy"].as_str().is_none_or(str::is_empty) {
+        let policy = image::pull_policy(container["image"].as_str().unwrap_or_default());
+        fill(container, "imagePullPolicy", policy);
+    }
     forget_signal(container);
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
@@ -152,34 +154,6 @@ fn container(container: &mut Value) {
     for hook in ["preStop", "postStart"] {
         at_mut(container, ["lifecycle", hook]).into_iter().for_each(http_get);
     }
-}
-
-/// Whether an image is pulled always: it has the tag `latest`, or neither a tag nor a digest. A text that is no
-/// reference of an image has no tag that could be read.
-fn is_latest(image: &str) -> bool {
-    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
-    if !is_reference(name) {
-        return false;
-    }
-    let last = name.rsplit('/').next().unwrap_or_default();
-    match last.split_once(':') {
-        _ if image.is_empty() || image.contains(char::is_whitespace) => false,
-        Some((_, tag)) => tag == "latest",
-        None => digest.is_none(),
-    }
-}
-
-/// Whether the parts of a name are what registries know: lower case, but for a host before them.
-fn is_reference(name: &str) -> bool {
-    let (host, rest) = match name.split_once('/') {
-        Some((host, rest)) if host.contains(['.', ':']) || host == "localhost" || host.to_lowercase() != host => {
-            (host, rest)
-        }
-        _ => ("", name),
-    };
-    let (path, _) = rest.rsplit_once(':').unwrap_or((rest, ""));
-    let is_known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-/".contains(&byte);
-    path.bytes().all(is_known) && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
 }
 
 /// What a variable or a file says of its own pod.
@@ -231,7 +205,7 @@ pub(super) fn volume_source(volume: &mut Value) {
         }
     }
     if let Some(image) = volume.get_mut("image") {
-        let is_always = is_latest(image["reference"].as_str().unwrap_or_default());
+        let is_always = image::is_latest(image["reference"].as_str().unwrap_or_default());
         fill(image, "pullPolicy", if is_always { "Always" } else { "IfNotPresent" });
     }
     if let Some(disk) = volume.get_mut("azureDisk") {

@@ -3,7 +3,7 @@
 use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
-use super::{Errors, entries, selector, text};
+use super::{Errors, entries, selector, text, url::Url};
 use crate::{
     admission::{Problem, problem},
     admit::names::{NameRule, check_qualified_name},
@@ -134,37 +134,38 @@ pub(super) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) 
     errors.one_of(&format!("{at}.scope"), &rule["scope"], &["*", "Cluster", "Namespaced"]);
 }
 
+/// The resources of a rule. Each is compared with those before it (`validateResources`).
 fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     let all: Vec<&str> = entries(resources).map(|(_, resource)| text(resource)).collect();
     if all.is_empty() {
         errors.required(at, "");
         return;
     }
-    for (index, _) in all.iter().enumerate().filter(|(_, resource)| resource.is_empty()) {
-        errors.required(&format!("{at}[{index}]"), "");
-    }
-    let parts = |resource: &&str| -> (String, String) {
-        let (name, sub) = resource.split_once('/').unwrap_or((resource, ""));
-        (name.to_owned(), sub.to_owned())
-    };
-    let has = |wanted: &str| all.contains(&wanted);
-    let others = all.len() > 1;
-    let whole = all.iter().filter(|resource| !resource.contains('/')).count();
-    if others && has("*/*") {
-        errors.invalid(at, resources, "if '*/*' is present, must not specify other resources");
-    } else if whole > 1 && has("*") {
-        let detail = "if '*' is present, must not specify other resources without subresources";
-        errors.invalid(at, resources, detail);
-    } else {
-        for resource in &all {
-            let (name, sub) = parts(resource);
-            if sub == "*"
-                && all.iter().any(|other| other != resource && parts(other).0 == name && !parts(other).1.is_empty())
-            {
-                let detail = format!("if '{name}/*' is present, must not specify {name}/{{subresource}}");
-                errors.invalid(at, resources, &detail);
+    let mut has_other = false;
+    for (index, resource) in all.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        if resource.is_empty() {
+            errors.required(&at, "");
+            continue;
+        }
+        let Some((name, sub)) = resource.split_once('/') else {
+            // Upstream forgets what it knew of others with each of them.
+            has_other = *resource != "*";
+            continue;
+        };
+        for wider in [format!("{name}/*"), format!("*/{sub}")] {
+            if all[..index].contains(&wider.as_str()) {
+                let detail = format!("if '{wider}' is present, must not specify {resource}");
+                errors.invalid(&at, &(*resource).into(), &detail);
             }
         }
+    }
+    if all.len() > 1 && all.contains(&"*/*") {
+        errors.invalid(at, resources, "if '*/*' is present, must not specify other resources");
+    }
+    if has_other && all.contains(&"*") {
+        let detail = "if '*' is present, must not specify other resources without subresources";
+        errors.invalid(at, resources, detail);
     }
 }
 
@@ -196,24 +197,24 @@ pub(super) fn client_config(config: &Value, at: &str, errors: &mut Errors) {
 
 fn webhook_url(url: &str, at: &str, errors: &mut Errors) {
     let form = "; desired format: https://host[/path]";
-    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (scheme, rest) = rest.split_once("://").unwrap_or(("", rest));
-    let host = rest.split('/').next().unwrap_or_default();
-    if scheme != "https" {
-        errors.invalid(at, &scheme.into(), &format!("'https' is the only allowed URL scheme{form}"));
+    let parsed = match Url::parse(url) {
+        Ok(parsed) => parsed,
+        Err(why) => return errors.required(at, &format!("url must be a valid URL: {why}{form}")),
+    };
+    if parsed.scheme != "https" {
+        errors.invalid(at, &parsed.scheme.into(), &format!("'https' is the only allowed URL scheme{form}"));
     }
-    if host.is_empty() {
-        errors.invalid(at, &host.into(), &format!("host must be specified{form}"));
+    if parsed.host.is_empty() {
+        errors.invalid(at, &parsed.host.into(), &format!("host must be specified{form}"));
     }
-    if let Some((user, _)) = host.split_once('@') {
+    if let Some(user) = parsed.user {
         errors.invalid(at, &user.into(), "user information is not permitted in the URL");
     }
-    if !fragment.is_empty() {
-        errors.invalid(at, &fragment.into(), "fragments are not permitted in the URL");
+    if !parsed.fragment.is_empty() {
+        errors.invalid(at, &parsed.fragment.into(), "fragments are not permitted in the URL");
     }
-    if !query.is_empty() {
-        errors.invalid(at, &query.into(), "query parameters are not permitted in the URL");
+    if !parsed.query.is_empty() {
+        errors.invalid(at, &parsed.query.into(), "query parameters are not permitted in the URL");
     }
 }
 

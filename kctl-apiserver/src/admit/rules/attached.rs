@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, entries, pairs, resources, selector, text, volume_source};
+use super::{Errors, entries, pairs, resources, selector, storage, text, volume_source};
 use crate::admit::names::NameRule;
 
 /// In bytes: what the name of a node is for its driver (`csiNodeIDMaxLength`).
@@ -36,7 +36,7 @@ fn source(source: &Value, errors: &mut Errors) {
                 errors.required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName");
             }
         }
-        (false, true) => {}
+        (false, true) => storage::inline_volume(inline, "spec.source.inlineVolumeSpec", errors),
     }
 }
 

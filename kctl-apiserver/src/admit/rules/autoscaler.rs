@@ -53,11 +53,12 @@ fn reference(target: &Value, at: &str, needs_group: bool, errors: &mut Errors) {
         errors.required_name(&format!("{at}.{name}"), &target[name], NameRule::PathSegment);
     }
     let version = text(&target["apiVersion"]);
-    let is_controller = version == "v1" && target["kind"] == "ReplicationController";
+    let (group, _) = version.split_once('/').unwrap_or_default();
+    let is_controller = target["kind"] == "ReplicationController";
     if version.matches('/').count() > 1 {
         let detail = format!("unexpected GroupVersion string: {version}");
         errors.invalid(&format!("{at}.apiVersion"), &version.into(), &detail);
-    } else if needs_group && !version.contains('/') && !is_controller {
+    } else if needs_group && group.is_empty() && !is_controller {
         errors.invalid(&format!("{at}.apiVersion"), &version.into(), "apiVersion must specify API group");
     }
 }

@@ -57,10 +57,50 @@ pub(super) fn request(object: &Value, errors: &mut Errors) {
         errors.invalid("spec.expirationSeconds", &spec["expirationSeconds"], &detail);
     }
     conditions(&object["status"]["conditions"], errors);
-    if !object["status"]["certificate"].is_null() && !holds(&object["status"]["certificate"], "CERTIFICATE") {
-        let detail = "must contain at least one CERTIFICATE PEM block";
-        errors.invalid("status.certificate", &"<certificate data>".into(), detail);
+    if let Some(certificate) = object["status"]["certificate"].as_str().filter(|bytes| !bytes.is_empty())
+        && let Err(why) = certificates(&STANDARD.decode(certificate).unwrap_or_default())
+    {
+        errors.invalid("status.certificate", &"<certificate data>".into(), &why);
     }
+}
+
+/// What was issued is nothing but certificates (`ValidateCertificate`). Of each only the outermost part is read.
+fn certificates(bytes: &[u8]) -> Result<(), String> {
+    const BEGIN: &str = "-----BEGIN ";
+    let text = String::from_utf8_lossy(bytes);
+    let mut n_blocks = 0;
+    for block in text.split(BEGIN).skip(1) {
+        let Some((kind, rest)) = block.split_once("-----") else { continue };
+        let Some((body, _)) = rest.split_once(&format!("-----END {kind}-----")) else { continue };
+        if kind != "CERTIFICATE" {
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {kind:?}"));
+        }
+        if body.contains(':') {
+            return Err("no PEM block headers are permitted".into());
+        }
+        n_blocks += 1;
+        let body: String = body.split_whitespace().collect();
+        if !STANDARD.decode(body).is_ok_and(|der| is_sequence(&der)) {
+            return Err("x509: malformed certificate".into());
+        }
+    }
+    if n_blocks == 0 { Err("must contain at least one CERTIFICATE PEM block".into()) } else { Ok(()) }
+}
+
+/// Whether bytes begin with a sequence of ASN.1 that is there to its end.
+fn is_sequence(der: &[u8]) -> bool {
+    const SEQUENCE: u8 = 0x30;
+    const LONG: u8 = 0x80;
+    let [SEQUENCE, first, rest @ ..] = der else { return false };
+    if first & LONG == 0 {
+        return usize::from(*first) <= rest.len();
+    }
+    let n_bytes = usize::from(first & !LONG);
+    if n_bytes > rest.len() || n_bytes > size_of::<u32>() {
+        return false;
+    }
+    let (len, rest) = rest.split_at(n_bytes);
+    len.iter().fold(0_usize, |len, byte| len << 8 | usize::from(*byte)) <= rest.len()
 }
 
 /// Whether bytes are PEM with such a block.
@@ -81,13 +121,22 @@ fn signer(name: &str, errors: &mut Errors) {
         errors.invalid(at, &shown, detail);
         return;
     };
-    errors.name(at, &domain.into(), NameRule::Subdomain);
+    labels(domain, NameRule::Label, at, errors);
     if !domain.contains('.') {
         errors.invalid(at, &domain.into(), "should be a domain with at least two segments separated by dots");
     }
-    errors.name(at, &path.into(), NameRule::Subdomain);
+    labels(path, NameRule::Subdomain, at, errors);
     if name == "kubernetes.io/legacy-unknown" {
         errors.invalid(at, &shown, "the legacy signerName is not allowed via this API version");
+    }
+}
+
+/// What is wrong with the parts of a name between dots.
+fn labels(name: &str, rule: NameRule, at: &str, errors: &mut Errors) {
+    for label in name.split('.') {
+        for message in rule.check(label) {
+            errors.invalid(at, &name.into(), &format!("validating label {label:?}: {message}"));
+        }
     }
 }
 

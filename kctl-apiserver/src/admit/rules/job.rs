@@ -351,7 +351,7 @@ fn time_zone(zone: &Value, errors: &mut Errors) {
         let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         return errors.invalid(at, zone, detail);
     }
-    if jiff::tz::TimeZone::get(name).is_err() {
+    if !super::schedule::is_zone(name) {
         errors.invalid(at, zone, &format!("unknown time zone {name}"));
     }
 }

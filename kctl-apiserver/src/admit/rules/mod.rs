@@ -50,6 +50,7 @@ mod service;
 mod slice;
 mod status;
 mod storage;
+mod url;
 mod volume;
 mod volume_source;
 mod windows;

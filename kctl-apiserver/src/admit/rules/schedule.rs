@@ -42,7 +42,7 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
         let Some((zone, rest)) = zoned.split_once(' ') else {
             return Err("invalid schedule format: runtime error: slice bounds out of range [:-1]".into());
         };
-        if jiff::tz::TimeZone::get(zone).is_err() {
+        if !is_zone(zone) {
             return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
         }
         schedule = rest.trim();
@@ -149,6 +149,11 @@ fn not_an_integer(text: &str) -> String {
     format!("strconv.Atoi: parsing {text:?}: invalid syntax")
 }
 
+/// Whether there is a time zone of that name. Go reads it as that of a file, so its letters are not changed.
+pub(super) fn is_zone(name: &str) -> bool {
+    jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name().is_none_or(|known| known == name))
+}
+
 /// How many indexes a list such as `1,3-5` names, of those below a number.
 pub(super) fn indexes(list: &str, below: i64) -> Result<i64, String> {
     let (mut total, mut last): (i64, Option<i64>) = (0, None);
@@ -204,6 +209,16 @@ mod tests {
             ("@every 5", "failed to parse duration @every 5: time: invalid duration \"5\""),
         ] {
             assert_eq!(check(schedule), Err(why.to_owned()), "{schedule}");
+        }
+    }
+
+    #[test]
+    fn zones_are_named_as_they_are_written() {
+        for name in ["UTC", "Etc/UTC", "GMT", "Zulu", "EST", "US/Pacific", "Europe/Berlin", "Etc/GMT+1"] {
+            assert!(is_zone(name), "{name}");
+        }
+        for name in ["utc", "Europe/berlin", "europe/Berlin", "Nowhere/Town", "+00:00"] {
+            assert!(!is_zone(name), "{name}");
         }
     }
 

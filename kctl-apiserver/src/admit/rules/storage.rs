@@ -1,5 +1,7 @@
 //! Rules of claims, volumes, classes of storage and drivers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use super::{
@@ -92,15 +94,56 @@ pub(super) fn volume(object: &Value, errors: &mut Errors) {
     let (reclaims, at) = (&spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy");
     errors.one_of(at, reclaims, &["Delete", "Recycle", "Retain"]);
     affinity_of_volume(&spec["nodeAffinity"], errors);
-    sources(text(&object["metadata"]["name"]), spec, errors);
-    if spec["hostPath"]["path"] == "/" && reclaims == "Recycle" {
-        errors.forbidden(at, "may not be 'recycle' for a hostPath mount of '/'");
-    }
+    sources(text(&object["metadata"]["name"]), spec, "spec", errors);
+    recycling(spec, "spec", errors);
     if !text(&spec["storageClassName"]).is_empty() {
         errors.name("spec.storageClassName", &spec["storageClassName"], NameRule::Subdomain);
     }
     errors.one_of("spec.volumeMode", &spec["volumeMode"], &["Block", "Filesystem"]);
     attributes(spec, errors);
+}
+
+/// A volume that is written out where it is attached (`ValidatePersistentVolumeSpec` of one that is inline).
+pub(super) fn inline_volume(spec: &Value, at: &str, errors: &mut Errors) {
+    let field = |name: &str| format!("{at}.{name}");
+    let unsaid = "may not be specified in the context of inline volumes";
+    if !spec["claimRef"].is_null() {
+        errors.forbidden(&field("claimRef"), unsaid);
+    }
+    if pairs(&spec["capacity"]).next().is_some() {
+        errors.forbidden(&field("capacity"), unsaid);
+    }
+    if spec["csi"].is_null() {
+        errors.required(&field("csi"), "has to be specified in the context of inline volumes");
+    }
+    if entries(&spec["accessModes"]).next().is_none() {
+        errors.required(&field("accessModes"), "");
+    }
+    access_modes(&spec["accessModes"], &field("accessModes"), errors);
+    if !["", "Retain"].contains(&text(&spec["persistentVolumeReclaimPolicy"])) {
+        let detail = "may only be Retain in the context of inline volumes";
+        errors.forbidden(&field("persistentVolumeReclaimPolicy"), detail);
+    }
+    if !spec["nodeAffinity"].is_null() {
+        errors.forbidden(&field("nodeAffinity"), unsaid);
+    }
+    sources("", spec, at, errors);
+    recycling(spec, at, errors);
+    if !text(&spec["storageClassName"]).is_empty() {
+        errors.forbidden(&field("storageClassName"), unsaid);
+    }
+    if !spec["volumeMode"].is_null() && spec["volumeMode"] != "Filesystem" {
+        let detail = "may not specify volumeMode other than Filesystem in the context of inline volumes";
+        errors.forbidden(&field("volumeMode"), detail);
+    }
+}
+
+/// Nobody empties the whole of a node.
+fn recycling(spec: &Value, at: &str, errors: &mut Errors) {
+    if spec["hostPath"]["path"] == "/" && spec["persistentVolumeReclaimPolicy"] == "Recycle" {
+        let at = format!("{at}.persistentVolumeReclaimPolicy");
+        errors.forbidden(&at, "may not be 'recycle' for a hostPath mount of '/'");
+    }
 }
 
 /// The class of a volume's attributes, which drivers alone have.
@@ -174,32 +217,32 @@ pub(super) const SOURCES: &[&str] = &[
 /// The source that the real server takes beside another one.
 const FLEX: &str = "flexVolume";
 
-fn sources(name: &str, spec: &Value, errors: &mut Errors) {
+fn sources(name: &str, spec: &Value, at: &str, errors: &mut Errors) {
     let mut given = SOURCES.iter().copied().filter(|source| spec[*source].is_object()).peekable();
     if given.peek().is_none() {
-        return errors.required("spec", "must specify a volume type");
+        return errors.required(at, "must specify a volume type");
     }
     for (index, source) in given.enumerate() {
         if index > 0 && source != FLEX {
             let told = if source == "cephfs" { "cephFS" } else { source };
-            errors.forbidden(&format!("spec.{told}"), "may not specify more than 1 volume type");
+            errors.forbidden(&format!("{at}.{told}"), "may not specify more than 1 volume type");
         } else if source == "local" {
-            local(spec, errors);
+            local(spec, at, errors);
         } else {
-            volume_source::source(source, &spec[source], Of::Cluster(name), "spec", errors);
+            volume_source::source(source, &spec[source], Of::Cluster(name), at, errors);
         }
     }
 }
 
-fn local(spec: &Value, errors: &mut Errors) {
-    let path = &spec["local"]["path"];
+fn local(spec: &Value, at: &str, errors: &mut Errors) {
+    let (path, path_at) = (&spec["local"]["path"], format!("{at}.local.path"));
     if text(path).is_empty() {
-        errors.required("spec.local.path", "");
+        errors.required(&path_at, "");
     } else {
-        super::paths::without_backsteps(path, "spec.local.path", errors);
+        super::paths::without_backsteps(path, &path_at, errors);
     }
     if spec["nodeAffinity"].is_null() {
-        errors.required("spec.nodeAffinity", "Local volume requires node affinity");
+        errors.required(&format!("{at}.nodeAffinity"), "Local volume requires node affinity");
     }
 }
 
@@ -211,29 +254,34 @@ pub(super) fn class(object: &Value, errors: &mut Errors) {
     }
     let modes = ["Immediate", "WaitForFirstConsumer"];
     errors.one_of("volumeBindingMode", &object["volumeBindingMode"], &modes);
-    let terms = &object["allowedTopologies"];
+    topologies(&object["allowedTopologies"], errors);
+}
+
+/// Where volumes of a class may be: terms of which no two allow the same.
+fn topologies(terms: &Value, errors: &mut Errors) {
+    // Upstream begins with as many terms that ask for nothing as there are terms.
+    let mut known = vec![BTreeMap::new(); entries(terms).count()];
     for (index, term) in entries(terms) {
-        // A term that asks for nothing is like none, which upstream takes for known.
-        let asks = entries(&term["matchLabelExpressions"]).next().is_some();
-        if !asks || entries(terms).take(index).any(|(_, other)| other == term) {
-            errors.duplicate(&format!("allowedTopologies[{index}].matchLabelExpressions"), "\"\"");
-        }
-        let (at, mut keys) = (format!("allowedTopologies[{index}].matchLabelExpressions"), Vec::new());
+        let at = format!("allowedTopologies[{index}].matchLabelExpressions");
+        let mut asked: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (nth, requirement) in entries(&term["matchLabelExpressions"]) {
-            let (at, key) = (format!("{at}[{nth}]"), &requirement["key"]);
-            let values: Vec<&Value> = entries(&requirement["values"]).map(|(_, value)| value).collect();
+            let (at, key) = (format!("{at}[{nth}]"), text(&requirement["key"]));
+            let values: Vec<&str> = entries(&requirement["values"]).map(|(_, value)| text(value)).collect();
             if values.is_empty() {
                 errors.required(&format!("{at}.values"), "");
             }
             for (nth, value) in values.iter().enumerate().filter(|(nth, value)| values[..*nth].contains(value)) {
-                errors.duplicate(&format!("{at}.values[{nth}]"), &value.to_string());
+                errors.duplicate(&format!("{at}.values[{nth}]"), &Value::from(*value).to_string());
             }
-            errors.qualified_name(&format!("{at}.key"), text(key));
-            if keys.contains(&key) {
-                errors.duplicate(&format!("{at}.key"), &key.to_string());
+            errors.qualified_name(&format!("{at}.key"), key);
+            if asked.insert(key, values.into_iter().collect()).is_some() {
+                errors.duplicate(&format!("{at}.key"), &Value::from(key).to_string());
             }
-            keys.push(key);
         }
+        for _ in known.iter().filter(|other| **other == asked) {
+            errors.duplicate(&at, "\"\"");
+        }
+        known.push(asked);
     }
 }
 

@@ -149,9 +149,13 @@ pub(super) fn stateful_set(object: &Value, is_new: bool, errors: &mut Errors) {
     runs_for_ever(&spec["template"], "spec.template", "StatefulSet", errors);
 }
 
-/// The template with the volumes that the claims of the set become.
+/// The template as it is judged: with the volumes that the claims of the set become, and without the names that the set gives
+/// its pods.
 fn with_claims(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
+    for name in ["hostname", "subdomain"] {
+        template["spec"].as_object_mut().map(|spec| spec.remove(name));
+    }
     let mut names: Vec<&Value> = Vec::new();
     for (_, claim) in entries(&spec["volumeClaimTemplates"]) {
         let name = &claim["metadata"]["name"];
