@@ -4,6 +4,7 @@ mod duplicates;
 mod go_types;
 mod path;
 mod syntax;
+mod times;
 mod unrepeated;
 mod wrong;
 
@@ -237,6 +238,9 @@ impl Decoder {
         if schema.type_name() == Some("integer") && value.as_f64().is_some_and(is_zero) {
             *value = 0.into();
         }
+        if self.words == Words::OfConverter && schema.type_name() == Some("integer") {
+            wrap(value, schema.format());
+        }
         if schema.format() == Some("byte") && value.is_array() {
             *value = wrong::bytes(value, owner, path)?;
         }
@@ -276,6 +280,16 @@ impl Decoder {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Keeps of an integer that is too large for its field the lower bits, as conversions of Go do.
+#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "that is the point")]
+fn wrap(value: &mut Value, format: Option<&str>) {
+    match (value.as_i64(), value.as_u64()) {
+        (Some(number), _) if format == Some("int32") => *value = (number as i32).into(),
+        (None, Some(number)) if format != Some("int32") => *value = (number as i64).into(),
+        _ => {}
     }
 }
 

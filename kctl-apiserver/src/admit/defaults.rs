@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::{quantity::canonical, zeros};
+use super::{quantity, zeros};
 use crate::schema::{PerPlace, Schema};
 
 /// Fills in what a client left out. Other kinds, such as custom resources, stay as they are.
@@ -234,8 +234,10 @@ fn is_quantity(schema: Schema<'_>) -> bool {
     QUANTITY.is_some_and(|quantity| std::ptr::eq(quantity.json(), schema.json()))
 }
 
-/// Writes a quantity in its canonical form. What is none stays, for the caller to refuse.
+/// Writes a quantity in its canonical form. What is none stays, for the caller to refuse. Of those in a map, which are amounts of
+/// resources, thousandths are kept.
 fn decode_quantity(is_entry: bool, value: &mut Value) {
+    let canonical = if is_entry { quantity::canonical } else { quantity::canonical_fine };
     let text = match value {
         Value::String(text) => canonical(text),
         Value::Number(number) => canonical(&number.to_string()),

@@ -13,8 +13,10 @@ enum Format {
     Exponent,
 }
 
-/// Decimal places that are kept; what is below is rounded up. `SetDefaults_ResourceList` keeps thousandths.
+/// Decimal places that are kept of what is counted; what is below is rounded up. `SetDefaults_ResourceList` keeps thousandths.
 const PLACES: u32 = 3;
+/// Decimal places that are kept elsewhere (`Nano`).
+const FINE_PLACES: u32 = 9;
 
 /// An amount, and how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ impl Quantity {
 
     /// Nothing for a text that is no quantity, and for an amount that is too large to convert.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (format, thousandths, negative) = read(text)?;
+        let (format, thousandths, negative) = read(text, PLACES)?;
         Some(Self { format, thousandths: if negative { -thousandths } else { thousandths } })
     }
 
@@ -68,8 +70,8 @@ impl std::fmt::Display for Quantity {
         let thousandths = self.thousandths.saturating_abs();
         let shown = match self.format {
             Format::Binary if thousandths >= 1_024_000 && thousandths % 1000 == 0 => show_binary(thousandths / 1000),
-            Format::Exponent => show_decimal(thousandths, |exponent| format!("e{exponent}")),
-            _ => show_decimal(thousandths, |exponent| decimal_suffix(exponent).to_owned()),
+            Format::Exponent => show_decimal(thousandths, -3, |exponent| format!("e{exponent}")),
+            _ => show_decimal(thousandths, -3, |exponent| decimal_suffix(exponent).to_owned()),
         };
         f.write_str(if self.thousandths < 0 { "-" } else { "" })?;
         f.write_str(&shown)
@@ -83,14 +85,40 @@ pub fn canonical(text: &str) -> Option<String> {
     Quantity::parse(text).map(|quantity| quantity.to_string())
 }
 
+/// The same where a quantity is no amount of a resource, and is kept to a billionth.
+pub fn canonical_fine(text: &str) -> Option<String> {
+    let Some((format, fine, negative)) = read(text, FINE_PLACES) else { return canonical(text) };
+    if fine % 10_i128.pow(FINE_PLACES - PLACES) == 0 {
+        return canonical(text);
+    }
+    let shown = show_decimal(fine, -9, |exponent| match format {
+        Format::Exponent => format!("e{exponent}"),
+        _ => decimal_suffix(exponent).to_owned(),
+    });
+    Some(if negative { format!("-{shown}") } else { shown })
+}
+
+/// Whether what is no quantity is one but for its unit.
+pub(crate) fn has_unknown_suffix(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let suffix = digits.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = &digits[..digits.len() - suffix.len()];
+    let exponent = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    number.matches('.').count() < 2
+        && number.bytes().any(|byte| byte.is_ascii_digit())
+        && exponent.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The amount of a quantity in thousandths; nothing for a text that is none.
 pub(crate) fn amount(text: &str) -> Option<i128> {
     Quantity::parse(text).map(Quantity::thousandths)
 }
 
-/// How a quantity is written, its thousandths, and whether it is below nothing.
-fn read(text: &str) -> Option<(Format, i128, bool)> {
+/// How a quantity is written, its amount with so many decimal places, and whether it is below nothing.
+fn read(text: &str, n_places: u32) -> Option<(Format, i128, bool)> {
     let (digits, negative) = text.strip_prefix('-').map_or((text, false), |rest| (rest, true));
+    let digits = digits.strip_prefix('+').filter(|_| !negative).unwrap_or(digits);
     let end = digits.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(digits.len());
     let (number, suffix) = digits.split_at_checked(end)?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -99,7 +127,8 @@ fn read(text: &str) -> Option<(Format, i128, bool)> {
     }
     let (format, base, exponent) = unit(suffix)?;
     let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
-    Some((format, thousandths(mantissa, u32::try_from(fraction.len()).ok()?, base, exponent)?, negative))
+    let n_behind = u32::try_from(fraction.len()).ok()?;
+    Some((format, rounded_up(mantissa, n_behind, base, exponent, n_places)?, negative))
 }
 
 fn unit(suffix: &str) -> Option<(Format, i128, i32)> {
@@ -116,11 +145,11 @@ fn unit(suffix: &str) -> Option<(Format, i128, i32)> {
     Some((Format::Exponent, 10, exponent))
 }
 
-/// The amount in thousandths, rounded up.
-fn thousandths(mantissa: i128, n_places: u32, base: i128, exponent: i32) -> Option<i128> {
+/// The amount with so many decimal places, rounded up.
+fn rounded_up(mantissa: i128, n_behind: u32, base: i128, exponent: i32, n_places: u32) -> Option<i128> {
     let power = |exponent: u32| base.checked_pow(exponent);
-    let mut above = mantissa.checked_mul(10_i128.pow(PLACES))?;
-    let mut below = 10_i128.checked_pow(n_places)?;
+    let mut above = mantissa.checked_mul(10_i128.pow(n_places))?;
+    let mut below = 10_i128.checked_pow(n_behind)?;
     match u32::try_from(exponent) {
         Ok(exponent) => above = above.checked_mul(power(exponent)?)?,
         Err(_) => below = below.checked_mul(power(exponent.unsigned_abs())?)?,
@@ -140,8 +169,8 @@ fn show_binary(mut amount: i128) -> String {
     format!("{amount}{suffix}")
 }
 
-fn show_decimal(mut amount: i128, suffix: impl Fn(i32) -> String) -> String {
-    let mut exponent = -3;
+/// An amount of the smallest unit, which is one of that power of ten.
+fn show_decimal(mut amount: i128, mut exponent: i32, suffix: impl Fn(i32) -> String) -> String {
     while amount != 0 && amount % 1000 == 0 && exponent < 18 {
         amount /= 1000;
         exponent += 3;
@@ -151,6 +180,8 @@ fn show_decimal(mut amount: i128, suffix: impl Fn(i32) -> String) -> String {
 
 fn decimal_suffix(exponent: i32) -> &'static str {
     match exponent {
+        -9 => "n",
+        -6 => "u",
         -3 => "m",
         3 => "k",
         6 => "M",
@@ -183,8 +214,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_amount_of_a_resource_is_kept_to_a_billionth() {
+        for (sent, stored) in [
+            ("0.0001", "100u"),
+            ("1e-6", "1e-6"),
+            ("1n", "1n"),
+            ("0.5n", "1n"),
+            ("1.0000000001", "1000000001n"),
+            ("-0.0001", "-100u"),
+            ("0.5", "500m"),
+            ("1024Ki", "1Mi"),
+        ] {
+            assert_eq!(canonical_fine(sent).as_deref(), Some(stored), "{sent}");
+        }
+    }
+
+    #[test]
+    fn units_that_there_are_not_are_told_apart() {
+        for text in ["1e", "1ee3", "1ki", "1Kii"] {
+            assert!(has_unknown_suffix(text), "{text}");
+        }
+        for text in ["", "1x", "1.1.1", "1e5m", "x", "é"] {
+            assert!(!has_unknown_suffix(text), "{text}");
+        }
+    }
+
+    #[test]
     fn the_largest_unit_is_shown() {
-        for (sent, stored) in [("1000000", "1M"), ("1000k", "1M"), ("1024", "1024"), ("1E", "1E"), ("0", "0")] {
+        for (sent, stored) in
+            [("1000000", "1M"), ("1000k", "1M"), ("+5", "5"), ("1024", "1024"), ("1E", "1E"), ("0", "0")]
+        {
             check(sent, stored);
         }
         check("12345678901234567890", "12345678901234567890");

@@ -3,8 +3,12 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
-use super::{Words, go_types, path::Path};
-use crate::{go, schema::Schema};
+use super::{
+    Words, go_types,
+    path::Path,
+    times::{self, Layout},
+};
+use crate::{admit::quantity, go, schema::Schema};
 
 /// # Errors
 /// What Go says of a value that is of a wrong type, or not in the right form.
@@ -51,7 +55,7 @@ fn cannot_unmarshal(schema: Schema<'_>, value: &Value, owner: &str, path: &Path<
 /// What Go says of a text that is no time.
 fn no_time(schema: Schema<'_>, value: &Value) -> Option<String> {
     let text = value.as_str().filter(|_| schema.format() == Some("date-time"))?;
-    Some(format!(r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#))
+    times::problem(text, Layout::Seconds)
 }
 
 fn cannot_convert(schema: Schema<'_>, value: &Value, path: &Path<'_>) -> String {
@@ -112,18 +116,11 @@ fn wrong_text(schema: Schema<'_>, value: &Value) -> Option<String> {
         return illegal_base64(text).map(|at| format!("illegal base64 data at input byte {at}"));
     }
     if is("MicroTime") {
-        const LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
-        let fails = |rest: &str, part: &str| {
-            Some(format!("parsing time {text:?} as {LAYOUT:?}: cannot parse {rest:?} as {part:?}"))
-        };
-        return match text.split_once('.') {
-            _ if text.parse::<jiff::Timestamp>().is_err() => fails(text, "2006"),
-            None => fails(text.get("2006-01-02T15:04:05".len()..).unwrap_or_default(), ".000000"),
-            Some(_) => None,
-        };
+        return times::problem(text, Layout::Micros);
     }
-    if is("Quantity") && crate::admit::quantity::canonical(text).is_none() {
-        return Some(QUANTITY.into());
+    if is("Quantity") && quantity::canonical(text).is_none() {
+        let why = if quantity::has_unknown_suffix(text) { "unable to parse quantity's suffix" } else { QUANTITY };
+        return Some(why.into());
     }
     None
 }
@@ -151,7 +148,7 @@ fn is_of_wrong_type(schema: Schema<'_>, value: &Value) -> bool {
     let format = schema.format().unwrap_or_default();
     let Some(type_name) = schema.type_name() else { return false };
     let fits = match (type_name, value) {
-        ("string", Value::String(text)) => format != "date-time" || text.parse::<jiff::Timestamp>().is_ok(),
+        ("string", Value::String(_)) => format != "date-time" || no_time(schema, value).is_none(),
         ("string", Value::Number(number)) => match format {
             "int-or-string" => is_int32(number),
             _ => schema.reference().is_some_and(|name| name == "Quantity"),
