@@ -124,11 +124,19 @@ fn of_others(resource: &Resource, old: Option<&Value>, object: &Value, texts: &m
                 texts.push(format!("metadata.annotations[{annotation}]: {why}"));
             }
         }
+        ("resource.k8s.io", "resourceslices") if has_upper(text(&object["spec"]["driver"])) => {
+            let name = go::quote(text(&object["spec"]["driver"]));
+            texts.push(format!("spec.driver: driver names should be lowercase; {name} contains uppercase characters"));
+        }
         ("discovery.k8s.io", "endpointslices") if old.is_none() && object["addressType"] == "FQDN" => {
             texts.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
         }
         _ => {}
     }
+}
+
+fn has_upper(name: &str) -> bool {
+    name.to_lowercase() != name
 }
 
 fn stateful_set(spec: &Value, texts: &mut Vec<String>) {

@@ -112,7 +112,7 @@ fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, pa
         }
         (Some(Value::Object(old)), Value::Object(new)) => {
             let is_replaced = schema.is_some_and(|schema| schema.has_patch_strategy("replace"));
-            *old = if is_replaced { plain_fields(new) } else { merge_map(schema, mem::take(old), new)? };
+            *old = if is_replaced { replacement(new) } else { merge_map(schema, mem::take(old), new)? };
         }
         (Some(Value::Array(old)), Value::Array(new)) => *old = merge_list(schema, mem::take(old), new)?,
         (Some(Value::Null) | None, _) => original.extend(additions(patch).map(|value| (name.to_owned(), value))),
@@ -142,6 +142,12 @@ fn plain(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(plain).collect(),
         scalar => scalar.clone(),
     }
+}
+
+/// What takes the place of a field that is never merged. A null in it deletes nothing: it is the zero of its type.
+fn replacement(fields: &Fields) -> Fields {
+    let kept = fields.iter().filter(|(name, _)| !is_directive(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn plain_fields(fields: &Fields) -> Fields {

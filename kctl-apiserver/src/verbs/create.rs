@@ -100,6 +100,9 @@ pub(super) fn default(call: &Call, object: &mut Value, stored: Option<&Value>) {
         Some(schema) if resource.custom.is_some() => crd::default(schema, object),
         _ => {
             let class = object.pointer("/status/qosClass").cloned();
+            if let Some(stored) = stored.filter(|_| resource.of == GroupResource::new("", "services")) {
+                strategy::keep_families(stored, object);
+            }
             admit::default_object(&resource.api_version(), resource.kind(), object, stored);
             // A pod gets its class when it is new, and keeps it.
             if stored.is_some() && resource.of == GroupResource::new("", "pods") {

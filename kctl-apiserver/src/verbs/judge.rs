@@ -30,7 +30,7 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     // Of these the metadata is judged for itself, when nothing else is wrong.
     let of_budget =
         if of == ("policy", "poddisruptionbudgets") { std::mem::take(&mut of_metadata) } else { Vec::new() };
-    judge_metadata(resource, old, object, &mut of_metadata, &mut causes);
+    judge_metadata(call, old, object, &mut of_metadata, &mut causes);
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // A missing name makes rules meaningless too.
         let mut errors = of_metadata;
@@ -57,7 +57,10 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
         });
     }
     if let Some(old) = old.filter(|_| strategy::is_part_of_pod(resource, &call.subresource)) {
-        causes.extend(rules::causes(resource, object, false));
+        // Of a pod that cannot be resized at all nothing else is told.
+        if call.subresource != "resize" || object["spec"]["os"]["name"] != "windows" {
+            causes.extend(rules::causes(resource, object, false));
+        }
         causes.extend(rules::forbidden_in_pod(&call.subresource, old, object));
         return refuse(resource, object, &causes);
     }
@@ -103,10 +106,36 @@ fn causes_of_change(call: &Call, old: &Value, new: &Value) -> Vec<Cause> {
     causes
 }
 
+/// How often the real server tells of a change what is wrong with its metadata, once more than it tells it of all kinds.
+enum Again {
+    /// All of it.
+    Whole,
+    /// All of it, but of finalizers what is wrong with each form after the other.
+    Parts,
+    /// What is no name of a finalizer.
+    Finalizers,
+}
+
+/// What such a kind tells again: its validation calls that of metadata itself, beside the one of a change.
+fn again(call: &Call) -> Option<Again> {
+    if !call.subresource.is_empty() {
+        return None;
+    }
+    match (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) {
+        ("", "endpoints" | "persistentvolumeclaims" | "pods" | "secrets" | "serviceaccounts")
+        | ("apps", "controllerrevisions") => Some(Again::Whole),
+        ("", "namespaces" | "nodes") | ("rbac.authorization.k8s.io", "roles" | "rolebindings") | ("batch", "jobs") => {
+            Some(Again::Parts)
+        }
+        ("", "limitranges") | ("storage.k8s.io", "volumeattachments") => Some(Again::Finalizers),
+        _ => None,
+    }
+}
+
 /// Puts what is wrong with the metadata of a changed object where the real server tells it: before the rest when it has another
-/// name, and of config maps twice.
+/// name, and of some kinds twice.
 fn judge_metadata(
-    resource: &Resource,
+    call: &Call,
     old: Option<&Value>,
     object: &Value,
     of_metadata: &mut Vec<Cause>,
@@ -114,11 +143,31 @@ fn judge_metadata(
 ) {
     let Some(old) = old else { return };
     let is_renamed = old["metadata"]["name"] != object["metadata"]["name"];
-    if (resource.of.group.as_str(), resource.of.resource.as_str()) == ("", "configmaps") {
+    if (call.resource.of.group.as_str(), call.resource.of.resource.as_str()) == ("", "configmaps") {
         let at = if is_renamed { 0 } else { causes.len() };
         causes.splice(at..at, of_metadata.clone());
-    } else if is_renamed {
+        return;
+    }
+    if is_renamed {
         causes.splice(0..0, std::mem::take(of_metadata));
+        return;
+    }
+    match again(call) {
+        None => {}
+        Some(Again::Whole) => of_metadata.extend(of_metadata.clone()),
+        Some(Again::Parts) => {
+            let is_finalizer = |cause: &Cause| cause.field.starts_with("metadata.finalizers");
+            let (finalizers, mut all): (Vec<_>, Vec<_>) = of_metadata.drain(..).partition(is_finalizer);
+            all.extend(all.clone());
+            all.extend(finalizers.into_iter().flat_map(|cause| [cause.clone(), cause]));
+            *of_metadata = all;
+        }
+        Some(Again::Finalizers) => {
+            let repeated = |cause: Cause| {
+                if cause.field == "metadata.finalizers" { vec![cause.clone(), cause] } else { vec![cause] }
+            };
+            *of_metadata = std::mem::take(of_metadata).into_iter().flat_map(repeated).collect();
+        }
     }
 }
 

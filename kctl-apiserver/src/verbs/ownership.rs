@@ -26,6 +26,9 @@ const FILLED_IN: &[(&str, &str, &[&str])] = &[
     ("batch", "jobs", &["/spec/selector", "/spec/template/metadata", "/metadata/labels"]),
 ];
 
+/// Lists of which an empty one is none.
+const NONE_WHEN_EMPTY: &[&str] = &["/spec/tolerations", "/spec/clusterIPs", "/spec/ipFamilies"];
+
 /// Drops from a new object what the client did not send and the server has filled in.
 pub(super) fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     if resource.has_status() {
@@ -47,10 +50,15 @@ pub(super) fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Va
     for field in fields {
         match sent.pointer(field).cloned() {
             None | Some(Value::Null) => remove(object, field),
-            // No toleration is none that was sent, and no text neither.
-            Some(Value::Array(items)) if items.is_empty() && *field == "/spec/tolerations" => remove(object, field),
+            // No toleration, address or family is none that was sent, and no text neither.
+            Some(Value::Array(items)) if items.is_empty() && NONE_WHEN_EMPTY.contains(field) => remove(object, field),
             Some(Value::String(text)) if text.is_empty() => remove(object, field),
             // What the client sent of it is the client's, also where the server has dropped it since.
+            Some(mut given) if given.is_object() && *field == "/spec/dataSourceRef" => {
+                // Where it says no group, it says that it has none.
+                given["apiGroup"] = given["apiGroup"].take();
+                put(object, field, given);
+            }
             Some(given) if given.is_object() || object.pointer(field).is_none_or(Value::is_null) => {
                 put(object, field, given);
             }

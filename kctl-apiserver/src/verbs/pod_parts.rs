@@ -12,6 +12,13 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
         super::strategy::set(spec, "ephemeralContainers", sent.get("ephemeralContainers").cloned());
         return pod;
     }
+    let n_of = |spec: &Value, list: &str| spec[list].as_array().map_or(0, Vec::len);
+    if ["containers", "initContainers"].iter().any(|list| n_of(was, list) != n_of(sent, list)) {
+        // Such a pod is judged as it was sent.
+        let class = new["status"].get("qosClass").cloned();
+        super::strategy::set(&mut pod["status"], "qosClass", class);
+    }
+    let spec = &mut pod["spec"];
     for list in ["containers", "initContainers"] {
         let sent = sent.get(list).map(|sent| resized(&was[list], sent));
         super::strategy::set(spec, list, sent);

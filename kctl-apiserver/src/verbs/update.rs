@@ -109,6 +109,7 @@ fn warnings(call: &Call, old: &Value, new: &Value) -> Vec<String> {
 
 /// Name and namespace of a sent object are those of the path.
 pub(super) fn match_names(call: &Call, object: &mut Value) -> Result<(), Refusal> {
+    match_namespace(call, object)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     if name.is_empty() {
         return Err(Refusal::bad_request(format!(
@@ -122,7 +123,7 @@ pub(super) fn match_names(call: &Call, object: &mut Value) -> Result<(), Refusal
             call.name
         )));
     }
-    match_namespace(call, object)
+    Ok(())
 }
 
 /// Its namespace is that of the path.
@@ -259,7 +260,11 @@ fn managed_as_sent(
 fn prepare(state: &State, call: &Call, old: &Arc<Value>, new: &mut Value) {
     // What is filled in is no change.
     super::create::default(call, new, Some(old));
+    if call.resource.of == GroupResource::new("batch", "jobs") {
+        strategy::label_as_pods(new);
+    }
     strategy::date_taints(state, &call.resource, new);
+    strategy::date_phase(state, call, old, new);
     if new["apiVersion"] == autoscaling::FIRST {
         let stored = state.get(&call.resource.of, &call.key()).unwrap_or_else(|| old.clone());
         let prepare = |new: &mut Value| strategy::prepare_update(&call.resource, &call.subresource, &stored, new);

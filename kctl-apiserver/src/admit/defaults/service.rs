@@ -43,6 +43,13 @@ fn has_address(ingress: &Value) -> bool {
 
 /// The families of a cluster with IPv4 alone: a service that has neither an address nor a selector is of both.
 fn address_families(spec: &mut Value) {
+    for list in ["clusterIPs", "ipFamilies"] {
+        if let Some(fields) = spec.as_object_mut()
+            && fields.get(list).and_then(Value::as_array).is_some_and(Vec::is_empty)
+        {
+            fields.remove(list);
+        }
+    }
     if let Some(address) = spec.get("clusterIP").filter(|address| **address != "").cloned() {
         add(spec, "clusterIPs", json!([address]));
     }

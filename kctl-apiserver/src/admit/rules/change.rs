@@ -16,7 +16,7 @@ pub(crate) enum Turn {
     First,
     /// After it.
     Last,
-    /// Nothing else is judged: what stays was judged when it was stored.
+    /// With all that is judged: what stays was judged when it was stored.
     Only,
 }
 
@@ -27,7 +27,8 @@ pub(crate) fn turn(resource: &Resource) -> Turn {
         | ("apps", "daemonsets")
         | ("networking.k8s.io", "ingressclasses")
         | ("storage.k8s.io", "volumeattributesclasses") => Turn::First,
-        ("networking.k8s.io", "servicecidrs")
+        ("discovery.k8s.io", "endpointslices")
+        | ("networking.k8s.io", "servicecidrs")
         | ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates")
         | ("scheduling.k8s.io", "priorityclasses") => Turn::Only,
         _ => Turn::Last,
@@ -65,9 +66,7 @@ pub(crate) fn forbidden_changes(resource: &Resource, old: &Value, new: &Value) -
         ("apps", "deployments" | "replicasets" | "daemonsets") => selector_stays(old, new, &mut errors),
         ("apps", "controllerrevisions") => keeps("data", &old["data"], &new["data"], &mut errors),
         ("discovery.k8s.io", "endpointslices") => {
-            if old["endpoints"] != new["endpoints"] {
-                endpoints::addresses_of_slice(new, &mut errors);
-            }
+            endpoints::slice(new, old, &mut errors);
             keeps("addressType", &old["addressType"], &new["addressType"], &mut errors);
         }
         ("storage.k8s.io", resource) => storage_stays(resource, old, new, &mut errors),

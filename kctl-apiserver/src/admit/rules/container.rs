@@ -38,7 +38,12 @@ pub(super) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: 
     for (index, one) in entries(&spec["initContainers"]) {
         let at = format!("{list_at}[{index}]");
         common(one, &at, spec, volumes, claims, errors);
-        restarts(one, &at, errors);
+        if one["restartPolicy"].is_null() && entries(&one["restartPolicyRules"]).next().is_some() {
+            // Of those that come first nothing more is told.
+            errors.required(&format!("{at}.restartPolicy"), NO_POLICY);
+        } else {
+            restarts(one, &at, errors);
+        }
         named(one, &at, &mut names, errors);
         ports::host_ports(&[(0, one)], &list_at, errors);
         if one["restartPolicy"] == "Always" {
@@ -51,6 +56,7 @@ pub(super) fn containers(spec: &Value, at: &str, volumes: &[Known<'_>], claims: 
     for (index, one) in entries(&spec["ephemeralContainers"]) {
         let at = format!("{list_at}[{index}]");
         common(one, &at, spec, volumes, claims, errors);
+        image(one, &at, errors);
         named(one, &at, &mut names, errors);
         ephemeral(one, &at, spec, errors);
     }
@@ -141,23 +147,29 @@ fn common(container: &Value, at: &str, spec: &Value, volumes: &[Known<'_>], clai
 
 /// Images have no blanks around them; that is told of pods alone, and at the end.
 pub(super) fn images(spec: &Value, at: &str, errors: &mut Errors) {
-    for list in ["containers", "initContainers", "ephemeralContainers"] {
+    for list in ["containers", "initContainers"] {
         for (index, container) in entries(&spec[list]) {
-            let image = text(&container["image"]);
-            if image.trim() != image {
-                let at = format!("{at}.{list}[{index}].image");
-                errors.invalid(&at, &container["image"], "must not have leading or trailing whitespace");
-            }
+            image(container, &format!("{at}.{list}[{index}]"), errors);
         }
     }
 }
+
+fn image(container: &Value, at: &str, errors: &mut Errors) {
+    let image = text(&container["image"]);
+    if image.trim() != image {
+        let detail = "must not have leading or trailing whitespace";
+        errors.invalid(&format!("{at}.image"), &container["image"], detail);
+    }
+}
+
+const NO_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
 fn restarts(container: &Value, at: &str, errors: &mut Errors) {
     let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
     let (policy_at, rules_at) = (format!("{at}.restartPolicy"), format!("{at}.restartPolicyRules"));
     let n_rules = entries(rules).count();
     if policy.is_null() && n_rules > 0 {
-        errors.required(&policy_at, "must specify restartPolicy when restart rules are used");
+        errors.required(&policy_at, NO_POLICY);
     }
     errors.one_of(&policy_at, policy, &["Always", "Never", "OnFailure"]);
     if n_rules > RULES_MAX {

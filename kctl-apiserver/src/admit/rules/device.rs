@@ -158,9 +158,8 @@ pub(super) fn bindings(device: &Value, at: &str, errors: &mut Errors) {
     const BOTH: [(&str, &str); 2] =
         [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
     for (field, _) in BOTH {
-        few(&device[field], BINDINGS_MAX, &format!("{at}.{field}"), errors, |name, at, errors| {
-            errors.qualified_name(at, text(name));
-        });
+        let is_name = |name: &Value, at: &str, errors: &mut Errors| errors.qualified_name(at, text(name));
+        few_different(&device[field], BINDINGS_MAX, &format!("{at}.{field}"), errors, |name| name, is_name);
     }
     for (index, failure) in entries(&device["bindingFailureConditions"]) {
         if entries(&device["bindingConditions"]).any(|(_, one)| one == failure) {

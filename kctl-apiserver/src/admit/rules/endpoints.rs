@@ -59,7 +59,13 @@ fn one_port(port: &Value, at: &str, number: Option<i64>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn slice(object: &Value, errors: &mut Errors) {
+/// A new slice.
+pub(super) fn new_slice(object: &Value, errors: &mut Errors) {
+    slice(object, &Value::Null, errors);
+}
+
+/// A slice, with the addresses of its endpoints where these are not as they were.
+pub(super) fn slice(object: &Value, old: &Value, errors: &mut Errors) {
     let kind = &object["addressType"];
     if text(kind).is_empty() {
         errors.required("addressType", "");
@@ -77,6 +83,9 @@ pub(super) fn slice(object: &Value, errors: &mut Errors) {
     }
     for (index, endpoint) in entries(&object["endpoints"]) {
         let at = format!("endpoints[{index}]");
+        if old["endpoints"] != object["endpoints"] {
+            addresses(&endpoint["addresses"], text(kind), &format!("{at}.addresses"), errors);
+        }
         if !endpoint["nodeName"].is_null() {
             errors.name(&format!("{at}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
         }
@@ -108,14 +117,6 @@ fn hints(hints: &Value, at: &str, errors: &mut Errors) {
                 }
             }
         }
-    }
-}
-
-/// The addresses of a slice, which are looked at when they are new.
-pub(super) fn addresses_of_slice(object: &Value, errors: &mut Errors) {
-    let kind = text(&object["addressType"]);
-    for (index, endpoint) in entries(&object["endpoints"]) {
-        addresses(&endpoint["addresses"], kind, &format!("endpoints[{index}].addresses"), errors);
     }
 }
 

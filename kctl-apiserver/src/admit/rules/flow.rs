@@ -188,6 +188,7 @@ pub(super) fn level(object: &Value, errors: &mut Errors) {
                 errors.forbidden("spec.limited", "must be nil if the type is not Limited");
             }
             shares(exempt, "spec.exempt", errors);
+            lent(exempt, "spec.exempt", errors);
         }
         "Limited" => {
             if !exempt.is_null() {
@@ -203,23 +204,33 @@ pub(super) fn level(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// What a level has of the server, and how much of that it lends.
+/// What a level has of the server.
 fn shares(of: &Value, at: &str, errors: &mut Errors) {
     let seats = &of["nominalConcurrencyShares"];
     if seats.as_i64().is_some_and(|seats| seats < 0) {
         errors.invalid(&format!("{at}.nominalConcurrencyShares"), seats, "must be a non-negative integer");
     }
+}
+
+/// How much of what it has a level lends.
+fn lent(of: &Value, at: &str, errors: &mut Errors) {
     errors.in_range(&format!("{at}.lendablePercent"), &of["lendablePercent"], 0, 100);
 }
 
 fn of_limits(limited: &Value, errors: &mut Errors) {
     shares(limited, "spec.limited", errors);
+    response(&limited["limitResponse"], errors);
+    lent(limited, "spec.limited", errors);
     let borrowed = &limited["borrowingLimitPercent"];
     if borrowed.as_i64().is_some_and(|percent| percent < 0) {
         let detail = "if specified, must be a non-negative integer";
         errors.invalid("spec.limited.borrowingLimitPercent", borrowed, detail);
     }
-    let (response, at) = (&limited["limitResponse"], "spec.limited.limitResponse");
+}
+
+/// What becomes of requests that are too many.
+fn response(response: &Value, errors: &mut Errors) {
+    let at = "spec.limited.limitResponse";
     let queuing = &response["queuing"];
     match text(&response["type"]) {
         "Reject" if !queuing.is_null() => {
@@ -252,6 +263,21 @@ fn of_queues(queuing: &Value, at: &str, errors: &mut Errors) {
         let detail = format!("should not be greater than queues ({queues})");
         errors.invalid(&format!("{at}.handSize"), &queuing["handSize"], &detail);
     }
+    let bits = entropy_bits(queues, hand);
+    if queues > 0 && hand > 0 && bits > ENTROPY_BITS_MAX {
+        let detail = format!(
+            "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {ENTROPY_BITS_MAX}"
+        );
+        errors.invalid(&format!("{at}.handSize"), &queuing["handSize"], &detail);
+    }
+}
+
+/// Bits that it takes to deal so many queues (`MaxHashBits` of `pkg/util/shufflesharding`).
+const ENTROPY_BITS_MAX: i64 = 60;
+
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "the real server counts in floats")]
+fn entropy_bits(queues: i64, hand: i64) -> i64 {
+    ((queues as f64).log2() * hand as f64).ceil() as i64
 }
 
 /// The conditions of flow schemas and of priority levels.

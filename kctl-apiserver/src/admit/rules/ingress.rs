@@ -167,11 +167,13 @@ pub(super) fn class(object: &Value, errors: &mut Errors) {
         return;
     }
     reference(parameters, at, errors);
-    let (scope, namespace) = (text(&parameters["scope"]), text(&parameters["namespace"]));
+    let scope = text(&parameters["scope"]);
     errors.one_of(&format!("{at}.scope"), &parameters["scope"], &["Cluster", "Namespace"]);
     let at = format!("{at}.namespace");
     match scope {
-        "Namespace" if namespace.is_empty() => errors.required(&at, "`parameters.scope` is set to 'Namespace'"),
+        "Namespace" if parameters["namespace"].is_null() => {
+            errors.required(&at, "`parameters.scope` is set to 'Namespace'");
+        }
         "Namespace" => errors.name(&at, &parameters["namespace"], NameRule::Label),
         "Cluster" if !parameters["namespace"].is_null() => {
             errors.forbidden(&at, "`parameters.scope` is set to 'Cluster'");

@@ -21,7 +21,9 @@ const MANAGER_LEN_MAX: usize = 63;
 
 pub(super) fn job(object: &Value, errors: &mut Errors) {
     let (spec, uid) = (&object["spec"], text(&object["metadata"]["uid"]));
-    if spec["manualSelector"] != true {
+    // What is asked for of one without a selector is a selector alone.
+    if spec["manualSelector"] != true && !spec["selector"].is_null() {
+        own_labels(&object["metadata"], spec, errors);
         let labels = &spec["selector"]["matchLabels"];
         let is_own = labels["batch.kubernetes.io/controller-uid"] == uid
             && labels.as_object().is_some_and(|labels| labels.len() == 1);
@@ -33,6 +35,28 @@ pub(super) fn job(object: &Value, errors: &mut Errors) {
         }
     }
     whole_spec(spec, errors);
+}
+
+/// The labels by which a job knows its pods, in both spellings (`ValidateGeneratedSelector`).
+fn own_labels(meta: &Value, spec: &Value, errors: &mut Errors) {
+    let labels = &spec["template"]["metadata"]["labels"];
+    let given = |name: &str| labels.get(name).map(text);
+    let known = [
+        ("controller-uid", "uid"),
+        ("job-name", "name"),
+        ("batch.kubernetes.io/controller-uid", "uid"),
+        ("batch.kubernetes.io/job-name", "name"),
+    ];
+    for (label, field) in known {
+        let (at, wanted) = (format!("spec.template.metadata.labels[{label}]"), text(&meta[field]));
+        match given(label) {
+            None => errors.required(&at, &format!("must be '{wanted}'")),
+            Some(value) if value != wanted => {
+                errors.invalid("spec.template.metadata.labels", labels, &format!("must be '{wanted}'"));
+            }
+            Some(_) => {}
+        }
+    }
 }
 
 /// The specification of a job, with its selector.

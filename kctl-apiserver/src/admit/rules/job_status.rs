@@ -121,8 +121,8 @@ fn ends(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
             errors.required("status.completionTime", "completionTime is required for Complete jobs");
         }
     }
-    // Both are times of the same form, which are ordered as their texts are.
-    let is_earlier = started.is_string() && ended.is_string() && text(ended) < text(started);
+    let time = |time: &Value| text(time).parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second);
+    let is_earlier = time(ended).zip(time(started)).is_some_and(|(ended, started)| ended < started);
     if (changed.field("startTime") || changed.field("completionTime")) && is_earlier {
         errors.invalid("status.completionTime", ended, "must be equal to or after `startTime`");
     }

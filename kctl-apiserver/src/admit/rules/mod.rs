@@ -82,7 +82,8 @@ pub(crate) fn causes(resource: &Resource, object: &Value, is_new: bool) -> Vec<C
         ("", "resourcequotas") => quota::quota,
         ("", "persistentvolumes") => storage::volume,
         ("", "endpoints") => endpoints::endpoints,
-        ("apps", "controllerrevisions") => workload::revision,
+        ("apps", "controllerrevisions") if is_new => |object, errors| workload::revision(object, true, errors),
+        ("apps", "controllerrevisions") => |object, errors| workload::revision(object, false, errors),
         ("networking.k8s.io", "ingressclasses") => ingress::class,
         ("", "namespaces") => node::namespace,
         ("apps", "deployments") => workload::deployment,
@@ -96,7 +97,7 @@ pub(crate) fn causes(resource: &Resource, object: &Value, is_new: bool) -> Vec<C
         ("policy", "poddisruptionbudgets") => policy::disruption_budget,
         ("networking.k8s.io", "ingresses") => ingress::ingress,
         ("networking.k8s.io", "networkpolicies") => network::policy,
-        ("discovery.k8s.io", "endpointslices") => endpoints::slice,
+        ("discovery.k8s.io", "endpointslices") => endpoints::new_slice,
         ("coordination.k8s.io", "leases") => config::lease,
         ("scheduling.k8s.io", "priorityclasses") => policy::priority_class,
         ("storage.k8s.io", "storageclasses") => storage::class,
@@ -184,7 +185,6 @@ pub(crate) fn new_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
     match (resource.of.group.as_str(), resource.of.resource.as_str()) {
         ("", "pods") => pod::new_pod(object, &mut errors),
         ("batch", "jobs") => job::new_job(object, &mut errors),
-        ("discovery.k8s.io", "endpointslices") => endpoints::addresses_of_slice(object, &mut errors),
         ("networking.k8s.io", "ingresses") => ingress::new_ingress(object, &mut errors),
         _ => {}
     }

@@ -27,14 +27,19 @@ pub(super) fn new_pod(object: &Value, errors: &mut Errors) {
 
 /// A template at a place, such as `spec.template`.
 pub(super) fn template(template: &Value, at: &str, errors: &mut Errors) {
-    let meta = &template["metadata"];
-    errors.labels(&format!("{at}.labels"), &meta["labels"]);
-    errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
+    metadata_of_template(template, at, errors);
     spec(&template["spec"], "", &format!("{at}.spec"), false, errors);
     if entries(&template["spec"]["ephemeralContainers"]).next().is_some() {
         let detail = "ephemeral containers not allowed in pod template";
         errors.forbidden(&format!("{at}.spec.ephemeralContainers"), detail);
     }
+}
+
+/// The metadata of a template.
+pub(super) fn metadata_of_template(template: &Value, at: &str, errors: &mut Errors) {
+    let meta = &template["metadata"];
+    errors.labels(&format!("{at}.labels"), &meta["labels"]);
+    errors.annotations(&format!("{at}.annotations"), &meta["annotations"]);
 }
 
 fn spec(spec: &Value, name: &str, at: &str, is_pod: bool, errors: &mut Errors) {

@@ -16,16 +16,16 @@ pub(super) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
         errors.forbidden("[]", "windows pods cannot be resized");
         return;
     }
+    if old["status"]["qosClass"] != defaults::quality_of_service(&mut is.clone()) {
+        let class = text(&new["status"]["qosClass"]).into();
+        errors.invalid("spec", &class, "Pod QOS Class may not change as a result of resizing");
+    }
     let n_errors = errors.len();
     for list in LISTS {
         same_containers(list, &was[list], &is[list], errors);
     }
     if errors.len() > n_errors {
         return;
-    }
-    let class = &old["status"]["qosClass"];
-    if *class != defaults::quality_of_service(&mut is.clone()) {
-        errors.invalid("spec", class, "Pod QOS Class may not change as a result of resizing");
     }
     for list in LISTS {
         for ((index, was), (_, is)) in entries(&was[list]).zip(entries(&is[list])) {
@@ -34,7 +34,7 @@ pub(super) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
         }
     }
     nothing_removed("spec.resources", "pod-level ", &was["resources"], &is["resources"], errors);
-    if without_sizes(was) != without_sizes(is) {
+    if without_sizes(was) != without_sizes(&without_claims(is)) {
         errors.forbidden("spec", "only cpu and memory resources are mutable");
     }
 }
@@ -69,6 +69,20 @@ fn without_sizes(spec: &Value) -> Value {
         spec[list].as_array_mut().into_iter().flatten().for_each(forget_sizes);
     }
     forget_sizes(&mut spec);
+    spec
+}
+
+/// The new specification without the claims of its containers, which the real server forgets before it compares: there may
+/// come some, but a container that has any is not resized.
+fn without_claims(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    for list in LISTS {
+        for container in spec[list].as_array_mut().into_iter().flatten() {
+            if let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) {
+                resources.remove("claims");
+            }
+        }
+    }
     spec
 }
 

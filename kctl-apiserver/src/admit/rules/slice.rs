@@ -57,10 +57,10 @@ pub(super) fn slice(object: &Value, errors: &mut Errors) {
             device(one, by_device, at, errors);
         },
     );
-    for (index, set) in entries(counters) {
-        let at = format!("spec.sharedCounters[{index}]");
-        counter_set(&set["name"], "name", &set["counters"], &at, errors);
-    }
+    let of_name = |set: &Value, at: &str, errors: &mut Errors| {
+        counter_set(&set["name"], "name", &set["counters"], at, errors);
+    };
+    few_different(counters, usize::MAX, "spec.sharedCounters", errors, |set| &set["name"], of_name);
 }
 
 fn pool(pool: &Value, errors: &mut Errors) {
@@ -77,7 +77,12 @@ fn pool(pool: &Value, errors: &mut Errors) {
 
 /// From which nodes the devices can be reached.
 fn nodes(spec: &Value, errors: &mut Errors) {
-    let mut set = node_fields(spec, "spec", errors);
+    let mut set = node_fields(spec, "spec", "must be either unset or set to a non-empty string", errors);
+    let terms = &spec["nodeSelector"]["nodeSelectorTerms"];
+    if !spec["nodeSelector"].is_null() && entries(terms).count() != 1 {
+        let detail = "must have exactly one node selector term";
+        errors.shown("spec.nodeSelector.nodeSelectorTerms", &affinity::shown_terms(terms), detail);
+    }
     flag(&spec["perDeviceNodeSelection"], "perDeviceNodeSelection", "spec", &mut set, errors);
     match set.len() {
         0 => errors.required("spec", NODES),
@@ -90,12 +95,12 @@ fn nodes(spec: &Value, errors: &mut Errors) {
 }
 
 /// Which of the fields about nodes are set that a slice and a device have both.
-fn node_fields(of: &Value, at: &str, errors: &mut Errors) -> Vec<String> {
+fn node_fields(of: &Value, at: &str, nameless: &str, errors: &mut Errors) -> Vec<String> {
     let mut set = Vec::new();
     let name_at = format!("{at}.nodeName");
     match of["nodeName"].as_str() {
         None => {}
-        Some("") => errors.invalid(&name_at, &"".into(), "must be either unset or set to a non-empty string"),
+        Some("") => errors.invalid(&name_at, &"".into(), nameless),
         Some(_) => {
             set.push("`nodeName`".to_owned());
             errors.name(&name_at, &of["nodeName"], NameRule::Subdomain);
@@ -105,10 +110,6 @@ fn node_fields(of: &Value, at: &str, errors: &mut Errors) -> Vec<String> {
     if !selector.is_null() {
         set.push("`nodeSelector`".to_owned());
         affinity::node_selector(selector, &format!("{at}.nodeSelector"), errors);
-        if entries(&selector["nodeSelectorTerms"]).count() != 1 {
-            let terms_at = format!("{at}.nodeSelector.nodeSelectorTerms");
-            errors.invalid(&terms_at, &selector["nodeSelectorTerms"], "must have exactly one node selector term");
-        }
     }
     flag(&of["allNodes"], "allNodes", at, &mut set, errors);
     set
@@ -142,15 +143,11 @@ fn device(device: &Value, by_device: bool, at: &str, errors: &mut Errors) {
     for (index, one) in entries(&device["taints"]) {
         taint(one, &format!("{at}.taints[{index}]"), errors);
     }
-    for (index, one) in entries(&device["consumesCounters"]) {
-        counter_set(
-            &one["counterSet"],
-            "counterSet",
-            &one["counters"],
-            &format!("{at}.consumesCounters[{index}]"),
-            errors,
-        );
-    }
+    let taken = |one: &Value, at: &str, errors: &mut Errors| {
+        counter_set(&one["counterSet"], "counterSet", &one["counters"], at, errors);
+    };
+    let taken_at = format!("{at}.consumesCounters");
+    few_different(&device["consumesCounters"], usize::MAX, &taken_at, errors, |one| &one["counterSet"], taken);
     nodes_of_device(device, by_device, at, errors);
     bindings(device, at, errors);
 }
@@ -168,7 +165,7 @@ fn nodes_of_device(device: &Value, by_device: bool, at: &str, errors: &mut Error
         }
         return;
     }
-    let set = node_fields(device, at, errors);
+    let set = node_fields(device, at, "must not be empty", errors);
     match set.len() {
         0 => errors.required(at, NODES_OF_DEVICE),
         1 => {}

@@ -299,6 +299,7 @@ pub(super) fn csi_driver(object: &Value, errors: &mut Errors) {
         let (audience, seconds) = (text(&request["audience"]), &request["expirationSeconds"]);
         if audiences.contains(&audience) {
             errors.duplicate(&format!("{at}.audience"), &format!("{audience:?}"));
+            continue;
         }
         audiences.push(audience);
         if seconds.as_i64().is_some_and(|seconds| seconds < TOKEN_SECONDS_MIN) {

@@ -108,8 +108,12 @@ pub(super) fn replication_controller(object: &Value, errors: &mut Errors) {
     runs_for_ever(&spec["template"], at, "ReplicationController", errors);
 }
 
-pub(super) fn revision(object: &Value, errors: &mut Errors) {
+/// A revision; what it holds stays, so of a new one alone it is asked whether there is any.
+pub(super) fn revision(object: &Value, is_new: bool, errors: &mut Errors) {
     errors.not_negative("revision", &object["revision"]);
+    if !is_new {
+        return;
+    }
     if object["data"].is_null() {
         errors.required("data", "data is mandatory");
     } else if !object["data"].is_object() {
@@ -142,6 +146,8 @@ pub(super) fn stateful_set(object: &Value, is_new: bool, errors: &mut Errors) {
     let given = &spec["selector"];
     if selector::of_workload(given, "statefulset", errors) {
         selector::fits_template(given, &spec["template"], "spec.template", errors);
+        // The real server looks at these twice.
+        pod::metadata_of_template(&spec["template"], "spec.template", errors);
         pod::template(&with_claims(spec), "spec.template", errors);
     } else {
         errors.shown("spec.selector", &selector::shown(given), "");

@@ -22,7 +22,8 @@ pub(in crate::verbs) fn check(state: &State, call: &Call, old: Option<&Value>, s
     if spec["type"] == "ExternalName" {
         return Ok(());
     }
-    if old.is_none() && spec["clusterIPs"].is_null() && spec["clusterIP"].as_str().is_some_and(|one| !one.is_empty()) {
+    let has_none = spec["clusterIPs"].as_array().is_none_or(Vec::is_empty);
+    if old.is_none() && has_none && spec["clusterIP"].as_str().is_some_and(|one| !one.is_empty()) {
         spec["clusterIPs"] = json!([spec["clusterIP"]]);
     }
     let spec = &service["spec"];
@@ -51,13 +52,15 @@ pub(in crate::verbs) fn check(state: &State, call: &Call, old: Option<&Value>, s
     if is_headless && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
         return Ok(());
     }
-    refused(&policy(spec, families.len().max(addresses.len())))?;
-    let causes: Vec<Cause> = (families.iter().enumerate().filter(|(_, family)| **family == "IPv6"))
-        .map(|(index, _)| {
-            let message = "Invalid value: \"IPv6\": not configured on this cluster".into();
-            invalid(format!("spec.ipFamilies[{index}]"), message)
-        })
-        .collect();
+    let mut causes = policy(spec, families.len().max(addresses.len()));
+    if spec["ipFamilyPolicy"] == "SingleStack" {
+        refused(&causes)?;
+    }
+    let unknown = (families.iter().enumerate().filter(|(_, family)| **family == "IPv6")).map(|(index, _)| {
+        let message = "Invalid value: \"IPv6\": not configured on this cluster".into();
+        invalid(format!("spec.ipFamilies[{index}]"), message)
+    });
+    causes.extend(unknown);
     refused(&causes)?;
     // Those that a service has stay: what changes them is refused as such.
     if is_headless || old.is_some_and(|old| old["spec"]["clusterIPs"].is_array()) {

@@ -15,7 +15,7 @@ use self::{
     generation::{changes_generation, has_generation},
     job::select_own_pods,
     pod::select_by_own_labels,
-    service::{forget_other_type, keep_addresses, keep_health_port},
+    service::{forget_other_type, forget_traffic, keep_addresses, keep_health_port},
     status::{keep_request, keeps_status},
     storage::{protect_storage, settle_sources},
 };
@@ -23,7 +23,7 @@ pub(super) use self::{
     daemon_set::{say_no_template_count, wrong_template_count},
     generation::counts_generations,
     job::label_as_pods,
-    service::allocate_address,
+    service::{allocate_address, keep_families},
     status::{kept_metadata, reset},
 };
 use crate::{
@@ -103,7 +103,10 @@ pub(super) fn prepare_create(state: &mut State, resource: &Resource, object: &mu
     }
     let of = (resource.of.group.as_str(), resource.of.resource.as_str());
     match of {
-        ("", "services") => allocate_address(state, object),
+        ("", "services") => {
+            forget_traffic(object);
+            allocate_address(state, object);
+        }
         ("", "pods") => {
             object["status"] = json!({ "phase": "Pending" });
             select_by_own_labels(object);
@@ -176,6 +179,23 @@ pub(super) fn date_taints(state: &State, resource: &Resource, object: &mut Value
                 taint["timeAdded"] = state.clock.seconds().into();
             }
         }
+    }
+}
+
+/// The phase of a volume was entered when its status does not say it otherwise: at its first time, or now
+/// (`persistentvolumeStatusStrategy.PrepareForUpdate`).
+pub(super) fn date_phase(state: &State, call: &Call, old: &Value, new: &mut Value) {
+    const FIELD: &str = "lastPhaseTransitionTime";
+    if of(&call.resource) != ("", "persistentvolumes") || call.subresource != "status" {
+        return;
+    }
+    let (was, is) = (&old["status"], &mut new["status"]);
+    if was["phase"] == is["phase"] {
+        if is[FIELD].is_null() {
+            set(is, FIELD, was.get(FIELD).cloned());
+        }
+    } else if is[FIELD].is_null() || is[FIELD] == was[FIELD] {
+        is[FIELD] = state.clock.seconds().into();
     }
 }
 
@@ -305,6 +325,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
             keep_addresses(old, new);
             forget_other_type(old, new);
             keep_health_port(old, new);
+            forget_traffic(new);
         }
         ("resource.k8s.io", "resourceclaims") => rules::forget_returned(old, new),
         ("", "nodes") if old["spec"]["configSource"].is_null() => forget(new, "spec", "configSource"),

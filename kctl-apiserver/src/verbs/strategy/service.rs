@@ -8,6 +8,36 @@ use crate::{
     store::{State, address},
 };
 
+/// The families of a service that a change leaves out stay, and with a second one goes its policy (`initIPFamilyFields`).
+pub(in crate::verbs) fn keep_families(old: &Value, new: &mut Value) {
+    const SINGLE: &str = "SingleStack";
+    let (was, is) = (&old["spec"], &mut new["spec"]);
+    if !is.is_object() || [was, &*is].iter().any(|spec| spec["type"] == "ExternalName") {
+        return;
+    }
+    let (policy, families) = ("ipFamilyPolicy", "ipFamilies");
+    if is[policy].is_null() {
+        set(is, policy, was.get(policy).cloned());
+    }
+    let stays = was[policy] == is[policy];
+    let unsaid = is[families].as_array().is_none_or(Vec::is_empty);
+    if unsaid && stays {
+        set(is, families, was.get(families).cloned());
+    } else if !unsaid && !stays && is[policy] == SINGLE && was[families] == is[families] {
+        is[families].as_array_mut().into_iter().for_each(|families| families.truncate(1));
+    }
+}
+
+/// What a service that is a name elsewhere does not have.
+pub(super) fn forget_traffic(service: &mut Value) {
+    let spec = &mut service["spec"];
+    if spec["type"] == "ExternalName"
+        && ["Cluster", "Local"].iter().any(|policy| spec["internalTrafficPolicy"] == *policy)
+    {
+        set(spec, "internalTrafficPolicy", None);
+    }
+}
+
 /// Gives a service an address, when it is of a type that has one and brings none.
 pub(in crate::verbs) fn allocate_address(state: &mut State, object: &mut Value) {
     let spec = &mut object["spec"];
@@ -24,7 +54,7 @@ pub(in crate::verbs) fn allocate_address(state: &mut State, object: &mut Value) 
 pub(super) fn keep_addresses(old: &Value, new: &mut Value) {
     let (was, is) = (&old["spec"], &mut new["spec"]);
     if is["type"] == "ExternalName" && was["type"] != "ExternalName" {
-        for field in ["clusterIP", "clusterIPs", "internalTrafficPolicy", "ipFamilies", "ipFamilyPolicy"] {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             set(is, field, None);
         }
     }

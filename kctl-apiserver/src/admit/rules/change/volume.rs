@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{super::storage, Errors, entries, keeps, text};
+use super::{
+    super::{affinity::shown_terms, storage},
+    Errors, entries, keeps,
+};
 
 /// Labels of nodes that have other names since they are no longer of a beta.
 const RENAMED: &[(&str, &str)] = &[
@@ -57,21 +60,9 @@ fn shown(affinity: &Value) -> String {
     if affinity.is_null() {
         return "null".into();
     }
-    let list = |list: &Value, one: &dyn Fn(&Value) -> String| match list.as_array() {
-        Some(list) => format!("[{}]", list.iter().map(one).collect::<Vec<_>>().join(",")),
-        None => "null".into(),
-    };
-    let requirement = |one: &Value| {
-        let text = |field: &str| Value::from(text(&one[field]));
-        format!("{{\"Key\":{},\"Operator\":{},\"Values\":{}}}", text("key"), text("operator"), one["values"])
-    };
-    let term = |term: &Value| {
-        let part = |name: &str| list(&term[name], &requirement);
-        format!("{{\"MatchExpressions\":{},\"MatchFields\":{}}}", part("matchExpressions"), part("matchFields"))
-    };
     let required = match &affinity["required"] {
         Value::Null => "null".into(),
-        required => format!("{{\"NodeSelectorTerms\":{}}}", list(&required["nodeSelectorTerms"], &term)),
+        required => format!("{{\"NodeSelectorTerms\":{}}}", shown_terms(&required["nodeSelectorTerms"])),
     };
     format!("{{\"Required\":{required}}}")
 }
