@@ -26,7 +26,7 @@ fn next(old: &[&ReplicaSet]) -> i64 {
 
 /// The revision of the current set, once it says so.
 pub(super) fn current(current: Option<&ReplicaSet>, old: &[&ReplicaSet]) -> i64 {
-    current.map_or(0, |set| of(set)).max(next(old))
+    current.map_or(0, of).max(next(old))
 }
 
 /// What the set of the template says: the annotations of the Deployment, and its revision.

@@ -33,7 +33,7 @@ impl<'a> Telling<'a> {
     pub(super) fn new(rollout: &'a Rollout<'a>, now: Time) -> Self {
         let before = rollout.deployment.status.clone().unwrap_or_default();
         let mut new = counted(rollout);
-        new.conditions = before.conditions.clone();
+        new.conditions.clone_from(&before.conditions);
         Self { rollout, now, before, new, has_created: false }
     }
 
