@@ -39,7 +39,7 @@ macro_rules! topics {
 }
 
 topics! {
-    access, admission, apply, autoscalers, bootstrap, changes_by_kind, connects, conversion, create, custom,
+    access, admission, apply, autoscalers, bootstrap, changes_by_kind, companions, connects, conversion, create, custom,
     default_classes, defaults, definition_names, definitions, delete_and_gc, deletion_webhooks, deletions,
     device_selectors, devices, discovery, disruptions, embedded_objects, ends, events_and_certificates, evictions,
     expressions, families, filled, garbage, generations, impersonation, kept_fields, kubectl, leader_election,

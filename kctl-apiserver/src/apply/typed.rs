@@ -37,8 +37,7 @@ fn is_leaf(place: Place<'_>, value: &Value) -> bool {
 }
 
 fn set_of_fields(place: Place<'_>, value: &Value) -> FieldSet {
-    let mut set = FieldSet::default();
-    for (name, value) in value.as_object().into_iter().flatten() {
+    let steps = value.as_object().into_iter().flatten().map(|(name, value)| {
         let (below, is_named) = match place.field(name) {
             FieldPlace::Named(below) => (below, true),
             FieldPlace::Entry(below) => (below, false),
@@ -46,9 +45,9 @@ fn set_of_fields(place: Place<'_>, value: &Value) -> FieldSet {
         };
         let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
         let is_member = is_leaf(below, value) || is_empty || !is_named;
-        set.add(PathElement::field(name), is_member, field_set(below, value));
-    }
-    set
+        (PathElement::field(name), is_member, field_set(below, value))
+    });
+    steps.collect()
 }
 
 fn set_of_items(place: Place<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
@@ -56,14 +55,13 @@ fn set_of_items(place: Place<'_>, list: ListType<'_>, value: &Value) -> FieldSet
     let found = items.filter_map(|(index, item)| Some((place.element(list, index, item).ok()?, item)));
     let mut found: Vec<(PathElement, &Value)> = found.collect();
     found.sort_by(|(left, _), (right, _)| left.cmp(right));
-    let mut set = FieldSet::default();
-    for same in found.chunk_by(|(left, _), (right, _)| left == right) {
-        let Some((element, item)) = same.first() else { continue };
+    let steps = found.chunk_by(|(left, _), (right, _)| left == right).filter_map(|same| {
+        let (element, item) = same.first()?;
         // Items that occur more than once are owned as one value.
         let below = if same.len() == 1 { field_set(place.items(), item) } else { FieldSet::default() };
-        set.add(element.clone(), true, below);
-    }
-    set
+        Some((element.clone(), true, below))
+    });
+    steps.collect()
 }
 
 /// The items of a list by what tells them apart; those that cannot be told apart are left out.

@@ -126,7 +126,9 @@ impl Workloads {
     /// Returns when something is to be done although nothing changes.
     async fn due(&self, lists: &Lists) {
         let now = self.clock.now();
-        match lists.jobs.iter().filter_map(|job| job::due(job, now)).min() {
+        let jobs = lists.jobs.iter().filter_map(|job| job::due(job, now));
+        let deployments = lists.deployments.iter().filter_map(|deployment| deployment::due(deployment, now));
+        match jobs.chain(deployments).min() {
             // Times of objects are whole seconds.
             Some(wait) => tokio::time::sleep(wait.max(Duration::from_secs(1))).await,
             None => std::future::pending().await,

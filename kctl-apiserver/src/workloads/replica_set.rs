@@ -6,11 +6,10 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, ObjectMeta, PostParams, Preconditions},
 };
-use serde_json::json;
 
-use super::{Lists, Workloads, controlled, reference, unless_outdated};
+use super::{Lists, Workloads, controlled, is_alive, is_controlled, reference, unless_outdated};
 
 /// Creates what is missing, deletes what is too much, says what there is. Returns how much it wrote.
 pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists) -> kube::Result<usize> {
@@ -31,7 +30,7 @@ pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists)
         unless_outdated(api.delete(&pod.name_any(), &DeleteParams::default().preconditions(exactly)).await)?;
         n_writes += 1;
     }
-    Ok(n_writes + tell(workloads, set, &pods).await?)
+    Ok(n_writes + tell(workloads, set, &pods, count_ending(set, &lists.pods)).await?)
 }
 
 /// Replicas of an object's spec; one where it does not say.
@@ -65,7 +64,14 @@ fn new_pod(set: &ReplicaSet) -> Pod {
     }
 }
 
-async fn tell(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod]) -> kube::Result<usize> {
+/// Pods that are being deleted and have not ended.
+fn count_ending(set: &ReplicaSet, pods: &[Pod]) -> i32 {
+    let is_ending =
+        |pod: &&Pod| !is_alive(*pod) && is_controlled(*pod, set) && !["Succeeded", "Failed"].contains(&phase(pod));
+    count(pods.iter().filter(is_ending).count())
+}
+
+async fn tell(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n_ending: i32) -> kube::Result<usize> {
     let n_ready = count(pods.iter().filter(|pod| is_ready(pod)).count());
     let some = |n: i32| (n > 0).then_some(n);
     let status = ReplicaSetStatus {
@@ -73,6 +79,10 @@ async fn tell(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod]) -> kube::R
         fully_labeled_replicas: some(count(pods.len())),
         ready_replicas: some(n_ready),
         available_replicas: some(n_ready),
+        terminating_replicas: ending(
+            n_ending,
+            set.status.as_ref().map(|known| (known.observed_generation, known.terminating_replicas)),
+        ),
         observed_generation: set.metadata.generation,
         ..ReplicaSetStatus::default()
     };
@@ -87,18 +97,14 @@ async fn tell(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod]) -> kube::R
     Ok(1)
 }
 
+/// The number of pods that are ending, of a server that keeps it: before 1.35 none did. `known` is the generation that was
+/// observed, and the number that was kept with it.
+pub(super) fn ending(n: i32, known: Option<(Option<i64>, Option<i32>)>) -> Option<i32> {
+    let is_dropped = matches!(known, Some((Some(_), None)));
+    (n > 0 || !is_dropped).then_some(n)
+}
+
 /// The number as the API has it.
 pub(super) fn count(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
-}
-
-/// Sets the replicas of a set, where they are others.
-pub(super) async fn scale(workloads: &Workloads, set: &ReplicaSet, replicas: i32) -> kube::Result<usize> {
-    if set.spec.replicas == Some(replicas) {
-        return Ok(0);
-    }
-    let api = Api::<ReplicaSet>::namespaced(workloads.client.clone(), &set.namespace().unwrap_or_default());
-    let patch = Patch::Merge(json!({ "metadata": { "uid": set.uid() }, "spec": { "replicas": replicas } }));
-    unless_outdated(api.patch(&set.name_any(), &PatchParams::default(), &patch).await)?;
-    Ok(1)
 }

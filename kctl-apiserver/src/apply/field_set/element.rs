@@ -64,16 +64,16 @@ impl PathElement {
 
     /// Reads the `FieldsV1` text of a step; nothing for a text that is none.
     pub fn decode(text: &str) -> Option<Self> {
-        let (prefix, rest) = text.split_once(':')?;
-        match prefix {
-            "k" if is_one_plain_pair(rest) => Some(Self(text.into())),
-            "f" => Some(Self(text.into())),
-            "k" => {
+        let rest = text.get(2..).filter(|_| text.as_bytes()[1] == b':')?;
+        match text.as_bytes()[0] {
+            b'k' if is_one_plain_pair(rest) => Some(Self(text.into())),
+            b'f' => Some(Self(text.into())),
+            b'k' => {
                 let fields: Map<String, Value> = serde_json::from_str(rest).ok()?;
                 Some(Self::key(fields.iter().map(|(name, value)| (name.as_str(), value))))
             }
-            "v" => Some(Self::value(&serde_json::from_str(rest).ok()?)),
-            "i" => Some(Self::index(rest.parse().ok()?)),
+            b'v' => Some(Self::value(&serde_json::from_str(rest).ok()?)),
+            b'i' => Some(Self::index(rest.parse().ok()?)),
             _ => None,
         }
     }

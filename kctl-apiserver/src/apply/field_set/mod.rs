@@ -13,6 +13,9 @@ use serde_json::{Map, Value};
 pub use self::element::{Path, PathElement, path_text};
 use self::entries::{Entries, Entry};
 
+/// A step, whether it leads to a path of a set, and the paths below it.
+pub type Step = (PathElement, bool, FieldSet);
+
 /// A set of paths, as a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
@@ -23,14 +26,13 @@ pub struct FieldSet {
 impl FieldSet {
     /// Reads the `FieldsV1` form. Steps that are not understood are left out.
     pub fn decode(fields: &Value) -> Self {
-        let mut set = Self::default();
-        for (text, below) in fields.as_object().into_iter().flatten() {
-            let Some(element) = PathElement::decode(text) else { continue };
-            let children = Self::decode(below);
-            let is_member = children.is_empty() || below.get(".").is_some();
-            set.add(element, is_member, children);
-        }
-        set
+        let steps = fields.as_object().into_iter().flatten().filter_map(|(text, fields)| {
+            let element = PathElement::decode(text)?;
+            let below = Self::decode(fields);
+            let is_member = below.is_empty() || fields.get(".").is_some();
+            Some((element, is_member, below))
+        });
+        steps.collect()
     }
 
     /// Writes the `FieldsV1` form.
@@ -80,15 +82,8 @@ impl FieldSet {
         }
     }
 
-    /// Adds a step that leads to a path of the set, or to paths below it, or both.
-    pub fn add(&mut self, element: PathElement, is_member: bool, below: FieldSet) {
-        if !is_member && below.is_empty() {
-            return;
-        }
-        if self.entries.last().is_none_or(|last| last.element < element) {
-            self.entries.edit().push(Entry { element, is_member, below });
-            return;
-        }
+    /// Adds a step; one that is there already takes the paths below it from this one, where it has any.
+    fn add(&mut self, (element, is_member, below): Step) {
         let entry = self.entry(&element);
         entry.is_member |= is_member;
         if !below.is_empty() {
@@ -248,5 +243,28 @@ impl FieldSet {
             below.collect(prefix, found);
             prefix.pop();
         }
+    }
+}
+
+impl FromIterator<Step> for FieldSet {
+    /// A set of steps: those that lead nowhere are left out.
+    fn from_iter<I: IntoIterator<Item = Step>>(steps: I) -> Self {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut later = Vec::new();
+        for (element, is_member, below) in
+            steps.into_iter().filter(|(_, is_member, below)| *is_member || !below.is_empty())
+        {
+            // Most steps come in their order.
+            if later.is_empty() && entries.last().is_none_or(|last| last.element < element) {
+                entries.push(Entry { element, is_member, below });
+            } else {
+                later.push((element, is_member, below));
+            }
+        }
+        let mut set = Self { entries: entries.into() };
+        for step in later {
+            set.add(step);
+        }
+        set
     }
 }

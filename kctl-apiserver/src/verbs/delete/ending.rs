@@ -9,6 +9,7 @@ use crate::{
     clock,
     controllers::definitions,
     kinds::Resource,
+    status::GroupResource,
     store::{DEFINITIONS, Key, State},
     verbs::strategy,
 };
@@ -130,7 +131,19 @@ pub(in crate::verbs) fn carry_out(
     if strategy::answers_deleted(resource) || is(resource, "namespaces") {
         last["metadata"]["resourceVersion"] = state.revision.to_string().into();
     }
+    remove_companion(state, &resource.of, key);
     (last.into(), true)
+}
+
+/// With a service go the endpoints of its name (`REST.afterDelete` of `pkg/registry/core/service/storage`).
+pub(in crate::verbs) fn remove_companion(state: &mut State, of: &GroupResource, key: &Key) {
+    if !of.group.is_empty() || of.resource != "services" {
+        return;
+    }
+    let of = GroupResource::new("", "endpoints");
+    if let (Some(resource), Some(endpoints)) = (state.registry.any_version(&of), state.get(&of, key)) {
+        remove_object(state, &resource, key, &endpoints, Propagation::Default, Grace::Default);
+    }
 }
 
 fn is(resource: &Resource, name: &str) -> bool {

@@ -7,29 +7,25 @@ use k8s_openapi::{
 };
 
 /// What has become of a Job. It ends when its last pod has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Succeeded,
-    PastBackoffLimit,
-    PastDeadline,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) has_succeeded: bool,
+    reason: String,
+    message: String,
 }
 
 impl Verdict {
-    /// Reason and message, as the real controller has them.
-    fn texts(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Succeeded => ("CompletionsReached", "Reached expected number of succeeded pods"),
-            Self::PastBackoffLimit => ("BackoffLimitExceeded", "Job has reached the specified backoff limit"),
-            Self::PastDeadline => ("DeadlineExceeded", "Job was active longer than specified deadline"),
-        }
+    pub(super) fn succeeded(reason: &str, message: &str) -> Self {
+        Self { has_succeeded: true, reason: reason.into(), message: message.into() }
+    }
+
+    pub(super) fn failed(reason: &str, message: &str) -> Self {
+        Self { has_succeeded: false, reason: reason.into(), message: message.into() }
     }
 
     /// The condition that says it at once, and the one that says it in the end.
-    fn kinds(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Succeeded => ("SuccessCriteriaMet", "Complete"),
-            Self::PastBackoffLimit | Self::PastDeadline => ("FailureTarget", "Failed"),
-        }
+    fn kinds(&self) -> (&'static str, &'static str) {
+        if self.has_succeeded { ("SuccessCriteriaMet", "Complete") } else { ("FailureTarget", "Failed") }
     }
 }
 
@@ -53,24 +49,27 @@ pub(super) fn ended_at(job: &Job) -> Option<Timestamp> {
 
 /// What was said to become of it.
 pub(super) fn verdict(job: &Job) -> Option<Verdict> {
-    if is_true(of(job), "SuccessCriteriaMet").is_some() {
-        return Some(Verdict::Succeeded);
+    let of_condition = |kind: &str| {
+        let known = is_true(of(job), kind)?;
+        let text = |said: &Option<String>| said.clone().unwrap_or_default();
+        Some((text(&known.reason), text(&known.message)))
+    };
+    if let Some((reason, message)) = of_condition("SuccessCriteriaMet") {
+        return Some(Verdict::succeeded(&reason, &message));
     }
-    let failed = is_true(of(job), "FailureTarget")?;
-    let is_late = failed.reason.as_deref() == Some(Verdict::PastDeadline.texts().0);
-    Some(if is_late { Verdict::PastDeadline } else { Verdict::PastBackoffLimit })
+    of_condition("FailureTarget").map(|(reason, message)| Verdict::failed(&reason, &message))
 }
 
 /// The conditions after those that were there.
 pub(super) fn next(
     mut all: Vec<JobCondition>,
-    verdict: Option<Verdict>,
+    verdict: Option<&Verdict>,
     is_over: bool,
     is_suspended: bool,
     now: Timestamp,
 ) -> Vec<JobCondition> {
     if let Some(verdict) = verdict {
-        let ((first, last), texts) = (verdict.kinds(), verdict.texts());
+        let ((first, last), texts) = (verdict.kinds(), (verdict.reason.as_str(), verdict.message.as_str()));
         set(&mut all, (first, "True"), texts, now);
         if is_over {
             set(&mut all, (last, "True"), texts, now);

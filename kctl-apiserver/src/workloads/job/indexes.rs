@@ -14,6 +14,33 @@ pub(super) fn of(pod: &Pod) -> Option<i32> {
     pod.annotations().get(INDEX)?.parse().ok()
 }
 
+/// How often the pods of an index before this one have failed, and how often without being counted.
+const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
+
+/// Failures of one index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Failures {
+    pub(super) counted: i32,
+    pub(super) ignored: i32,
+}
+
+impl Failures {
+    /// Those before a pod.
+    pub(super) fn before(pod: &Pod) -> Self {
+        let of = |name: &str| pod.annotations().get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+        Self { counted: of(FAILURES), ignored: of(IGNORED) }
+    }
+
+    /// Says them on the next pod.
+    pub(super) fn say(self, pod: &mut Pod) {
+        pod.annotations_mut().insert(FAILURES.into(), self.counted.to_string());
+        if self.ignored > 0 {
+            pod.annotations_mut().insert(IGNORED.into(), self.ignored.to_string());
+        }
+    }
+}
+
 /// Gives a new pod its index, in all the places where the real controller does.
 pub(super) fn give(pod: &mut Pod, job: &str, index: i32) {
     pod.metadata.generate_name = Some(format!("{job}-{index}-"));

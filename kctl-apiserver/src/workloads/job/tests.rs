@@ -184,6 +184,7 @@ async fn job_that_runs_for_too_long_has_failed_and_goes_when_its_time_is_over() 
     world.create(json!({ "activeDeadlineSeconds": 20, "ttlSecondsAfterFinished": 300 }), "unpullable").await;
     let status = world.settled().await;
     assert_eq!(status["conditions"], json!(["FailureTarget DeadlineExceeded", "Failed DeadlineExceeded"]));
+    assert_eq!(status["failed"], 1, "a pod that ran has failed with its job");
     assert!(world.pods().await.is_empty(), "its pod was deleted");
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert!(world.jobs.get_opt("work").await.unwrap().is_none());
@@ -200,5 +201,80 @@ async fn pods_of_a_job_that_is_deleted_go_with_it() {
         world.jobs.delete("work", &whole).await.unwrap();
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(world.pods().await.is_empty() && world.jobs.get_opt("work").await.unwrap().is_none(), "{whole:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_fails_on_its_own_when_its_pods_have_failed_too_often() {
+    let world = World::new();
+    let spec = json!({ "completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1 });
+    world.create(spec, "failing").await;
+    let status = world.settled().await;
+    assert_eq!((&status["failedIndexes"], &status["failed"]), (&json!("0,1"), &json!(4)));
+    assert_eq!(status["conditions"], json!(["FailureTarget FailedIndexes", "Failed FailedIndexes"]));
+    let mut counts: Vec<_> = world.pods().await.iter().map(|pod| indexes::Failures::before(pod).counted).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [0, 0, 1, 1], "each pod says how many of its index have failed before");
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_failed_indexes_end_a_job() {
+    let world = World::new();
+    let spec = json!({
+        "completions": 4, "parallelism": 1, "completionMode": "Indexed", "backoffLimitPerIndex": 0, "maxFailedIndexes": 1,
+    });
+    world.create(spec, "failing").await;
+    let status = world.settled().await;
+    assert_eq!(status["failedIndexes"], "0,1");
+    let told = json!(["FailureTarget MaxFailedIndexesExceeded", "Failed MaxFailedIndexesExceeded"]);
+    assert_eq!(status["conditions"], told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_say_what_a_failed_pod_means() {
+    let rule = |action: &str, operator: &str| {
+        let codes = json!({ "operator": operator, "values": [1] });
+        json!({ "podFailurePolicy": { "rules": [{ "action": action, "onExitCodes": codes }] } })
+    };
+    let world = World::new();
+    world.create(rule("FailJob", "In"), "failing").await;
+    let status = world.settled().await;
+    assert_eq!(status["conditions"], json!(["FailureTarget PodFailurePolicy", "Failed PodFailurePolicy"]));
+    let pod = world.pods().await.remove(0).name_any();
+    let job = world.jobs.get("work").await.unwrap().status.unwrap();
+    let expected =
+        format!("Container work for pod default/{pod} failed with exit code 1 matching FailJob rule at index 0");
+    assert_eq!(job.conditions.unwrap()[0].message.as_deref(), Some(expected.as_str()));
+
+    // No rule fits: it counts.
+    let world = World::new();
+    world.create(rule("FailJob", "NotIn"), "failing").await;
+    assert_eq!(world.settled().await["failed"], 7);
+
+    let world = World::new();
+    let mut ignored = rule("Ignore", "In");
+    ignored["backoffLimit"] = json!(0);
+    ignored["activeDeadlineSeconds"] = json!(20);
+    world.create(ignored, "failing").await;
+    let status = world.settled().await;
+    assert_eq!(status["conditions"], json!(["FailureTarget DeadlineExceeded", "Failed DeadlineExceeded"]));
+    assert!(world.pods().await.len() > 2, "those that failed were replaced, and did not count");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_may_succeed_with_some_of_its_indexes() {
+    for (rule, done) in [
+        (json!({ "succeededIndexes": "0-1" }), "0,1"),
+        (json!({ "succeededCount": 1 }), "0"),
+        (json!({ "succeededIndexes": "1-2", "succeededCount": 1 }), "0,1"),
+    ] {
+        let world = World::new();
+        let spec = json!({
+            "completions": 4, "parallelism": 1, "completionMode": "Indexed", "successPolicy": { "rules": [rule] },
+        });
+        world.create(spec, "").await;
+        let status = world.settled().await;
+        assert_eq!(status["completedIndexes"], done);
+        assert_eq!(status["conditions"], json!(["SuccessCriteriaMet SuccessPolicy", "Complete SuccessPolicy"]));
     }
 }

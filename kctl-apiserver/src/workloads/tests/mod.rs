@@ -3,6 +3,8 @@
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+mod rollouts;
+
 use super::*;
 use crate::ApiServer;
 
@@ -104,7 +106,7 @@ async fn new_template_replaces_the_pods_once_its_own_are_ready() {
     let image = json!({ "template": { "spec": { "containers": [{ "name": "web", "image": "nginx:2" }] } } });
     world.patch(image).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(world.pods().await.len(), 4, "the old ones stay until the new ones are ready");
+    assert_eq!(world.pods().await.len(), 3, "the old ones stay until a new one is ready, which is one at a time");
     assert_eq!(world.settled().await, (2, 2, 2));
     let images: Vec<_> =
         world.pods().await.iter().map(|pod| pod.spec.clone().unwrap().containers[0].image.clone()).collect();

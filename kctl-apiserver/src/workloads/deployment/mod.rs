@@ -1,0 +1,260 @@
+//! A Deployment: a `ReplicaSet` for its template; those of older templates go as the pods of the new one become available.
+//!
+//! What is done, and the words with which it is told, are those of the deployment controller (`pkg/controller/deployment`).
+
+mod bounds;
+mod revisions;
+mod scaling;
+mod status;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec},
+        core::v1::{Pod, PodTemplateSpec},
+    },
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, Time},
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde_json::json;
+
+use super::{Lists, Workloads, controlled, is_controlled, reference, replica_set, unless_outdated};
+pub(super) use status::due;
+use {bounds::Bounds, status::Telling};
+
+/// The label that tells the pods of one template from those of another.
+const HASH: &str = "pod-template-hash";
+/// Letters without vowels, as the real controller has them: no name is a word.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+const HASH_LEN: usize = 10;
+
+/// A Deployment and its sets.
+struct Rollout<'a> {
+    workloads: &'a Workloads,
+    deployment: &'a Deployment,
+    /// The set of the template as it is now.
+    current: Option<&'a ReplicaSet>,
+    /// Those of other templates, the oldest first.
+    old: Vec<&'a ReplicaSet>,
+    bounds: Bounds,
+}
+
+/// Makes the set of the template, scales sets one step, says what there is. Returns how much it wrote.
+pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: &Lists) -> kube::Result<usize> {
+    let hash = hash(&deployment.spec.template);
+    let sets = controlled(deployment, &lists.sets);
+    let (current, mut old): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.labels().get(HASH) == Some(&hash));
+    old.sort_by_key(|set| (set.creation_timestamp(), set.name_any()));
+    let bounds = Bounds::of(deployment);
+    let rollout = Rollout { workloads, deployment, current: current.first().copied(), old, bounds };
+    rollout.sync(&hash, &lists.pods).await
+}
+
+impl<'a> Rollout<'a> {
+    async fn sync(&self, hash: &str, pods: &[Pod]) -> kube::Result<usize> {
+        let mut telling = Telling::new(self, Time(self.workloads.clock.now()));
+        telling.pause();
+        let is_paused = self.deployment.spec.paused == Some(true);
+        let n_writes = match self.current {
+            Some(current) => {
+                let n_named = self.name_revision(current).await?;
+                let n_resized = if is_paused || self.is_resized() { self.resize().await? } else { 0 };
+                let rolls = !is_paused && n_resized == 0;
+                n_named + n_resized + if rolls { self.roll(current, pods).await? } else { 0 }
+            }
+            None if is_paused => self.resize().await?,
+            // No pod of the one template runs beside one of the other.
+            None if self.bounds.recreates && self.runs_old(pods) => self.end_old().await?,
+            None => {
+                let set = self.new_set(hash);
+                telling.created(&set.name_any());
+                unless_outdated(self.api().create(&PostParams::default(), &set).await)?;
+                1
+            }
+        };
+        let n_told = telling.write().await?;
+        let n_forgotten = if telling.is_complete() { self.forget_oldest().await? } else { 0 };
+        Ok(n_writes + n_told + n_forgotten)
+    }
+
+    fn api(&self) -> Api<ReplicaSet> {
+        Api::namespaced(self.workloads.client.clone(), &self.deployment.namespace().unwrap_or_default())
+    }
+
+    /// All sets, the current one first.
+    fn sets(&self) -> impl Iterator<Item = &'a ReplicaSet> {
+        self.current.into_iter().chain(self.old.iter().copied())
+    }
+
+    /// Replicas that the sets ask for.
+    fn n_asked(&self) -> i32 {
+        self.sets().map(replicas).sum()
+    }
+
+    fn n_available(&self) -> i32 {
+        self.sets().map(available).sum()
+    }
+
+    /// One step: more pods of the new template, or fewer of the old ones.
+    async fn roll(&self, current: &ReplicaSet, pods: &[Pod]) -> kube::Result<usize> {
+        if self.bounds.recreates {
+            let n_ended = self.end_old().await?;
+            if n_ended > 0 || self.runs_old(pods) {
+                return Ok(n_ended);
+            }
+        }
+        let n_scaled = self.scale(current, self.bounds.of_current(replicas(current), self.n_asked())).await?;
+        if n_scaled > 0 { Ok(n_scaled) } else { self.shrink_old(current).await }
+    }
+
+    /// Takes pods of old templates away, so that enough stay available.
+    async fn shrink_old(&self, current: &ReplicaSet) -> kube::Result<usize> {
+        let least = self.bounds.replicas - self.bounds.unavailable;
+        let missing = replicas(current) - available(current);
+        let mut may_go = self.n_asked() - least - missing;
+        if may_go <= 0 {
+            return Ok(0);
+        }
+        // Those that are not available are missed by nobody.
+        let mut left: Vec<_> = self.old.iter().map(|set| (*set, replicas(set))).collect();
+        for (set, left) in &mut left {
+            let broken = (*left - available(set)).clamp(0, may_go);
+            *left -= broken;
+            may_go -= broken;
+        }
+        let mut may_go = self.n_available() - least;
+        for (set, left) in &mut left {
+            let healthy = available(set).min(*left).clamp(0, may_go.max(0));
+            *left -= healthy;
+            may_go -= healthy;
+        }
+        let mut n_writes = 0;
+        for (set, left) in left {
+            n_writes += self.scale(set, left).await?;
+        }
+        Ok(n_writes)
+    }
+
+    async fn end_old(&self) -> kube::Result<usize> {
+        let mut n_writes = 0;
+        for set in &self.old {
+            n_writes += self.scale(set, 0).await?;
+        }
+        Ok(n_writes)
+    }
+
+    /// Whether a pod of an old template has not ended.
+    fn runs_old(&self, pods: &[Pod]) -> bool {
+        pods.iter().any(|pod| {
+            !["Succeeded", "Failed"].contains(&replica_set::phase(pod))
+                && self.old.iter().any(|set| is_controlled(pod, *set))
+        })
+    }
+
+    /// Sets the replicas of a set, where they are others.
+    async fn scale(&self, set: &ReplicaSet, to: i32) -> kube::Result<usize> {
+        if replicas(set) == to { Ok(0) } else { self.write_scale(set, to).await }
+    }
+
+    /// Sets the replicas of a set, and for how many of the Deployment they are.
+    async fn write_scale(&self, set: &ReplicaSet, to: i32) -> kube::Result<usize> {
+        let annotations = self.bounds.annotations();
+        self.patch(set, json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": to } })).await?;
+        Ok(1)
+    }
+
+    async fn patch(&self, set: &ReplicaSet, mut patch: serde_json::Value) -> kube::Result<()> {
+        patch["metadata"]["uid"] = set.uid().into();
+        unless_outdated(self.api().patch(&set.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
+    }
+
+    /// Gives the current set the newest revision.
+    async fn name_revision(&self, current: &ReplicaSet) -> kube::Result<usize> {
+        let annotations = revisions::annotations(self.deployment, Some(current), &self.old);
+        let is_said = annotations.iter().all(|(name, value)| current.annotations().get(name) == Some(value));
+        if is_said {
+            return Ok(0);
+        }
+        self.patch(current, json!({ "metadata": { "annotations": annotations } })).await?;
+        Ok(1)
+    }
+
+    /// Deletes the oldest sets beyond `revisionHistoryLimit`.
+    async fn forget_oldest(&self) -> kube::Result<usize> {
+        let Some(limit) = self.deployment.spec.revision_history_limit else { return Ok(0) };
+        let surplus = self.old.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
+        let mut by_revision = self.old.clone();
+        by_revision.sort_by_key(|set| revisions::of(*set));
+        let mut n_writes = 0;
+        for set in by_revision.into_iter().take(surplus).filter(|set| is_over(set)) {
+            let exactly = Preconditions { uid: set.uid(), resource_version: None };
+            let params = DeleteParams::background().preconditions(exactly);
+            unless_outdated(self.api().delete(&set.name_any(), &params).await)?;
+            n_writes += 1;
+        }
+        Ok(n_writes)
+    }
+
+    fn new_set(&self, hash: &str) -> ReplicaSet {
+        let spec = self.deployment.spec.clone();
+        let with_hash = |labels: Option<BTreeMap<String, String>>| {
+            let mut labels = labels.unwrap_or_default();
+            labels.insert(HASH.into(), hash.into());
+            Some(labels)
+        };
+        let mut template = spec.template;
+        let metadata = template.metadata.get_or_insert_default();
+        metadata.labels = with_hash(metadata.labels.take());
+        let mut annotations = revisions::annotations(self.deployment, None, &self.old);
+        annotations.extend(self.bounds.annotations());
+        ReplicaSet {
+            metadata: ObjectMeta {
+                name: Some(format!("{}-{hash}", self.deployment.name_any())),
+                labels: metadata.labels.clone(),
+                annotations: Some(annotations),
+                owner_references: Some(vec![reference(self.deployment)]),
+                ..ObjectMeta::default()
+            },
+            spec: ReplicaSetSpec {
+                replicas: Some(self.bounds.of_current(0, self.n_asked())),
+                min_ready_seconds: spec.min_ready_seconds,
+                selector: LabelSelector { match_labels: with_hash(spec.selector.match_labels), ..spec.selector },
+                template: Some(template),
+            },
+            status: None,
+        }
+    }
+}
+
+fn replicas(set: &ReplicaSet) -> i32 {
+    set.spec.replicas.unwrap_or(1)
+}
+
+fn available(set: &ReplicaSet) -> i32 {
+    set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
+}
+
+/// Whether a set has no pods, and its controller has seen that it shall have none.
+fn is_over(set: &ReplicaSet) -> bool {
+    let status = set.status.clone().unwrap_or_default();
+    replicas(set) == 0 && status.replicas == 0 && status.observed_generation >= set.metadata.generation
+}
+
+/// A name for a template: other templates have other ones.
+fn hash(template: &PodTemplateSpec) -> String {
+    // FNV-1a: the same in every run.
+    let bytes = serde_json::to_vec(template).unwrap_or_default();
+    let mut hash = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let letter = || {
+        let at = usize::try_from(hash % LETTERS.len() as u64).unwrap_or(0);
+        hash /= LETTERS.len() as u64;
+        char::from(LETTERS[at])
+    };
+    std::iter::repeat_with(letter).take(HASH_LEN).collect()
+}

@@ -1,0 +1,95 @@
+//! Another number of pods in the middle of a rollout: every set gets its share (`pkg/controller/deployment/sync.go`).
+
+use std::cmp::Reverse;
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use kube::ResourceExt;
+
+use super::{Rollout, available, bounds, replicas};
+
+impl<'a> Rollout<'a> {
+    /// The sets that ask for pods.
+    fn active(&self) -> impl Iterator<Item = &'a ReplicaSet> {
+        self.sets().filter(|set| replicas(set) > 0)
+    }
+
+    /// Whether a set was scaled for another number of pods.
+    pub(super) fn is_resized(&self) -> bool {
+        self.active().filter_map(|set| said(set, bounds::DESIRED)).any(|desired| desired != self.bounds.replicas)
+    }
+
+    /// Scales the sets for the number of pods that is asked for now, without going on from one template to the other.
+    pub(super) async fn resize(&self) -> kube::Result<usize> {
+        let active: Vec<_> = self.active().collect();
+        if let [only] = active[..] {
+            return self.scale(only, self.bounds.replicas).await;
+        }
+        if active.is_empty() {
+            let latest = self.current.or_else(|| self.old.last().copied());
+            return match latest {
+                Some(latest) => self.scale(latest, self.bounds.replicas).await,
+                None => Ok(0),
+            };
+        }
+        if self.current.is_some_and(|current| self.is_saturated(current)) {
+            return self.end_old().await;
+        }
+        if self.bounds.recreates { Ok(0) } else { self.share(active).await }
+    }
+
+    /// Whether a set has all the pods that are asked for.
+    fn is_saturated(&self, set: &ReplicaSet) -> bool {
+        let all = self.bounds.replicas;
+        said(set, bounds::DESIRED) == Some(all) && replicas(set) == all && available(set) == all
+    }
+
+    /// Every set gets as much of what is new as it has of what there is; the largest one gets what is left over.
+    async fn share(&self, mut sets: Vec<&ReplicaSet>) -> kube::Result<usize> {
+        let more = self.bounds.most() - self.n_asked();
+        if more > 0 {
+            sets.sort_by_key(|set| Reverse((replicas(set), set.creation_timestamp())));
+        } else {
+            sets.sort_by_key(|set| (Reverse(replicas(set)), set.creation_timestamp()));
+        }
+        let mut given = 0;
+        let mut sizes = Vec::new();
+        for set in &sets {
+            let left = more - given;
+            let part = if more > 0 { self.part(set).min(left) } else { self.part(set).max(left) };
+            let part = if more == 0 { 0 } else { part };
+            sizes.push(replicas(set) + part);
+            given += part;
+        }
+        if let Some(largest) = sizes.first_mut() {
+            *largest = (*largest + more - given).max(0);
+        }
+        let mut n_writes = 0;
+        for (set, size) in sets.into_iter().zip(sizes) {
+            let is_said =
+                self.bounds.annotations().iter().all(|(name, text)| set.annotations().get(name) == Some(text));
+            if size != replicas(set) || !is_said {
+                n_writes += self.write_scale(set, size).await?;
+            }
+        }
+        Ok(n_writes)
+    }
+
+    /// How many more pods a set has where it keeps its part of all (`getReplicaSetFraction`).
+    fn part(&self, set: &ReplicaSet) -> i32 {
+        let has = replicas(set);
+        if self.bounds.replicas == 0 {
+            return -has;
+        }
+        let known = self.deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
+        let before = said(set, bounds::MOST).filter(|most| *most != 0).unwrap_or(known).max(1);
+        let (scaled, before) = (i64::from(has) * i64::from(self.bounds.most()), i64::from(before));
+        // To the nearest number, halves up.
+        let size = (2 * scaled + before) / (2 * before);
+        i32::try_from(size).unwrap_or(i32::MAX) - has
+    }
+}
+
+/// The number in an annotation.
+fn said(set: &ReplicaSet, annotation: &str) -> Option<i32> {
+    set.annotations().get(annotation)?.parse().ok()
+}

@@ -1,0 +1,229 @@
+//! What a Deployment says of itself.
+
+use std::time::Duration;
+
+use k8s_openapi::{
+    api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet, ReplicaSetStatus},
+    apimachinery::pkg::apis::meta::v1::Time,
+    jiff::Timestamp,
+};
+use kube::{Api, ResourceExt, api::PostParams};
+
+use super::{
+    super::{replica_set, unless_outdated},
+    Rollout, revisions,
+};
+
+const AVAILABLE: &str = "Available";
+const PROGRESSING: &str = "Progressing";
+/// Reasons of the condition `Progressing` after which nothing is waited for.
+const COMPLETE: &str = "NewReplicaSetAvailable";
+const TIMED_OUT: &str = "ProgressDeadlineExceeded";
+
+/// A status that is being put together.
+pub(super) struct Telling<'a> {
+    rollout: &'a Rollout<'a>,
+    now: Time,
+    before: DeploymentStatus,
+    new: DeploymentStatus,
+    has_created: bool,
+}
+
+impl<'a> Telling<'a> {
+    pub(super) fn new(rollout: &'a Rollout<'a>, now: Time) -> Self {
+        let before = rollout.deployment.status.clone().unwrap_or_default();
+        let mut new = counted(rollout);
+        new.conditions.clone_from(&before.conditions);
+        Self { rollout, now, before, new, has_created: false }
+    }
+
+    fn deployment(&self) -> &Deployment {
+        self.rollout.deployment
+    }
+
+    /// Says that nobody waits for a Deployment that is paused, or that somebody does again (`checkPausedConditions`).
+    pub(super) fn pause(&mut self) {
+        let reason = progress(&self.before).and_then(|known| known.reason.as_deref());
+        let is_paused = self.deployment().spec.paused == Some(true);
+        match (is_paused, reason) {
+            _ if deadline(self.deployment()).is_none() => {}
+            (true, Some(TIMED_OUT | "DeploymentPaused")) => {}
+            (true, _) => self.set(PROGRESSING, "Unknown", "DeploymentPaused", "Deployment is paused".into()),
+            (false, Some("DeploymentPaused")) => {
+                self.set(PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed".into());
+            }
+            (false, _) => {}
+        }
+    }
+
+    /// Says that there is a set for the template now.
+    pub(super) fn created(&mut self, name: &str) {
+        self.has_created = true;
+        if deadline(self.deployment()).is_some() {
+            self.set(PROGRESSING, "True", "NewReplicaSetCreated", format!("Created new replica set {name:?}"));
+        }
+    }
+
+    /// Whether all pods are there, and of the template (`DeploymentComplete`).
+    pub(super) fn is_complete(&self) -> bool {
+        let wanted = self.rollout.bounds.replicas;
+        let has = |n: Option<i32>| n.unwrap_or(0) == wanted;
+        has(self.new.replicas) && has(self.new.updated_replicas) && has(self.new.available_replicas)
+    }
+
+    /// Writes the status, where it is another one, and the revision of the Deployment with it. Returns how much it wrote.
+    pub(super) async fn write(&mut self) -> kube::Result<usize> {
+        self.tell_availability();
+        self.tell_progress();
+        let (rollout, deployment) = (self.rollout, self.rollout.deployment);
+        let mut changed = deployment.clone();
+        if rollout.current.is_some() || self.has_created {
+            let revision = revisions::current(rollout.current, &rollout.old).to_string();
+            changed.annotations_mut().insert(revisions::REVISION.into(), revision);
+        }
+        changed.status = Some(self.new.clone());
+        if changed == *deployment {
+            return Ok(0);
+        }
+        changed.metadata.managed_fields = None;
+        let namespace = deployment.namespace().unwrap_or_default();
+        let api = Api::<Deployment>::namespaced(rollout.workloads.client.clone(), &namespace);
+        unless_outdated(api.replace_status(&deployment.name_any(), &PostParams::default(), &changed).await)?;
+        Ok(1)
+    }
+
+    fn tell_availability(&mut self) {
+        let bounds = &self.rollout.bounds;
+        if self.new.available_replicas.unwrap_or(0) >= bounds.replicas - bounds.unavailable {
+            let message = "Deployment has minimum availability.";
+            self.set(AVAILABLE, "True", "MinimumReplicasAvailable", message.into());
+        } else {
+            let message = "Deployment does not have minimum availability.";
+            self.set(AVAILABLE, "False", "MinimumReplicasUnavailable", message.into());
+        }
+    }
+
+    /// `syncRolloutStatus` upstream.
+    fn tell_progress(&mut self) {
+        let Some(deadline) = deadline(self.deployment()) else {
+            self.new
+                .conditions
+                .iter_mut()
+                .for_each(|all| all.retain(|known| known.type_.as_deref() != Some(PROGRESSING)));
+            return;
+        };
+        let is_paused = self.deployment().spec.paused == Some(true);
+        let was_complete = progress(&self.new).is_some_and(|known| known.reason.as_deref() == Some(COMPLETE));
+        if is_paused || self.has_created || (was_complete && self.new.replicas == self.new.updated_replicas) {
+            return;
+        }
+        let Some(set) = self.rollout.current.map(ResourceExt::name_any) else { return };
+        if self.is_complete() {
+            let message = format!("ReplicaSet {set:?} has successfully progressed.");
+            self.set(PROGRESSING, "True", COMPLETE, message);
+        } else if self.has_progressed() {
+            let since = progress(&self.new).filter(|known| known.status.as_deref() == Some("True"));
+            let since = since.and_then(|known| known.last_transition_time.clone());
+            self.forget_progress();
+            self.set(PROGRESSING, "True", "ReplicaSetUpdated", format!("ReplicaSet {set:?} is progressing."));
+            if let (Some(since), Some(now)) = (since, self.new.conditions.iter_mut().flatten().last()) {
+                now.last_transition_time = Some(since);
+            }
+        } else if is_late(&self.new, deadline, self.now.0) {
+            self.set(PROGRESSING, "False", TIMED_OUT, format!("ReplicaSet {set:?} has timed out progressing."));
+        }
+    }
+
+    /// Whether there is more of the new template than before, or less of the old ones (`DeploymentProgressing`).
+    fn has_progressed(&self) -> bool {
+        let [before, new] = [&self.before, &self.new].map(|status| {
+            let of = |n: Option<i32>| n.unwrap_or(0);
+            let updated = of(status.updated_replicas);
+            let n_old = of(status.replicas) - updated;
+            [updated, -n_old, of(status.ready_replicas), of(status.available_replicas)]
+        });
+        before.iter().zip(new).any(|(before, new)| new > *before)
+    }
+
+    fn forget_progress(&mut self) {
+        if let Some(all) = &mut self.new.conditions {
+            all.retain(|known| known.type_.as_deref() != Some(PROGRESSING));
+        }
+    }
+
+    /// A condition that says the same stays; a changed one is the last (`SetDeploymentCondition`).
+    fn set(&mut self, kind: &str, status: &str, reason: &str, message: String) {
+        let all = self.new.conditions.get_or_insert_default();
+        let at = all.iter().position(|known| known.type_.as_deref() == Some(kind));
+        let known = at.map(|at| &all[at]).filter(|known| known.status.as_deref() == Some(status));
+        if known.is_some_and(|known| known.reason.as_deref() == Some(reason)) {
+            return;
+        }
+        let since = known.and_then(|known| known.last_transition_time.clone()).unwrap_or_else(|| self.now.clone());
+        all.retain(|known| known.type_.as_deref() != Some(kind));
+        all.push(DeploymentCondition {
+            type_: Some(kind.into()),
+            status: Some(status.into()),
+            reason: Some(reason.into()),
+            message: Some(message),
+            last_transition_time: Some(since),
+            last_update_time: Some(self.now.clone()),
+        });
+    }
+}
+
+/// How many pods there are of what (`calculateStatus`).
+fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
+    let status = |set: &ReplicaSet| set.status.clone().unwrap_or_default();
+    let sum = |of: fn(&ReplicaSetStatus) -> Option<i32>| rollout.sets().filter_map(|set| of(&status(set))).sum::<i32>();
+    let some = |n: i32| (n > 0).then_some(n);
+    let available = sum(|status| status.available_replicas);
+    let known = rollout.deployment.status.clone();
+    DeploymentStatus {
+        observed_generation: rollout.deployment.metadata.generation,
+        replicas: some(sum(|status| Some(status.replicas))),
+        updated_replicas: some(rollout.current.map_or(0, |set| status(set).replicas)),
+        ready_replicas: some(sum(|status| status.ready_replicas)),
+        available_replicas: some(available),
+        unavailable_replicas: some(rollout.n_asked() - available),
+        terminating_replicas: replica_set::ending(
+            sum(|status| status.terminating_replicas),
+            known.as_ref().map(|known| (known.observed_generation, known.terminating_replicas)),
+        ),
+        ..known.unwrap_or_default()
+    }
+}
+
+fn progress(status: &DeploymentStatus) -> Option<&DeploymentCondition> {
+    status.conditions.iter().flatten().find(|known| known.type_.as_deref() == Some(PROGRESSING))
+}
+
+/// How long progress is waited for; the largest number is for ever.
+fn deadline(deployment: &Deployment) -> Option<Duration> {
+    let seconds = deployment.spec.progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)?;
+    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+}
+
+/// When progress is no longer waited for; nothing where none is.
+fn waits_until(status: &DeploymentStatus, deadline: Duration) -> Option<Timestamp> {
+    let known = progress(status)?;
+    let is_over = [COMPLETE, TIMED_OUT].contains(&known.reason.as_deref().unwrap_or_default());
+    let since = known.last_update_time.as_ref().filter(|_| !is_over)?;
+    since.0.checked_add(deadline).ok()
+}
+
+/// Whether progress was waited for too long (`DeploymentTimedOut`).
+fn is_late(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> bool {
+    waits_until(status, deadline).is_some_and(|end| end < now)
+}
+
+/// How long until a Deployment has made no progress for too long; nothing where that is not waited for.
+pub(in crate::workloads) fn due(deployment: &Deployment, now: Timestamp) -> Option<Duration> {
+    if deployment.spec.paused == Some(true) {
+        return None;
+    }
+    let end = waits_until(deployment.status.as_ref()?, deadline(deployment)?)?;
+    // Times of objects are whole seconds, and it is late after the last of them.
+    let wait = Duration::try_from(end.duration_since(now)).unwrap_or_default();
+    Some(wait + Duration::from_secs(1))
+}

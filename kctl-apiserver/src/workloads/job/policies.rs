@@ -1,0 +1,87 @@
+//! What the rules of a Job make of its pods: `podFailurePolicy` and `successPolicy`.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::{
+    batch::v1::{Job, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern},
+    core::v1::Pod,
+};
+use kube::ResourceExt;
+
+use super::indexes;
+
+/// What a pod that has failed means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    Counts,
+    Ignored,
+    /// The index of the pod has failed.
+    OfIndex,
+    /// The Job has failed, for this reason.
+    OfJob(String),
+}
+
+pub(super) fn has_failure_policy(job: &Job) -> bool {
+    job.spec.as_ref().is_some_and(|spec| spec.pod_failure_policy.is_some())
+}
+
+/// The first rule that fits a pod decides (`matchPodFailurePolicy` of `pkg/controller/job/pod_failure_policy.go`).
+pub(super) fn failure(job: &Job, pod: &Pod) -> Failure {
+    let policy = job.spec.as_ref().and_then(|spec| spec.pod_failure_policy.as_ref());
+    for (index, rule) in policy.iter().flat_map(|policy| &policy.rules).enumerate() {
+        let by_code = rule.on_exit_codes.as_ref().and_then(|codes| fits_codes(codes, pod));
+        let conditions = rule.on_pod_conditions.as_deref().unwrap_or_default();
+        let Some(why) = by_code.or_else(|| fits_conditions(conditions, pod)) else { continue };
+        return match rule.action.as_str() {
+            "Ignore" => Failure::Ignored,
+            "FailIndex" => Failure::OfIndex,
+            "FailJob" => Failure::OfJob(format!("{why} matching FailJob rule at index {index}")),
+            _ => Failure::Counts,
+        };
+    }
+    Failure::Counts
+}
+
+fn named(pod: &Pod) -> String {
+    format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+}
+
+fn fits_codes(codes: &PodFailurePolicyOnExitCodesRequirement, pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let all = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
+    let mut ended = all.filter_map(|one| Some((&one.name, one.state.as_ref()?.terminated.as_ref()?.exit_code)));
+    let fits = |code: i32| match codes.operator.as_str() {
+        "In" => codes.values.contains(&code),
+        "NotIn" => !codes.values.contains(&code),
+        _ => false,
+    };
+    let (name, code) = ended.find(|(name, code)| {
+        let is_meant = codes.container_name.as_ref().is_none_or(|wanted| wanted == *name);
+        is_meant && *code != 0 && fits(*code)
+    })?;
+    Some(format!("Container {name} for pod {} failed with exit code {code}", named(pod)))
+}
+
+fn fits_conditions(patterns: &[PodFailurePolicyOnPodConditionsPattern], pod: &Pod) -> Option<String> {
+    let known: Vec<_> = pod.status.iter().flat_map(|status| status.conditions.iter().flatten()).collect();
+    let fitting = patterns.iter().find(|pattern| {
+        let status = pattern.status.as_deref().unwrap_or("True");
+        known.iter().any(|condition| condition.type_ == pattern.type_ && condition.status == status)
+    })?;
+    Some(format!("Pod {} has condition {}", named(pod), fitting.type_))
+}
+
+/// What is said of a Job that has succeeded by a rule (`matchSuccessPolicy` of `pkg/controller/job/success_policy.go`).
+pub(super) fn success(job: &Job, done: &BTreeSet<i32>) -> Option<String> {
+    let policy = job.spec.as_ref()?.success_policy.as_ref()?;
+    let fits = policy.rules.iter().position(|rule| {
+        let wanted = rule.succeeded_indexes.as_deref().map(|text| indexes::read(Some(text)));
+        let n_done = wanted.as_ref().map_or(done.len(), |wanted| wanted.intersection(done).count());
+        match (rule.succeeded_count, wanted) {
+            (Some(count), _) => usize::try_from(count).is_ok_and(|count| n_done >= count),
+            (None, Some(wanted)) => n_done == wanted.len(),
+            (None, None) => false,
+        }
+    })?;
+    Some(format!("Matched rules at index {fits}"))
+}

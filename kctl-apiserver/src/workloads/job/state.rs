@@ -1,0 +1,248 @@
+//! Where a Job is: which of its pods count for what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::{
+    api::{
+        batch::v1::{Job, JobStatus, UncountedTerminatedPods},
+        core::v1::Pod,
+    },
+    apimachinery::pkg::apis::meta::v1::Time,
+    jiff::Timestamp,
+};
+use kube::ResourceExt;
+
+use super::{
+    super::{
+        is_alive,
+        replica_set::{count, is_ready, phase},
+    },
+    conditions::{self, Verdict, verdict},
+    deadline,
+    indexes::{self, Failures},
+    is_tracked,
+    policies::{self, Failure},
+};
+
+/// A Job with its pods.
+pub(super) struct State<'a> {
+    pub(super) job: &'a Job,
+    /// Those that neither have ended nor are about to.
+    pub(super) active: Vec<&'a Pod>,
+    /// Those that are deleted and still there.
+    n_going: usize,
+    /// Those that have ended, or are deleted, and are not yet let go.
+    pub(super) held: Vec<&'a Pod>,
+    /// What was counted, and what is noted to be counted.
+    counted: JobStatus,
+    noted: UncountedTerminatedPods,
+    /// What has failed of each index by now.
+    pub(super) failures: BTreeMap<i32, Failures>,
+    /// A pod after which the Job has failed.
+    failure: Option<Verdict>,
+}
+
+impl<'a> State<'a> {
+    pub(super) fn of(job: &'a Job, pods: &[&'a Pod]) -> Self {
+        let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
+        // Rules judge a pod when it has ended.
+        let waits = policies::has_failure_policy(job);
+        let is_held = |pod: &Pod| has_ended(pod) || (!is_alive(pod) && !waits);
+        let mut state = Self {
+            job,
+            active: pods.iter().copied().filter(|pod| is_alive(*pod) && !has_ended(pod)).collect(),
+            n_going: pods.iter().filter(|pod| !is_alive(**pod) && !has_ended(pod)).count(),
+            held: pods.iter().copied().filter(|pod| is_held(pod) && is_tracked(pod)).collect(),
+            counted: job.status.clone().unwrap_or_default(),
+            noted: UncountedTerminatedPods::default(),
+            failures: BTreeMap::new(),
+            failure: None,
+        };
+        state.count();
+        state.note();
+        state.count_by_index(pods);
+        state
+    }
+
+    /// Whoever was noted and is let go counts.
+    fn count(&mut self) {
+        let known = self.counted.uncounted_terminated_pods.take().unwrap_or_default();
+        let held: Vec<_> = self.held.iter().filter_map(|pod| pod.uid()).collect();
+        let split = |uids: Option<Vec<String>>| {
+            let (still, gone): (Vec<_>, Vec<_>) =
+                uids.unwrap_or_default().into_iter().partition(|uid| held.contains(uid));
+            (Some(still).filter(|still| !still.is_empty()), gone.len())
+        };
+        let ((succeeded, n_succeeded), (failed, n_failed)) = (split(known.succeeded), split(known.failed));
+        let plus = |known: Option<i32>, n: usize| Some(known.unwrap_or(0) + count(n)).filter(|n| *n > 0);
+        self.counted.succeeded = plus(self.counted.succeeded, n_succeeded);
+        self.counted.failed = plus(self.counted.failed, n_failed);
+        self.noted = UncountedTerminatedPods { succeeded, failed };
+    }
+
+    /// Whoever has ended is noted. What others have deleted has failed; what the Job deletes is let go before.
+    fn note(&mut self) {
+        for pod in self.held.clone() {
+            let Some(uid) = pod.uid() else { continue };
+            let succeeded = phase(pod) == "Succeeded";
+            if !succeeded && !self.note_failure(pod) {
+                continue;
+            }
+            let list = if succeeded { &mut self.noted.succeeded } else { &mut self.noted.failed };
+            let list = list.get_or_insert_default();
+            if !list.contains(&uid) {
+                list.push(uid);
+                if let Some(index) = indexes::of(pod).filter(|_| succeeded && self.is_indexed()) {
+                    self.counted.completed_indexes =
+                        Some(indexes::with(self.counted.completed_indexes.as_deref(), index));
+                }
+            }
+        }
+    }
+
+    /// Whether a pod that has failed counts.
+    fn note_failure(&mut self, pod: &Pod) -> bool {
+        let failure = policies::failure(self.job, pod);
+        let limit = self.limit_per_index();
+        let is_past = limit.is_some_and(|limit| Failures::before(pod).counted >= limit);
+        if let Some(index) = indexes::of(pod).filter(|_| limit.is_some()) {
+            let fails = failure == Failure::OfIndex || (failure == Failure::Counts && is_past);
+            if fails && !self.done().contains(&index) {
+                self.counted.failed_indexes = Some(indexes::with(self.counted.failed_indexes.as_deref(), index));
+            }
+        }
+        match failure {
+            Failure::Ignored => return false,
+            Failure::OfJob(why) => {
+                self.failure.get_or_insert_with(|| Verdict::failed("PodFailurePolicy", &why));
+            }
+            Failure::Counts | Failure::OfIndex => {}
+        }
+        true
+    }
+
+    /// The next pod of an index says how often those before it have failed.
+    fn count_by_index(&mut self, pods: &[&'a Pod]) {
+        if self.limit_per_index().is_none() {
+            return;
+        }
+        self.counted.failed_indexes.get_or_insert_default();
+        for pod in pods.iter().filter(|pod| phase(pod) == "Failed" || !is_alive(**pod)) {
+            let Some(index) = indexes::of(pod) else { continue };
+            let mut after = Failures::before(pod);
+            if policies::failure(self.job, pod) == Failure::Ignored {
+                after.ignored += 1;
+            } else {
+                after.counted += 1;
+            }
+            let known = self.failures.entry(index).or_default();
+            *known = after.max(*known);
+        }
+    }
+
+    /// How often the pods of one index may fail.
+    pub(super) fn limit_per_index(&self) -> Option<i32> {
+        self.job.spec.as_ref()?.backoff_limit_per_index.filter(|_| self.is_indexed())
+    }
+
+    pub(super) fn done(&self) -> BTreeSet<i32> {
+        indexes::read(self.counted.completed_indexes.as_deref())
+    }
+
+    pub(super) fn failed_indexes(&self) -> BTreeSet<i32> {
+        indexes::read(self.counted.failed_indexes.as_deref())
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true))
+    }
+
+    pub(super) fn is_indexed(&self) -> bool {
+        self.job.spec.as_ref().is_some_and(|spec| spec.completion_mode.as_deref() == Some("Indexed"))
+    }
+
+    pub(super) fn n_succeeded(&self) -> usize {
+        if self.is_indexed() {
+            return self.done().len();
+        }
+        all_of(self.counted.succeeded, self.noted.succeeded.as_deref())
+    }
+
+    fn n_failed(&self) -> usize {
+        all_of(self.counted.failed, self.noted.failed.as_deref())
+    }
+
+    /// Times that containers were started again in pods that are left to do so.
+    fn n_restarts(&self) -> i32 {
+        let statuses =
+            self.active.iter().flat_map(|pod| pod.status.iter().flat_map(|status| &status.container_statuses));
+        statuses.flatten().map(|container| container.restart_count).sum()
+    }
+
+    /// What has become of the Job by now, if anything.
+    pub(super) fn verdict(&self, now: Timestamp) -> Option<Verdict> {
+        let spec = self.job.spec.as_ref()?;
+        if let Some(known) = verdict(self.job).or_else(|| self.failure.clone()) {
+            return Some(known);
+        }
+        let limit = spec.backoff_limit.unwrap_or(6);
+        let restarts = self.n_restarts();
+        if count(self.n_failed()) > limit || (restarts > 0 && restarts >= limit) {
+            return Some(Verdict::failed("BackoffLimitExceeded", "Job has reached the specified backoff limit"));
+        }
+        if deadline(self.job).is_some_and(|at| at <= now) {
+            return Some(Verdict::failed("DeadlineExceeded", "Job was active longer than specified deadline"));
+        }
+        if let Some(failed) = self.verdict_of_indexes() {
+            return Some(failed);
+        }
+        if let Some(message) = policies::success(self.job, &self.done()).filter(|_| !self.is_suspended()) {
+            return Some(Verdict::succeeded("SuccessPolicy", &message));
+        }
+        let is_enough = match spec.completions {
+            Some(completions) => count(self.n_succeeded()) >= completions,
+            None => self.n_succeeded() > 0 && self.active.is_empty(),
+        };
+        let succeeded = || Verdict::succeeded("CompletionsReached", "Reached expected number of succeeded pods");
+        (is_enough && !self.is_suspended()).then(succeeded)
+    }
+
+    /// Whether too many indexes have failed, or some and nothing else is left to do.
+    fn verdict_of_indexes(&self) -> Option<Verdict> {
+        let spec = self.job.spec.as_ref()?;
+        let (n_failed, n_done) = (count(self.failed_indexes().len()), count(self.done().len()));
+        if spec.max_failed_indexes.is_some_and(|most| n_failed > most) {
+            let message = "Job has exceeded the specified maximal number of failed indexes";
+            return Some(Verdict::failed("MaxFailedIndexesExceeded", message));
+        }
+        let is_all = n_failed > 0 && n_failed + n_done >= spec.completions.unwrap_or(0);
+        is_all.then(|| Verdict::failed("FailedIndexes", "Job has failed indexes"))
+    }
+
+    /// What is to be said of the Job.
+    pub(super) fn status(&self, now: Timestamp) -> JobStatus {
+        let verdict = self.verdict(now);
+        let is_over = self.active.is_empty() && self.n_going == 0 && self.held.is_empty();
+        let mut status = self.counted.clone();
+        status.uncounted_terminated_pods = Some(self.noted.clone());
+        status.active = Some(count(self.active.len())).filter(|n| *n > 0);
+        status.ready = Some(count(self.active.iter().filter(|pod| is_ready(pod)).count()));
+        status.terminating = Some(count(self.n_going));
+        let before = status.conditions.take().unwrap_or_default();
+        status.conditions = Some(conditions::next(before, verdict.as_ref(), is_over, self.is_suspended(), now));
+        status.conditions = status.conditions.filter(|all| !all.is_empty());
+        match &verdict {
+            Some(verdict) if verdict.has_succeeded && is_over => status.completion_time = Some(Time(now)),
+            None if self.is_suspended() => status.start_time = None,
+            _ => status.start_time = status.start_time.or(Some(Time(now))),
+        }
+        if verdict.is_some() {
+            status.start_time = status.start_time.or(Some(Time(now)));
+        }
+        status
+    }
+}
+
+fn all_of(counted: Option<i32>, noted: Option<&[String]>) -> usize {
+    usize::try_from(counted.unwrap_or(0)).unwrap_or(0) + noted.map_or(0, <[String]>::len)
+}

@@ -1,0 +1,133 @@
+//! From one template to the other, as the deployment controller of Kubernetes 1.36 was seen to go.
+
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
+
+use super::*;
+
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+fn image(image: &str) -> Value {
+    json!({ "template": { "spec": { "containers": [{ "name": "web", "image": image }] } } })
+}
+
+/// The template with pods that do not become ready for a long time.
+fn slow() -> Value {
+    json!({ "template": { "metadata": { "annotations": { "kubelet.kctl.dev/stage": "slow" } } } })
+}
+
+impl World {
+    /// Revision, those that the set had before, and replicas of each set, by revision.
+    async fn revisions(&self) -> Vec<(String, Option<String>, i32)> {
+        let sets = self.sets.list(&ListParams::default()).await.unwrap().items;
+        let of = |set: &ReplicaSet| {
+            let said = |name: &str| set.annotations().get(name).cloned();
+            let before = said("deployment.kubernetes.io/revision-history");
+            (said(REVISION).unwrap_or_default(), before, set.spec.replicas.unwrap_or(1))
+        };
+        let mut revisions: Vec<_> = sets.iter().map(of).collect();
+        revisions.sort();
+        revisions
+    }
+
+    /// Status and reason of the condition `Progressing`.
+    async fn progress(&self) -> (String, String) {
+        let status = self.deployments.get("web").await.unwrap().status.unwrap_or_default();
+        let mut conditions = status.conditions.unwrap_or_default().into_iter();
+        let known = conditions.find(|condition| condition.type_.as_deref() == Some("Progressing")).unwrap();
+        (known.status.unwrap(), known.reason.unwrap())
+    }
+}
+
+fn at(revision: &str, before: Option<&str>, replicas: i32) -> (String, Option<String>, i32) {
+    (revision.to_owned(), before.map(str::to_owned), replicas)
+}
+
+fn told(status: &str, reason: &str) -> (String, String) {
+    (status.to_owned(), reason.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_that_comes_back_takes_its_set_to_a_new_revision_and_the_oldest_sets_go() {
+    let world = World::new();
+    world.create(2).await;
+    world.patch(json!({ "revisionHistoryLimit": 2 })).await;
+    for tag in ["nginx:1", "nginx:2", "nginx:1", "nginx:2", "nginx:3"] {
+        world.patch(image(tag)).await;
+        assert_eq!(world.settled().await, (2, 2, 2));
+    }
+    assert_eq!(world.revisions().await, [at("3", Some("1"), 0), at("4", Some("2"), 0), at("5", None, 2)]);
+    assert_eq!(world.deployments.get("web").await.unwrap().annotations()[REVISION], "5");
+    world.patch(image("nginx:4")).await;
+    world.settled().await;
+    assert_eq!(world.revisions().await, [at("4", Some("2"), 0), at("5", None, 0), at("6", None, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_says_what_its_deployment_says() {
+    let world = World::new();
+    world.create(4).await;
+    world.settled().await;
+    let note = Patch::Merge(json!({ "metadata": { "annotations": { "kubernetes.io/change-cause": "why" } } }));
+    world.deployments.patch("web", &PatchParams::default(), &note).await.unwrap();
+    world.settled().await;
+    let set = world.sets.list(&ListParams::default()).await.unwrap().items.remove(0);
+    let said = |name: &str| set.annotations().get(name).map(String::as_str);
+    assert_eq!(said("kubernetes.io/change-cause"), Some("why"));
+    assert_eq!(said("deployment.kubernetes.io/desired-replicas"), Some("4"));
+    assert_eq!(said("deployment.kubernetes.io/max-replicas"), Some("5"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_recreated_all_end_before_there_is_a_new_one() {
+    let world = World::new();
+    world.create(3).await;
+    world.patch(json!({ "strategy": { "type": "Recreate", "rollingUpdate": null } })).await;
+    world.settled().await;
+    world.patch(image("nginx:2")).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let pods = world.pods().await;
+    assert_eq!(pods.len(), 3);
+    assert!(pods.iter().all(|pod| pod.metadata.deletion_timestamp.is_some()), "they end, and none has come");
+    assert_eq!(world.sets.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    assert_eq!(world.settled().await, (3, 3, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_that_gets_nowhere_is_late_and_keeps_what_must_be_available() {
+    let world = World::new();
+    world.create(5).await;
+    let rolling = json!({ "maxSurge": 0, "maxUnavailable": 2 });
+    world.patch(json!({ "progressDeadlineSeconds": 6, "strategy": { "rollingUpdate": rolling } })).await;
+    assert_eq!(world.settled().await, (5, 5, 5));
+    world.patch(slow()).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(world.progress().await, told("True", "ReplicaSetUpdated"));
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    assert_eq!(world.progress().await, told("False", "ProgressDeadlineExceeded"));
+    assert_eq!(world.revisions().await, [at("1", None, 3), at("2", None, 2)]);
+    // What is added is shared by all sets.
+    world.patch(json!({ "replicas": 8 })).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(world.revisions().await, [at("1", None, 5), at("2", None, 3)]);
+    world.patch(json!({ "template": { "metadata": { "annotations": null } } })).await;
+    assert_eq!(world.settled().await, (8, 8, 8));
+    assert_eq!(world.progress().await, told("True", "NewReplicaSetAvailable"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_rolled_out_while_a_deployment_is_paused() {
+    let world = World::new();
+    world.create(2).await;
+    world.settled().await;
+    world.patch(json!({ "paused": true })).await;
+    world.patch(image("nginx:2")).await;
+    world.patch(json!({ "replicas": 3 })).await;
+    assert_eq!(world.settled().await, (3, 3, 0));
+    assert_eq!(world.progress().await, told("Unknown", "DeploymentPaused"));
+    assert_eq!(world.revisions().await, [at("1", None, 3)]);
+    world.patch(json!({ "paused": false })).await;
+    assert_eq!(world.settled().await, (3, 3, 3));
+    assert_eq!(world.progress().await, told("True", "NewReplicaSetAvailable"));
+    assert_eq!(world.revisions().await, [at("1", None, 0), at("2", None, 3)]);
+}
