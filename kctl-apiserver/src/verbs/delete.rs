@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use self::ending::seconds_of_pod;
 pub(crate) use self::ending::{FOREGROUND, Grace, ORPHAN, Propagation, remove_object};
 pub(super) use self::{
-    ending::{Ending, carry_out},
+    ending::{Ending, carry_out, release},
     options::Options,
 };
 use super::{Answer, list, strategy, versions};

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Answer, access, body,
     create::Writing,
-    escalation, identity, judge,
+    delete, escalation, identity, judge,
     plugins::{self, quotas::Charges},
     strategy, versions,
 };
@@ -340,6 +340,7 @@ pub(crate) fn settle(state: &mut State, of: &GroupResource, key: Key, old: &Arc<
         held || new["spec"]["finalizers"].as_array().is_some_and(|all| of.resource == "namespaces" && !all.is_empty());
     if meta["deletionTimestamp"].is_string() && over && !held {
         state.remove(of, &key);
+        delete::release(state, of, &key);
         return new.into();
     }
     // What is read otherwise than it was written is written by whoever changes nothing.

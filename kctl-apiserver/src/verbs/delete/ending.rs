@@ -9,6 +9,7 @@ use crate::{
     clock,
     controllers::definitions,
     kinds::Resource,
+    status::GroupResource,
     store::{DEFINITIONS, Key, State},
     verbs::strategy,
 };
@@ -127,10 +128,23 @@ pub(in crate::verbs) fn carry_out(
         Ending::Gone { .. } => Value::clone(object),
     };
     state.remove(&resource.of, key);
+    release(state, &resource.of, key);
     if strategy::answers_deleted(resource) || is(resource, "namespaces") {
         last["metadata"]["resourceVersion"] = state.revision.to_string().into();
     }
     (last.into(), true)
+}
+
+/// With a service go the endpoints of its name (`afterDelete` of `pkg/registry/core/service/storage/storage.go`).
+pub(in crate::verbs) fn release(state: &mut State, of: &GroupResource, key: &Key) {
+    if !of.group.is_empty() || of.resource != "services" {
+        return;
+    }
+    let endpoints = GroupResource::new("", "endpoints");
+    let Some(resource) = state.registry.any_version(&endpoints) else { return };
+    if let Some(object) = state.get(&endpoints, key) {
+        remove_object(state, &resource, key, &object, Propagation::Default, Grace::Default);
+    }
 }
 
 fn is(resource: &Resource, name: &str) -> bool {
