@@ -1,5 +1,7 @@
 //! A Deployment: a `ReplicaSet` for its template; those of older templates go once the new pods are ready.
 
+mod revision;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::{
@@ -29,13 +31,25 @@ pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: 
     let hash = hash(&spec.template);
     let sets = controlled(deployment, &lists.sets);
     let (current, old): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.labels().get(HASH) == Some(&hash));
+    let is_paused = spec.paused == Some(true);
     let mut n_writes = 0;
+    let revision = revision::due(current.first().copied(), &old);
     let Some(current) = current.first() else {
+        if is_paused {
+            return tell(workloads, deployment, None, &old).await;
+        }
         let api = Api::<ReplicaSet>::namespaced(workloads.client.clone(), &deployment.namespace().unwrap_or_default());
-        unless_outdated(api.create(&PostParams::default(), &new_set(deployment, &hash, replicas)).await)?;
+        let mut set = new_set(deployment, &hash, replicas);
+        set.metadata.annotations = Some(revision::annotations(deployment, &set, revision));
+        unless_outdated(api.create(&PostParams::default(), &set).await)?;
         return Ok(1);
     };
-    if spec.paused != Some(true) {
+    let n_told = revision::tell(workloads, deployment, current, revision).await?;
+    if n_told > 0 {
+        // What is to be written next is about objects that are others now.
+        return Ok(n_told);
+    }
+    if !is_paused {
         n_writes += replica_set::scale(workloads, current, replicas).await?;
         if of(current).ready >= replicas {
             for set in &old {
@@ -43,7 +57,7 @@ pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: 
             }
         }
     }
-    Ok(n_writes + tell(workloads, deployment, current, &old).await?)
+    Ok(n_writes + tell(workloads, deployment, Some(current), &old).await?)
 }
 
 /// A name for a template: other templates have other ones.
@@ -108,11 +122,12 @@ fn of(set: &ReplicaSet) -> Counts {
 async fn tell(
     workloads: &Workloads,
     deployment: &Deployment,
-    current: &ReplicaSet,
+    current: Option<&ReplicaSet>,
     old: &[&ReplicaSet],
 ) -> kube::Result<usize> {
     let replicas = deployment.spec.replicas.unwrap_or(1);
-    let counts: Vec<_> = std::iter::once(current).chain(old.iter().copied()).map(of).collect();
+    let counts: Vec<_> = current.into_iter().chain(old.iter().copied()).map(of).collect();
+    let updated = current.map_or(Counts { all: 0, ready: 0, available: 0 }, of);
     let (all, ready) = (counts.iter().map(|set| set.all).sum(), counts.iter().map(|set| set.ready).sum());
     let available = counts.iter().map(|set| set.available).sum();
     let some = |n: i32| (n > 0).then_some(n);
@@ -120,13 +135,13 @@ async fn tell(
     let mut new = DeploymentStatus {
         observed_generation: deployment.metadata.generation,
         replicas: some(all),
-        updated_replicas: some(of(current).all),
+        updated_replicas: some(updated.all),
         ready_replicas: some(ready),
         available_replicas: some(available),
         unavailable_replicas: some(replicas.max(all) - available),
         ..known.clone()
     };
-    let complete = of(current).available >= replicas && all == of(current).all;
+    let complete = updated.available >= replicas && all == updated.all;
     let told = [
         if available >= replicas {
             ("Available", "True", "MinimumReplicasAvailable")
