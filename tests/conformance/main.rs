@@ -43,7 +43,7 @@ topics! {
     default_classes, defaults, definition_names, definitions, delete_and_gc, deletion_webhooks, deletions,
     device_selectors, devices, discovery, disruptions, embedded_objects, ends, escalations, events_and_certificates,
     evictions, expressions, filled, garbage, generations, health, impersonation, kubectl, leader_election,
-    lifecycles, limit_ranges, lists_and_pages, metadata_changes, mutated_objects, mutations, namespaces, odd_tokens,
+    lifecycles, limit_ranges, lists_and_pages, metadata_changes, mutated_objects, mutations, namespaces, odd_patches, odd_tokens,
     openapi, options, options_of_lists, patch, patching_policies, pod_deletions, pod_security, pod_statuses,
     policies, policy_costs, policy_types, printers, quotas, ratchets, redefinitions, requests, resets,
     reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax, schemas, selectors, service_ends,
