@@ -33,8 +33,7 @@ struct Line {
     /// So often at most.
     times: Option<u64>,
     /// Once the server has done it.
-    #[serde(default)]
-    after: bool,
+    after: Option<bool>,
     code: Option<u16>,
     retry_after: Option<u32>,
     seconds: Option<f64>,
@@ -42,7 +41,7 @@ struct Line {
     changes: Option<usize>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Name {
     Refuse,
@@ -56,6 +55,38 @@ enum Name {
     HoldWatch,
     SkipState,
     RepeatEvent,
+}
+
+impl Name {
+    /// As it is written in a rule.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Reset => "reset",
+            Self::Half => "half",
+            Self::Delay => "delay",
+            Self::Stale => "stale",
+            Self::Outdated => "outdated",
+            Self::CloseWatch => "closeWatch",
+            Self::ExpireWatch => "expireWatch",
+            Self::HoldWatch => "holdWatch",
+            Self::SkipState => "skipState",
+            Self::RepeatEvent => "repeatEvent",
+        }
+    }
+
+    /// The fields that say how it is, besides those that say what it is for and how often.
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Refuse => &["verb", "after", "code", "retryAfter"],
+            Self::Reset => &["verb", "after"],
+            Self::Half => &["verb"],
+            Self::Delay => &["verb", "after", "seconds"],
+            Self::Stale | Self::Outdated => &["verb", "seconds", "changes"],
+            Self::HoldWatch | Self::SkipState => &["seconds"],
+            Self::CloseWatch | Self::ExpireWatch | Self::RepeatEvent => &[],
+        }
+    }
 }
 
 /// Reads a plan of faults.
@@ -78,7 +109,8 @@ impl Line {
     fn rule(self) -> Result<Rule, String> {
         let seconds = self.seconds.unwrap_or(SECONDS);
         let time = Duration::try_from_secs_f64(seconds).map_err(|error| format!("seconds is {seconds}: {error}"))?;
-        let moment = if self.after { Moment::After } else { Moment::Before };
+        let after = self.after == Some(true);
+        let moment = if after { Moment::After } else { Moment::Before };
         let (nth, per_mille, times) = (self.nth, self.per_mille, self.times);
         self.check()?;
         let mut rule = match self.fault {
@@ -88,7 +120,7 @@ impl Line {
             }
             Name::Reset => self.of_request(RequestFault::Reset(moment)),
             Name::Half => self.of_request(RequestFault::Half),
-            Name::Delay if self.after => self.of_request(RequestFault::DelayAnswer(time)),
+            Name::Delay if after => self.of_request(RequestFault::DelayAnswer(time)),
             Name::Delay => self.of_request(RequestFault::Delay(time)),
             Name::Stale => {
                 let past = self.past();
@@ -98,11 +130,11 @@ impl Line {
                 let past = self.past();
                 self.of_request(RequestFault::Outdated { past, lag: time })
             }
-            Name::CloseWatch => self.of_event(EventFault::Close)?,
-            Name::ExpireWatch => self.of_event(EventFault::Expire)?,
-            Name::HoldWatch => self.of_event(EventFault::Hold(time))?,
-            Name::SkipState => self.of_event(EventFault::Skip(time))?,
-            Name::RepeatEvent => self.of_event(EventFault::Repeat)?,
+            Name::CloseWatch => self.of_event(EventFault::Close),
+            Name::ExpireWatch => self.of_event(EventFault::Expire),
+            Name::HoldWatch => self.of_event(EventFault::Hold(time)),
+            Name::SkipState => self.of_event(EventFault::Skip(time)),
+            Name::RepeatEvent => self.of_event(EventFault::Repeat),
         };
         if let Some(nth) = nth {
             rule = rule.nth(nth);
@@ -124,7 +156,24 @@ impl Line {
         if self.nth == Some(0) {
             return Err("nth is 0: the first one is 1".into());
         }
-        Ok(())
+        self.check_fields()
+    }
+
+    /// A field that says nothing of the fault would be taken for one that does.
+    fn check_fields(&self) -> Result<(), String> {
+        let given = [
+            ("verb", self.verb.is_some()),
+            ("after", self.after.is_some()),
+            ("code", self.code.is_some()),
+            ("retryAfter", self.retry_after.is_some()),
+            ("seconds", self.seconds.is_some()),
+            ("changes", self.changes.is_some()),
+        ];
+        let known = self.fault.fields();
+        match given.iter().find(|(field, is_given)| *is_given && !known.contains(field)) {
+            Some((field, _)) => Err(format!("{field} says nothing of a fault {}: remove it", self.fault.text())),
+            None => Ok(()),
+        }
     }
 
     fn past(&self) -> Past {
@@ -146,11 +195,8 @@ impl Line {
         })
     }
 
-    fn of_event(self, fault: EventFault) -> Result<Rule, String> {
-        if self.verb.is_some() {
-            return Err("verb says nothing of an event of a watch: remove it".into());
-        }
-        Ok(Rule::event(fault, move |told| self.means(&told.client, &told.resource, &told.namespace, &told.name)))
+    fn of_event(self, fault: EventFault) -> Rule {
+        Rule::event(fault, move |told| self.means(&told.client, &told.resource, &told.namespace, &told.name))
     }
 }
 
@@ -165,7 +211,10 @@ mod tests {
             ("- { fault: reset, client: kubectl, verb: list, resource: pods, nth: 2, after: true }", Ok(())),
             ("- { fault: refuse, code: 429, retryAfter: 3, perMille: 100 }", Ok(())),
             ("- { fault: half }\n- { fault: holdWatch, seconds: 0.5, times: 1 }", Ok(())),
-            ("- { fault: half }\n- { fault: skipState, verb: list }", Err("rule 2: verb says nothing")),
+            (
+                "- { fault: half }\n- { fault: skipState, verb: list }",
+                Err("rule 2: verb says nothing of a fault skipState"),
+            ),
             ("- { fault: stale, resource: pods }\n- { fault: outdated, changes: 3, seconds: 2 }", Ok(())),
             ("- { fault: delay, seconds: -1 }", Err("rule 1: seconds is -1")),
             ("- { fault: refuse, code: 42 }", Err("rule 1: code is 42: a refusal has one from 400 to 599")),
@@ -173,6 +222,13 @@ mod tests {
             ("- { fault: half, nth: 0 }", Err("nth is 0")),
             ("- { fault: flood }", Err("flood")),
             ("- { fault: half, verbs: list }", Err("verbs")),
+            ("- { fault: reset, code: 500 }", Err("rule 1: code says nothing of a fault reset: remove it")),
+            ("- { fault: half, after: true }", Err("after says nothing of a fault half")),
+            ("- { fault: refuse, seconds: 3 }", Err("seconds says nothing of a fault refuse")),
+            ("- { fault: closeWatch, seconds: 3 }", Err("seconds says nothing of a fault closeWatch")),
+            ("- { fault: delay, retryAfter: 3 }", Err("retryAfter says nothing of a fault delay")),
+            ("- { fault: delay, changes: 3 }", Err("changes says nothing of a fault delay")),
+            ("- { fault: delay, after: true, seconds: 3, verb: list }", Ok(())),
         ];
         for (text, expected) in cases {
             match (parse(text, 0), expected) {

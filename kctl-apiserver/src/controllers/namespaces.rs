@@ -32,7 +32,15 @@ impl Left {
         self.by_resource.is_empty()
     }
 
+    /// Events are told of by both groups that have them.
     fn add(&mut self, of: &GroupResource, object: &Value) {
+        self.add_once(of, object);
+        if of.resource == "events" && of.group.is_empty() {
+            self.add_once(&GroupResource::new("events.k8s.io", "events"), object);
+        }
+    }
+
+    fn add_once(&mut self, of: &GroupResource, object: &Value) {
         *self.by_resource.entry(of.clone()).or_default() += 1;
         let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
         for finalizer in finalizers.filter_map(Value::as_str) {
@@ -132,5 +140,21 @@ pub(super) fn empty(state: &mut State, of: &GroupResource, namespace: Option<&st
         if let Some(object) = state.get(of, &key) {
             left.add(of, &object);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_are_left_are_counted_in_both_of_their_groups() {
+        let mut left = Left::default();
+        left.add(&GroupResource::new("", "events"), &json!({ "metadata": { "finalizers": ["a.b/c"] } }));
+        let [.., remaining, finalizers] = left.conditions();
+        let told = "Some resources are remaining: events. has 1 resource instances, events.events.k8s.io has 1 resource instances";
+        assert_eq!(remaining[3], told);
+        let told = "Some content in the namespace has finalizers remaining: a.b/c in 2 resource instances";
+        assert_eq!(finalizers[3], told);
     }
 }

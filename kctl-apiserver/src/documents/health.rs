@@ -6,15 +6,72 @@ use http::{Response, StatusCode, request::Parts};
 
 use crate::server::respond::{Body, plain, text};
 
-/// Of the checks of the real server those that mean something here: it answers, writes its log, reaches its objects.
-const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
+/// What only the server that answers says of itself, before anything else is looked at.
+const FIRST: [&str; 2] = ["ping", "log"];
+/// What the real server does when it starts: here all of it is done before the first request is answered, or there is nothing of
+/// it to be done. Clients ask for them by name.
+const HOOKS: [&str; 29] = [
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/max-in-flight-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/peer-endpoint-reconciler-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/storage-readiness",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+];
+/// Where checks are.
+const ROOTS: [&str; 3] = ["healthz", "livez", "readyz"];
+
+/// The checks at a root, in the order in which the real server tells of them.
+fn checks(root: &str) -> impl Iterator<Item = &'static str> {
+    let (next, last): (&[&str], &[&str]) = match root {
+        "readyz" => (&["etcd", "etcd-readiness", "informer-sync"], &["shutdown"]),
+        _ => (&["loopback-serving-certificate", "etcd"], &[]),
+    };
+    FIRST.iter().chain(next).chain(&HOOKS).chain(last).copied()
+}
 
 /// All paths of checks.
 pub(super) fn paths() -> impl Iterator<Item = String> {
-    ["healthz", "livez", "readyz"].into_iter().flat_map(|root| {
-        let checks = CHECKS.iter().map(move |check| format!("/{root}/{check}"));
+    ROOTS.into_iter().flat_map(|root| {
+        let checks = checks(root).map(move |check| format!("/{root}/{check}"));
         std::iter::once(format!("/{root}")).chain(checks)
     })
+}
+
+/// All checks as metrics, in the order of their names.
+pub(super) fn metrics() -> String {
+    let about = "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n\
+                 # TYPE kubernetes_healthcheck gauge\n";
+    let all: BTreeSet<String> = ROOTS
+        .into_iter()
+        .flat_map(|root| {
+            checks(root).map(move |check| format!("kubernetes_healthcheck{{name=\"{check}\",type=\"{root}\"}} 1\n"))
+        })
+        .collect();
+    std::iter::once(about.to_owned()).chain(all).collect()
 }
 
 /// Answers a request about such a path.
@@ -24,22 +81,22 @@ pub(super) fn answer(path: &[&str], parts: &Parts) -> Response<Body> {
     let tells_all = options.iter().any(|option| option.split('=').next() == Some("verbose"));
     let excluded: BTreeSet<&str> = options.iter().filter_map(|option| option.strip_prefix("exclude=")).collect();
     match path {
-        [_, check] if CHECKS.contains(check) => plain(StatusCode::OK, "ok"),
         [_] if !tells_all => text(StatusCode::OK, "ok"),
         [root] => text(StatusCode::OK, &told(root, &excluded)),
+        [root, check @ ..] if checks(root).any(|known| known == check.join("/")) => plain(StatusCode::OK, "ok"),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
 /// A line for each check, and one about those that are excluded and that there are not.
 fn told(root: &str, excluded: &BTreeSet<&str>) -> String {
-    let line = |check: &&str| {
+    let line = |check: &str| {
         let excluded = if excluded.contains(check) { "excluded: " } else { "" };
         format!("[+]{check} {excluded}ok\n")
     };
-    let mut told: String = CHECKS.iter().map(line).collect();
-    let unknown: Vec<String> =
-        excluded.iter().filter(|name| !CHECKS.contains(name)).map(|name| format!("{name:?}")).collect();
+    let mut told: String = checks(root).map(line).collect();
+    let is_unknown = |name: &&&str| !checks(root).any(|check| check == **name);
+    let unknown: Vec<String> = excluded.iter().filter(is_unknown).map(|name| format!("{name:?}")).collect();
     if !unknown.is_empty() {
         told += &format!("warn: some health checks cannot be excluded: no matches for {}\n", unknown.join(","));
     }
@@ -53,12 +110,20 @@ mod tests {
     #[test]
     fn a_check_that_cannot_be_excluded_is_told_of() {
         let warning = "warn: some health checks cannot be excluded: no matches for \"a\",\"b\"\n";
-        for (excluded, expected) in [
-            (&[][..], "[+]ping ok\n[+]log ok\n[+]etcd ok\nlivez check passed\n".to_owned()),
-            (&["etcd"], "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\nlivez check passed\n".to_owned()),
-            (&["b", "a"], format!("[+]ping ok\n[+]log ok\n[+]etcd ok\n{warning}livez check passed\n")),
+        for (excluded, start, end) in [
+            (&[][..], "[+]ping ok\n[+]log ok\n[+]loopback-serving-certificate ok\n[+]etcd ok\n", ""),
+            (&["log"], "[+]ping ok\n[+]log excluded: ok\n", ""),
+            (&["b", "a"], "[+]ping ok\n", warning),
         ] {
-            assert_eq!(told("livez", &excluded.iter().copied().collect()), expected);
+            let told = told("livez", &excluded.iter().copied().collect());
+            assert!(told.starts_with(start) && told.ends_with(&format!("{end}livez check passed\n")), "{told}");
         }
+    }
+
+    #[test]
+    fn each_check_is_a_metric_for_each_root_that_has_it() {
+        let metrics = metrics();
+        assert_eq!(metrics.lines().count(), 2 + paths().count() - ROOTS.len());
+        assert!(metrics.contains("\nkubernetes_healthcheck{name=\"shutdown\",type=\"readyz\"} 1\n"), "{metrics}");
     }
 }

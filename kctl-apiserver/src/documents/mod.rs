@@ -57,6 +57,10 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
             let form = "text/plain; version=0.0.4; charset=utf-8";
             return respond(StatusCode::OK, form, full(counts::exposed(state, parts.extensions.get()).into_bytes()));
         }
+        ["metrics", "slis"] if is_read(parts) => {
+            let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+            return respond(StatusCode::OK, form, full(health::metrics().into_bytes()));
+        }
         ["openapi", version, root @ ..] if is_read(parts) && ["v2", "v3"].contains(version) => {
             let document = match (*version, root) {
                 ("v2", []) => Some(schemas::v2(registry, parts)),
@@ -145,6 +149,7 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
         "/openapi/v3",
         "/openapi/v3/",
         "/metrics",
+        "/metrics/slis",
         "/openid/v1/jwks",
         "/version",
     ];

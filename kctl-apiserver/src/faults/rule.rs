@@ -1,11 +1,11 @@
 //! Which request or event a fault is for.
 
-use http::{Method, Request};
+use http::Request;
 
 use super::{Connection, EventFault, Fault, RequestFault};
 use crate::{
     clock::Chance,
-    request::{Params, decode, place},
+    request::{Params, asked, decode, place},
 };
 
 /// A request, as rules see it.
@@ -40,18 +40,7 @@ impl Asked {
         let path = decode(request.uri().path());
         let place = place(&path)?;
         let params = Params::parse(request.uri().query().unwrap_or_default());
-        let many = place.name.is_empty();
-        let verb = match *request.method() {
-            Method::GET if place.watches || (params.flag("watch") && many) => "watch",
-            Method::GET if many => "list",
-            Method::GET => "get",
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::PATCH => "patch",
-            Method::DELETE if many => "deletecollection",
-            Method::DELETE => "delete",
-            _ => return None,
-        };
+        let verb = asked(request.method(), &place, &params)?.name();
         let begins = params.flag("sendInitialEvents") || matches!(params.text("resourceVersion"), "" | "0");
         let lists = verb == "list" || (verb == "watch" && begins);
         let slash = if place.subresource.is_empty() { "" } else { "/" };

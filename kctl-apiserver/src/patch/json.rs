@@ -1,7 +1,7 @@
 //! JSON patches as the real server reads them: more lenient than RFC 6902 about what is not there.
 
 use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::PointerBuf};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Why a JSON patch was not applied.
 #[derive(Debug, thiserror::Error)]
@@ -40,14 +40,14 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
         }
     }
     for operation in operations {
-        let operation: PatchOperation =
-            serde_json::from_value(addressed(object, operation)).map_err(|_| JsonPatchError::Rejected)?;
-        let writes_all = operation.path().is_root() && !matches!(operation, PatchOperation::Test(_));
-        if writes_all {
+        let reads = operation["op"] == "move" || operation["op"] == "copy";
+        if !is_path(&operation["path"]) || (reads && !is_path(&operation["from"])) {
             return Err(JsonPatchError::Rejected);
         }
+        let operation: PatchOperation =
+            serde_json::from_value(addressed(object, operation)).map_err(|_| JsonPatchError::Rejected)?;
         // What is not there is null.
-        if matches!(&operation, PatchOperation::Test(test) if test.value.is_null() && object.pointer(test.path.as_str()).is_none())
+        if matches!(&operation, PatchOperation::Test(test) if test.value.is_null() && could_have(object, test.path.as_str()))
         {
             continue;
         }
@@ -55,6 +55,29 @@ pub fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError
         json_patch::patch(object, &Patch(vec![operation])).map_err(|_| JsonPatchError::Rejected)?;
     }
     Ok(())
+}
+
+/// Fields of an operation.
+const FIELDS: [&str; 4] = ["op", "path", "from", "value"];
+
+/// What a patch says that is none of its operations, as a client is told of it: fields that there are not, or that come twice.
+pub(crate) fn strange_fields(patch: &[u8]) -> Vec<String> {
+    let parsed = crate::decode::json(patch).unwrap_or_default();
+    let operations = parsed.as_array().into_iter().flatten().enumerate();
+    let unknown = operations.flat_map(|(index, operation)| {
+        let names = operation.as_object().into_iter().flat_map(Map::keys);
+        let unknown = names.filter(|name| !FIELDS.contains(&name.as_str()));
+        unknown.map(move |name| format!("json patch unknown field \"[{index}].{name}\"")).collect::<Vec<_>>()
+    });
+    let is_own = |path: &String| path.split_once("].").is_some_and(|(_, name)| FIELDS.contains(&name));
+    let repeated = crate::decode::duplicates(patch).into_iter().filter(is_own);
+    repeated.map(|path| format!("json patch duplicate field \"{path}\"")).chain(unknown).collect()
+}
+
+/// Whether a text is a path: what is before its first slash says nothing, and without one it leads nowhere (`findObject` of
+/// `evanphx/json-patch`).
+fn is_path(path: &Value) -> bool {
+    path.as_str().is_some_and(|path| path.contains('/'))
 }
 
 /// An operation with its value, which is null when it is left out, and with indexes as RFC 6902 writes them.
@@ -87,8 +110,7 @@ fn counted(object: &Value, path: &str, is_new: bool) -> String {
         at = at.and_then(|at| at.pointer(&format!("/{step}")));
         counted = format!("{counted}/{step}");
     }
-    // Without a slash at its start it is no path, for the parser to refuse.
-    if path.starts_with('/') { counted } else { path.to_owned() }
+    counted
 }
 
 /// What the real server makes of an operation on something that is not there.

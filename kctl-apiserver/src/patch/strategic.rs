@@ -64,7 +64,7 @@ fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -
             continue;
         }
         match key.strip_prefix(DELETE_FROM_LIST) {
-            Some(name) => delete_from_list(&mut original, name, value),
+            Some(name) => delete_from_list(&mut original, name, value)?,
             None => merge_field(schema, &mut original, key, value)?,
         }
     }
@@ -73,7 +73,7 @@ fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -
 
 fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String> {
     match directive.as_str() {
-        Some("replace") => Ok(plain_fields(patch)),
+        Some("replace") => Ok(without_directive(patch)),
         Some("delete") => Ok(Fields::new()),
         _ => Err(unknown_directive(directive, patch)),
     }
@@ -112,7 +112,7 @@ fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, pa
         }
         (Some(Value::Object(old)), Value::Object(new)) => {
             let is_replaced = schema.is_some_and(|schema| schema.has_patch_strategy("replace"));
-            *old = if is_replaced { replacement(new) } else { merge_map(schema, mem::take(old), new)? };
+            *old = if is_replaced { new.clone() } else { merge_map(schema, mem::take(old), new)? };
         }
         (Some(Value::Array(old)), Value::Array(new)) => *old = merge_list(schema, mem::take(old), new)?,
         (Some(Value::Null) | None, _) => original.extend(additions(patch).map(|value| (name.to_owned(), value))),
@@ -122,12 +122,13 @@ fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, pa
     Ok(())
 }
 
-/// What a patch adds where there was nothing: an object with `$patch` is not added, whatever the directive.
+/// What a patch adds where there was nothing: an object with `$patch` is not added, whatever the directive. All other directives
+/// stay, and are fields that the type does not have (`removeDirectives`).
 fn additions(patch: &Value) -> Option<Value> {
     match patch {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
         Value::Object(fields) => {
-            let kept = fields.iter().filter(|(name, value)| !is_directive(name) && !value.is_null());
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
             Some(Value::Object(kept.filter_map(|(name, value)| Some((name.clone(), additions(value)?))).collect()))
         }
         Value::Array(items) => Some(items.iter().filter_map(additions).collect()),
@@ -135,35 +136,18 @@ fn additions(patch: &Value) -> Option<Value> {
     }
 }
 
-/// The value without directives and nulls. The real server loses them when it decodes the patched object.
-fn plain(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => Value::Object(plain_fields(fields)),
-        Value::Array(items) => items.iter().map(plain).collect(),
-        scalar => scalar.clone(),
-    }
-}
-
-/// What takes the place of a field that is never merged. A null in it deletes nothing: it is the zero of its type.
-fn replacement(fields: &Fields) -> Fields {
-    let kept = fields.iter().filter(|(name, _)| !is_directive(name));
+/// A map that stands for another one. What is in it is taken as it is: directives there are fields that the type does not have.
+fn without_directive(fields: &Fields) -> Fields {
+    let kept = fields.iter().filter(|(name, _)| *name != DIRECTIVE);
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-fn plain_fields(fields: &Fields) -> Fields {
-    let kept = fields.iter().filter(|(name, value)| !is_directive(name) && !value.is_null());
-    kept.map(|(name, value)| (name.clone(), plain(value))).collect()
 }
 
 fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Result<Vec<Value>, String> {
     let Some(list) = schema.filter(|schema| schema.has_patch_strategy("merge")) else {
-        return Ok(new.iter().map(plain).collect());
+        return Ok(new.to_vec());
     };
     let Some(first) = old.first().or(new.first()) else { return Ok(old) };
-    let is_same = |item: &Value| go::type_name(item) == go::type_name(first);
-    if !old.iter().chain(new).all(is_same) {
-        return Err(format!("list element types are not identical: [{} {}]", go::list(&old), go::list(new)));
-    }
+    check_types(&old, new)?;
     if first.is_object() {
         let key = list.patch_merge_key().ok_or("cannot merge lists without merge key")?;
         return merge_objects(list.items(), key, old, new);
@@ -175,6 +159,16 @@ fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Res
         }
     }
     Ok(order::arrange(united, new, &old, Identity::Itself))
+}
+
+/// Checks that the items of a list and of its patch are of one type (`sliceElementType`).
+fn check_types(old: &[Value], new: &[Value]) -> Result<(), String> {
+    let mut types = old.iter().chain(new).map(go::type_name);
+    let first = types.next();
+    if types.all(|other| Some(other) == first) {
+        return Ok(());
+    }
+    Err(format!("list element types are not identical: [{} {}]", go::list(old), go::list(new)))
 }
 
 fn merge_objects(
@@ -200,7 +194,7 @@ fn merge_objects(
         }
     }
     if is_replaced {
-        return Ok(changes.iter().map(plain).collect());
+        return Ok(changes);
     }
     by.check(&changes)?;
     let server_order = old.clone();
@@ -208,7 +202,7 @@ fn merge_objects(
         let Value::Object(fields) = change else { continue };
         match by.position(change, &old).and_then(|idx| old.get_mut(idx)) {
             Some(Value::Object(found)) => *found = merge_map(schema, mem::take(found), fields)?,
-            _ => old.push(plain(change)),
+            _ => old.push(change.clone()),
         }
     }
     Ok(order::arrange(old, &changes, &server_order, by))
@@ -224,8 +218,9 @@ fn merge_ordered_list(
     let order = as_list(order)?;
     let old = original.get(name).map(as_list).transpose()?;
     let new = patch.map(as_list).transpose()?;
-    let Some(schema) = schema.and_then(|schema| schema.property(name)) else {
-        return Err(format!("unable to find api field for the json field {name:?}"));
+    let of = schema;
+    let Some(schema) = of.and_then(|schema| schema.property(name)) else {
+        return Err(no_such_field(of, name));
     };
     let by = schema.patch_merge_key().map_or(Identity::Itself, Identity::Key);
     check_order(new.map_or(&[], Vec::as_slice), order, by)?;
@@ -239,6 +234,16 @@ fn merge_ordered_list(
     let arranged = order::arrange(merged, order, old.map_or(&[], Vec::as_slice), by);
     original.insert(name.to_owned(), Value::Array(arranged));
     Ok(())
+}
+
+/// Why a field has no order (`getTagStructType` and `LookupPatchMetadataForSlice`).
+fn no_such_field(schema: Option<Schema<'_>>, name: &str) -> String {
+    let known = schema.filter(|schema| schema.has_properties());
+    let go_type = known.and_then(|schema| schema.reference().or_else(|| schema.name()?.rsplit('.').next()));
+    match go_type {
+        Some(go_type) => format!("unable to find api field in struct {go_type} for the json field {name:?}"),
+        None => "merging an object in json but data type is not struct, instead is: map".to_owned(),
+    }
 }
 
 fn as_list(value: &Value) -> Result<&Vec<Value>, String> {
@@ -259,14 +264,18 @@ fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), Strin
     Ok(())
 }
 
-fn delete_from_list(original: &mut Fields, name: &str, patch: &Value) {
+fn delete_from_list(original: &mut Fields, name: &str, patch: &Value) -> Result<(), String> {
     match (original.get_mut(name), patch) {
         (_, Value::Null) => {
             original.remove(name);
         }
-        (Some(Value::Array(old)), Value::Array(deleted)) => old.retain(|item| !deleted.contains(item)),
+        (Some(Value::Array(old)), Value::Array(deleted)) => {
+            check_types(old, deleted)?;
+            old.retain(|item| !deleted.contains(item));
+        }
         _ => {}
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -183,14 +183,15 @@ fn path_behind(path: &str, place: &Place<'_>) -> String {
     path.split_once(&proxy).map_or_else(String::new, |(_, behind)| behind.to_owned())
 }
 
-/// What a method does at a place; the handler of custom kinds takes `HEAD` for a read, the router of the others knows no such.
-fn verb(method: &Method, place: &Place<'_>, watches: bool, is_custom: bool) -> Option<Verb> {
+/// What a method asks for at a place, whether there is such a place or not; nothing for a method that is none of RBAC
+/// (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`).
+pub(crate) fn asked(method: &Method, place: &Place<'_>, params: &Params) -> Option<Verb> {
     let many = place.name.is_empty();
     match *method {
-        // A name in the path is about that object, whatever is asked of it.
-        Method::GET if place.watches || (watches && many) => Some(Verb::Watch),
-        _ if place.watches => None,
-        Method::HEAD if !is_custom => None,
+        // A path of old is about watches, whatever is asked of it.
+        _ if place.watches => Some(Verb::Watch),
+        // A name in the path is about that object.
+        Method::GET | Method::HEAD if many && params.flag("watch") => Some(Verb::Watch),
         Method::GET | Method::HEAD if many => Some(Verb::List),
         Method::GET | Method::HEAD => Some(Verb::Get),
         Method::POST => Some(Verb::Create),
@@ -200,6 +201,16 @@ fn verb(method: &Method, place: &Place<'_>, watches: bool, is_custom: bool) -> O
         Method::DELETE => Some(Verb::Delete),
         _ => None,
     }
+}
+
+/// What a method does at a place; the handler of custom kinds takes `HEAD` for a read, the router of the others knows no such.
+fn verb(method: &Method, place: &Place<'_>, params: &Params, is_custom: bool) -> Option<Verb> {
+    let is_routed = match *method {
+        Method::GET => true,
+        Method::HEAD => is_custom && !place.watches,
+        _ => !place.watches,
+    };
+    asked(method, place, params).filter(|_| is_routed)
 }
 
 /// Whether the handler of custom kinds hands a request on, and then nobody knows of it: only what is read is asked for
@@ -277,7 +288,7 @@ impl Call {
             return registry.is_built_in(place.group).then(|| Err(Refusal::no_such_path()));
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
-        let asked = verb(&parts.method, &place, params.flag("watch"), resource.custom.is_some());
+        let asked = verb(&parts.method, &place, &params, resource.custom.is_some());
         if resource.custom.is_some() && is_elsewhere(&resource, &place, asked) {
             return None;
         }

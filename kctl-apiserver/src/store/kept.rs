@@ -25,6 +25,7 @@ impl State {
             self.grants.forget();
             self.owners = Owners::default();
             self.revision = revision;
+            self.compacted = revision;
             for ((of, key), object) in kept {
                 self.owners.changed(&self.registry, (&of, &key), None, Some(&object));
                 let table = self.table(&of);

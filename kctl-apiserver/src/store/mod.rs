@@ -69,6 +69,8 @@ pub(crate) struct Acting {
 /// Everything that the server knows. One lock guards it: requests are handled one after the other.
 pub(crate) struct State {
     pub(crate) revision: u64,
+    /// Of all kinds: what was up to this revision is forgotten. What nobody has asked for yet has a history, too, which is empty.
+    compacted: u64,
     /// In an order, in which the end of a namespace deletes: one seed gives one sequence.
     tables: BTreeMap<GroupResource, Table>,
     owners: Owners,
@@ -104,6 +106,7 @@ impl State {
     pub(crate) fn new(clock: Clock, seed: u64) -> Self {
         Self {
             revision: 1,
+            compacted: 1,
             tables: BTreeMap::new(),
             owners: Owners::default(),
             registry: Arc::new(Registry::built_in()),
@@ -132,6 +135,7 @@ impl State {
     pub(crate) fn fork(&self, clock: Clock, seed: u64) -> Self {
         Self {
             revision: self.revision,
+            compacted: self.compacted,
             tables: self.tables.iter().map(|(of, table)| (of.clone(), table.fork())).collect(),
             owners: self.owners.clone(),
             registry: self.registry.clone(),
@@ -159,8 +163,8 @@ impl State {
     }
 
     pub(crate) fn table(&mut self, of: &GroupResource) -> &mut Table {
-        let revision = self.revision;
-        self.tables.entry(home(of).clone()).or_insert_with(|| Table::new(revision))
+        let compacted = self.compacted;
+        self.tables.entry(home(of).clone()).or_insert_with(|| Table::new(compacted))
     }
 
     /// The table of a resource that was asked for before.
@@ -303,10 +307,10 @@ impl State {
 
     /// Forgets the history: watches and continued lists from before get 410.
     pub(crate) fn compact(&mut self) {
-        let revision = self.revision;
+        self.compacted = self.revision;
         for table in self.tables.values_mut() {
             table.history.clear();
-            table.compacted = revision;
+            table.compacted = self.compacted;
         }
     }
 

@@ -149,7 +149,7 @@ pub(super) fn event(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(since_text(last, now)),
         json!(text(object, "/type")),
         json!(text(object, "/reason")),
-        json!(format!("{kind}/{about}")),
+        json!(if about.is_empty() { kind } else { format!("{kind}/{about}") }),
         json!(first_text(object, &["/involvedObject/fieldPath", "/regarding/fieldPath"])),
         json!(source(object)),
         json!(first_text(object, &["/message", "/note"]).trim()),

@@ -112,6 +112,9 @@ pub(super) fn network_policy(object: &Value, now: Timestamp) -> Vec<Value> {
 /// The real server gives the age too, though the kind has no such column.
 pub(super) fn ip_address(object: &Value, now: Timestamp) -> Vec<Value> {
     let parent = at(object, "/spec/parentRef");
+    if parent.is_null() {
+        return vec![json!(name(object)), json!(NONE), json!(age(object, now))];
+    }
     let resource = with_group(text(parent, "/resource"), text(parent, "/group"));
     let (namespace, of) = (text(parent, "/namespace"), text(parent, "/name"));
     let shown = if namespace.is_empty() { format!("{resource}/{of}") } else { format!("{resource}/{namespace}/{of}") };

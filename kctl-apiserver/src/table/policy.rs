@@ -83,7 +83,7 @@ pub(super) fn certificate_signing_request(object: &Value, now: Timestamp) -> Vec
     vec![
         json!(name(object)),
         json!(age(object, now)),
-        json!(text(object, "/spec/signerName")),
+        json!(text_or(object, "/spec/signerName", NONE)),
         json!(text(object, "/spec/username")),
         json!(requested),
         json!(status),

@@ -1,11 +1,11 @@
 //! Whether a user may do what a call asks for: RBAC, as the authorizer of the real server evaluates it.
 
-use http::{Method, StatusCode, request::Parts};
+use http::{StatusCode, request::Parts};
 use serde_json::{Value, json};
 
 use super::grants::{Grant, Known};
 use crate::{
-    request::{Call, Params, Place, User, Verb, decode, place},
+    request::{Call, Params, Place, User, Verb, asked, decode, place},
     selector,
     status::{GroupResource, Refusal},
     store::State,
@@ -59,27 +59,16 @@ fn authorize_to(verb: &str, state: &State, call: &Call) -> Result<(), Refusal> {
 pub(crate) fn authorize_unknown(state: &State, user: &User, parts: &Parts) -> Result<(), Refusal> {
     let path = decode(parts.uri.path());
     let Some(place) = place(&path) else { return Ok(()) };
-    let many = place.name.is_empty();
-    let watches = Params::parse(parts.uri.query().unwrap_or_default()).flag("watch");
-    let verb = match parts.method {
-        Method::GET if place.watches || (watches && many) => "watch",
-        Method::GET | Method::HEAD if many => "list",
-        Method::GET | Method::HEAD => "get",
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE if many => "deletecollection",
-        Method::DELETE => "delete",
-        _ => "",
-    };
+    let params = Params::parse(parts.uri.query().unwrap_or_default());
+    let verb = asked(&parts.method, &place, &params).map_or("", Verb::name);
     let Place { group, resource, subresource, name, .. } = place;
     let is_namespace = group.is_empty() && resource == "namespaces";
     let namespace = if is_namespace { name } else { place.namespace };
-    let asked = Attributes { verb, group, resource, subresource, namespace, name };
-    if allowed(state, user, &asked) {
+    let attributes = Attributes { verb, group, resource, subresource, namespace, name };
+    if allowed(state, user, &attributes) {
         return Ok(());
     }
-    Err(denied(state, user, &asked).of_filter())
+    Err(denied(state, user, &attributes).of_filter())
 }
 
 /// Tells a user that something is not allowed, with the roles that could have allowed it and are not there.

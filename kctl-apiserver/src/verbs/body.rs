@@ -13,7 +13,7 @@ use crate::{
     decode::{self, Words},
     go,
     kinds::{Custom, Resource},
-    proto,
+    patch, proto,
     request::{Call, Verb},
     schema::Schema,
     status::Cause,
@@ -152,8 +152,16 @@ pub(super) fn fit_as(call: &Call, mut object: Value, stored: Option<&Value>, sen
 /// What is said of fields that come twice and of those that are not known, by `fieldValidation`.
 fn tell_of_fields(call: &Call, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
     let repeated = decode::duplicates(sent);
+    let of_patch = match &*media_type(call) {
+        "application/json-patch+json" => patch::json::strange_fields(&call.body),
+        _ => Vec::new(),
+    };
     let texts = repeated.iter().map(|path| format!("duplicate field \"{path}\""));
-    let texts: Vec<String> = texts.chain(unknown.iter().map(|path| format!("unknown field \"{path}\""))).collect();
+    let texts: Vec<String> = of_patch
+        .into_iter()
+        .chain(texts)
+        .chain(unknown.iter().map(|path| format!("unknown field \"{path}\"")))
+        .collect();
     match call.params.text("fieldValidation") {
         "Strict" if !texts.is_empty() => {
             return Err(Misfit::Content(format!("strict decoding error: {}", texts.join(", "))));

@@ -122,20 +122,16 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> Vec<St
                     quoted([verb.as_str()])
                 ));
             }
-            for (group, resource) in list("apiGroups")
-                .iter()
-                .flat_map(|group| list("resources").into_iter().map(|resource| (group.clone(), resource)))
-            {
-                let names = Some(list("resourceNames"))
-                    .filter(|names| !names.is_empty())
-                    .unwrap_or_else(|| vec![String::new()]);
-                for name in names {
-                    let (whole, subresource) = resource.split_once('/').unwrap_or((&resource, ""));
-                    let asked =
-                        Attributes { verb: &verb, group: &group, resource: whole, subresource, namespace, name: &name };
-                    if !access::allowed(state, user, &asked) {
-                        of_resources.entry((group.clone(), resource.clone(), name)).or_default().push(verb.clone());
-                    }
+        }
+        // A group or a resource that is named twice is granted twice, with all of its verbs (`BreakdownRule`).
+        for (group, resource, verb) in triples(rule) {
+            let names =
+                Some(list("resourceNames")).filter(|names| !names.is_empty()).unwrap_or_else(|| vec![String::new()]);
+            for name in names {
+                let (whole, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+                let asked = Attributes { verb, group, resource: whole, subresource, namespace, name: &name };
+                if !access::allowed(state, user, &asked) {
+                    of_resources.entry((group.into(), resource.into(), name)).or_default().push(verb.into());
                 }
             }
         }
@@ -150,6 +146,14 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> Vec<St
         )
     }));
     lacking.into_iter().collect()
+}
+
+/// Each group of a rule with each resource and each verb, in this order.
+fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
+    let list = |field: &str| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
+    list("apiGroups").flat_map(move |group| {
+        list("resources").flat_map(move |resource| list("verbs").map(move |verb| (group, resource, verb)))
+    })
 }
 
 fn texts(list: &Value) -> Vec<String> {

@@ -63,6 +63,11 @@ pub(super) fn identify(call: &Call, object: &mut Value) -> Result<(), Misfit> {
     if resource.custom.is_some() {
         return readable(call, object);
     }
+    if call.verb == Verb::Patch
+        && let Err(why) = decode::identified(object)
+    {
+        return Err(Misfit::Content(format!("couldn't get version/kind; json parse error: {why}")));
+    }
     identify_as(&call.body, object, resource.kind(), &resource.api_version()).map_err(Misfit::Identity)
 }
 

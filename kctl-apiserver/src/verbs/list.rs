@@ -55,7 +55,7 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
     let table = state.table(&call.resource.of);
     let at = at.or_else(|| table.stale(call));
     let past = match at.filter(|at| *at != revision) {
-        Some(at) => Some(table.at(at).ok_or_else(|| too_old(token.is_some(), at, revision))?),
+        Some(at) => Some(table.at(at).ok_or_else(|| too_old(token.is_some()))?),
         None => None,
     };
     let table = past.as_ref().unwrap_or(table);
@@ -228,8 +228,24 @@ pub(super) fn unreadable_version(version: &str) -> Refusal {
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
 }
 
-/// What a list may say of versions (apimachinery, `ValidateListOptions`).
+/// What a list may say of versions, and whether it is one.
 fn check_versions(call: &Call, version: &str) -> Result<(), Refusal> {
+    let continues = !call.params.text("continue").is_empty();
+    check_options(call)?;
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        return Err(Refusal::bad_request(format!(
+            "invalid resource version: resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+        )));
+    }
+    if continues && !["", "0"].contains(&version) {
+        return Err(Refusal::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    Ok(())
+}
+
+/// Options of lists that contradict each other (apimachinery, `ValidateListOptions`).
+pub(super) fn check_options(call: &Call) -> Result<(), Refusal> {
+    let version = call.params.text("resourceVersion");
     let matching = call.params.text("resourceVersionMatch");
     let continues = !call.params.text("continue").is_empty();
     let mut causes = Vec::new();
@@ -251,18 +267,7 @@ fn check_versions(call: &Call, version: &str) -> Result<(), Refusal> {
     if call.params.given("sendInitialEvents") {
         causes.push(Cause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
-    if !causes.is_empty() {
-        return Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes));
-    }
-    if !version.is_empty() && version.parse::<u64>().is_err() {
-        return Err(Refusal::bad_request(format!(
-            "invalid resource version: resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-        )));
-    }
-    if continues && !["", "0"].contains(&version) {
-        return Err(Refusal::bad_request("specifying resource version is not allowed when using continue"));
-    }
-    Ok(())
+    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &causes)) }
 }
 
 pub(super) const MATCH: &str = "resourceVersionMatch";
@@ -289,13 +294,13 @@ pub(super) fn not_from_the_future(state: &State, version: &str) -> Result<(), Re
     Err(refusal)
 }
 
-fn too_old(continued: bool, at: u64, current: u64) -> Refusal {
+fn too_old(continued: bool) -> Refusal {
     Refusal::expired(if continued {
         "The provided continue parameter is too old to display a consistent list result. You can start a new list \
          without the continue parameter."
             .to_owned()
     } else {
-        format!("The resourceVersion for the provided list is too old: {at} ({current})")
+        "The resourceVersion for the provided list is too old.".to_owned()
     })
 }
 

@@ -112,10 +112,22 @@ fn patched(call: &Call, media: &str, old: &Value, managers: Managers) -> Result<
         BAD_RETAIN_KEYS => Refusal::bad_request(why),
         _ => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
     })?;
+    if let Some(why) = ["kind", "apiVersion"].into_iter().find_map(|field| unconvertible(&patch[field])) {
+        return Err(body::Misfit::Content(why).of_patch(&go::shown(&crate::patch::left_over(patch, old))));
+    }
     // The type is Go's, whatever the patch says of it.
     object["kind"] = old["kind"].clone();
     object["apiVersion"] = old["apiVersion"].clone();
-    Ok(Patched { object, shown: Some(go::shown(&crate::patch::left_over(patch))) })
+    Ok(Patched { object, shown: Some(go::shown(&crate::patch::left_over(patch, old))) })
+}
+
+/// Why a value is none of a text to whoever lays it over a type (`fromUnstructured`).
+fn unconvertible(value: &Value) -> Option<String> {
+    match value {
+        Value::Null | Value::String(_) => None,
+        Value::Number(_) => Some(format!("cannot convert {} to string", go::type_name(value))),
+        _ => Some("unrecognized type: string".into()),
+    }
 }
 
 /// Applies a JSON patch.

@@ -20,6 +20,9 @@ pub(crate) enum Form {
     PartialList(MetaVersion),
 }
 
+/// The annotation of the bookmark at the end of the state with which a watch begins.
+const END_OF_STATE: &str = "k8s.io/initial-events-end";
+
 /// The version of `meta.k8s.io` that a client has named: they differ in their names alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetaVersion {
@@ -176,12 +179,15 @@ impl Form {
     /// objects: there the real server ends the watch.
     pub(crate) fn shape_event(self, resource: &Resource, event: &mut Value, now: jiff::Timestamp, first: bool) -> bool {
         let object = event["object"].take();
+        let is_end = event["type"] == "BOOKMARK" && !object["metadata"]["annotations"][END_OF_STATE].is_null();
         event["object"] = match self {
             _ if object["kind"] == "Status" => object,
             Self::Plain => object,
             Self::PartialList(_) => return false,
             Self::Partial(version) => version.of(table::partial(&object)),
             Self::Table(include, version) => {
+                // Without an object nobody would see that it is the end.
+                let include = if is_end && include == Include::None { Include::Metadata } else { include };
                 let meta = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
                 let mut rows = rows(resource, &[object], now, include, meta);
                 if !first {

@@ -7,6 +7,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::Stream;
+use http::StatusCode;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
@@ -67,6 +68,9 @@ const NOT_OLDER: &str = "NotOlderThan";
 /// Where a watch begins.
 struct Wanted<'a> {
     version: &'a str,
+    /// By the path alone, as of old: such options are judged as those of a list, and nothing is added to them
+    /// (`ListResource` of `k8s.io/apiserver/pkg/endpoints/handlers/get.go`).
+    by_path: bool,
     /// Whether the state is sent first, if it says so.
     initial: Option<bool>,
     matching: &'a str,
@@ -77,15 +81,25 @@ impl<'a> Wanted<'a> {
     /// `SetListOptionsDefaults`).
     fn of(call: &'a Call) -> Self {
         let (version, matching) = (call.params.text("resourceVersion"), call.params.text("resourceVersionMatch"));
+        let by_path = !call.params.flag("watch");
         let initial = call.params.given("sendInitialEvents").then(|| call.params.flag("sendInitialEvents"));
-        if initial.is_none() && matching.is_empty() && ["", "0"].contains(&version) {
-            return Self { version, initial: Some(true), matching: NOT_OLDER };
+        if !by_path && initial.is_none() && matching.is_empty() && ["", "0"].contains(&version) {
+            return Self { version, by_path, initial: Some(true), matching: NOT_OLDER };
         }
-        Self { version, initial, matching }
+        Self { version, by_path, initial, matching }
+    }
+
+    /// Whether the state comes first.
+    fn begins_with_state(&self) -> bool {
+        self.initial == Some(true) || (self.by_path && ["", "0"].contains(&self.version))
     }
 
     /// apimachinery, `validateWatchOptions`.
-    fn check(&self, continues: bool) -> Result<(), Refusal> {
+    fn check(&self, call: &Call) -> Result<(), Refusal> {
+        if self.by_path {
+            return list::check_options(call);
+        }
+        let continues = !call.params.text("continue").is_empty();
         let (streams, matching) = (self.initial.is_some(), self.matching);
         let mut causes = Vec::new();
         let mut forbid = |is_so: bool, why: &str| causes.extend(is_so.then(|| Cause::forbidden(list::MATCH, why)));
@@ -119,10 +133,10 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
     call.params.number("limit")?;
     let life = life(call.params.number("timeoutSeconds")?.unwrap_or(0));
     let wanted = Wanted::of(call);
-    wanted.check(!call.params.text("continue").is_empty())?;
+    wanted.check(call)?;
     let asked = wanted.revision()?;
     Form::streams(call)?;
-    let sends_initial = wanted.initial == Some(true);
+    let sends_initial = wanted.begins_with_state();
     let unknown = list::not_from_the_future(state, wanted.version).err().filter(|_| sends_initial);
     let bookmarks = call.params.flag("allowWatchBookmarks");
     let revision = state.revision;
@@ -153,13 +167,16 @@ pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer
         let matching = table.range(namespace, None).filter(|(_, object)| start.matches(object));
         start.initial = matching.map(|(_, object)| start.said(Kind::Added, object, None)).collect();
         start.revision = revision;
-        if bookmarks {
+        if bookmarks && wanted.initial.is_some() {
             let mut end = start.bookmark(revision);
             end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] = "true".into();
             start.initial.push(Said::Value(end));
         }
     } else if asked == 0 {
         start.revision = revision;
+    }
+    if life.is_zero() {
+        start.end_at_once(&wanted);
     }
     Ok(Answer { payload: Payload::Watch(Box::new(start)), ..Answer::ok(Value::Null) })
 }
@@ -173,6 +190,14 @@ fn life(seconds: i64) -> Duration {
 }
 
 impl Start {
+    /// A watch whose time is over before it begins. Whoever waits for the newest state does so in vain, and is told.
+    fn end_at_once(&mut self, wanted: &Wanted<'_>) {
+        let waits = wanted.initial == Some(true) && wanted.version.is_empty();
+        let late = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "context deadline exceeded");
+        self.initial = waits.then(|| Said::error(&late)).into_iter().collect();
+        self.over = true;
+    }
+
     /// The watch of a client under faults.
     pub(crate) fn under(mut self, connection: Option<&Connection>) -> Self {
         let held = self.lag.map(|lag| Instant::now() + lag);

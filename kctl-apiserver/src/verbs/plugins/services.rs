@@ -99,13 +99,21 @@ fn released(was: &Value, is: &Value) -> Vec<Cause> {
 /// An address that a client asks for is one of the range, and nobody else's.
 fn taken(state: &State, call: &Call, spec: &Value) -> Vec<Cause> {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Vec::new() };
-    let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four)) if four.octets()[..2] == RANGE_OCTETS);
+    // The first address is the network's, the last one everybody's in it.
+    let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four))
+        if four.octets()[..2] == RANGE_OCTETS && ![[0, 0], [255, 255]].iter().any(|ends| four.octets()[2..] == *ends));
     let is_other = |service: &Value| {
         service["metadata"]["name"] != call.name.as_str() || service["metadata"]["namespace"] != call.namespace.as_str()
     };
     let mut others = state.objects(&call.resource.of, None);
-    let why = if !is_in_range {
+    // What is only tried is asked of the first range, and not whether somebody has the address (`dryRunAllocateService` of
+    // `pkg/registry/core/service/ipallocator`).
+    let why = if !is_in_range && call.dry_run() {
         format!("the provided IP ({address}) is not in the valid range. The range of valid IPs is {RANGE}")
+    } else if !is_in_range {
+        "the provided network does not match the current range".to_owned()
+    } else if call.dry_run() {
+        return Vec::new();
     } else if others.any(|other| is_other(&other) && other["spec"]["clusterIPs"][0] == address) {
         "provided IP is already allocated".to_owned()
     } else {

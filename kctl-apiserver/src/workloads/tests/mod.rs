@@ -127,3 +127,45 @@ async fn nothing_is_written_once_everything_is_as_it_should_be_and_all_goes_with
     assert!(world.pods().await.is_empty());
     assert!(world.sets.list(&ListParams::default()).await.unwrap().items.is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_template_has_a_number_and_one_that_comes_back_a_new_one() {
+    let world = World::new();
+    world.create(1).await;
+    world.settled().await;
+    let image = |image: &str| json!({ "template": { "spec": { "containers": [{ "name": "web", "image": image }] } } });
+    let numbers = async || {
+        world.settled().await;
+        let told = |annotations: &std::collections::BTreeMap<String, String>, name: &str| {
+            annotations.get(&format!("deployment.kubernetes.io/{name}")).cloned().unwrap_or_default()
+        };
+        let of_deployment = told(world.deployments.get("web").await.unwrap().annotations(), "revision");
+        let sets = world.sets.list(&ListParams::default()).await.unwrap().items;
+        let of = |set: &ReplicaSet| {
+            format!("{} {}", told(set.annotations(), "revision"), told(set.annotations(), "revision-history"))
+        };
+        let mut of_sets: Vec<_> = sets.iter().map(of).collect();
+        of_sets.sort();
+        (of_deployment, of_sets)
+    };
+    assert_eq!(numbers().await, ("1".into(), vec!["1 ".into()]));
+    world.patch(image("nginx:2")).await;
+    assert_eq!(numbers().await, ("2".into(), vec!["1 ".into(), "2 ".into()]));
+    world.patch(image("nginx:1")).await;
+    assert_eq!(numbers().await, ("3".into(), vec!["2 ".into(), "3 1".into()]));
+    world.patch(image("nginx:2")).await;
+    assert_eq!(numbers().await, ("4".into(), vec!["3 1".into(), "4 2".into()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_template_of_a_deployment_that_is_paused_waits() {
+    let world = World::new();
+    world.create(1).await;
+    world.settled().await;
+    let image = json!({ "spec": { "containers": [{ "name": "web", "image": "nginx:2" }] } });
+    world.patch(json!({ "paused": true, "template": image })).await;
+    assert_eq!(world.settled().await, (1, 1, 0));
+    assert_eq!(world.sets.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    world.patch(json!({ "paused": false })).await;
+    assert_eq!(world.settled().await, (1, 1, 1));
+}
