@@ -265,6 +265,14 @@ fn key_of(value: &Cel) -> Option<Key> {
     })
 }
 
+/// A value as the function `string` has it; empty for values that are no texts.
+pub(crate) fn as_text(value: &Cel) -> String {
+    match convert::to("string", value) {
+        Some(Ok(Cel::String(text))) => text.to_string(),
+        _ => String::new(),
+    }
+}
+
 /// The name of the type of a value.
 fn type_name(value: &Cel) -> String {
     crate::admission::type_name(value)
