@@ -45,12 +45,12 @@ topics! {
     expressions, filled, garbage, generations, impersonation, kubectl, leader_election, lifecycles, limit_ranges,
     lists_and_pages, long_expressions, metadata_changes, mutated_objects, mutated_values, mutations, namespaces,
     odd_tokens, openapi, options, options_of_lists, patch, patching_policies, pod_deletions, pod_security,
-    pod_statuses, policies, policy_costs, policy_types, printers, quotas, ratchets, redefinitions, requests, resets,
-    reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax, schemas, selectors, services_and_storage,
-    shown_objects, signers, statuses, subresources, tables, terminating, tokens, unknown_to_roles, update,
-    validation_config, validation_objects, validation_pods, validation_services, validation_updates,
-    validation_workloads, values, versions, volumes, warned_and_scaled, watch, whole_objects, whole_updates,
-    wrong_types, zeros,
+    pod_statuses, policies, policy_costs, policy_limits, policy_types, printers, quotas, ratchets, redefinitions,
+    requests, resets, reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax, schemas, selectors,
+    services_and_storage, shown_objects, signers, statuses, subresources, tables, terminating, tokens,
+    unknown_to_roles, update, validation_config, validation_objects, validation_pods, validation_services,
+    validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch, whole_objects,
+    whole_updates, wrong_types, zeros,
 }
 
 fn folder() -> &'static Path {

@@ -134,37 +134,45 @@ pub(super) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) 
     errors.one_of(&format!("{at}.scope"), &rule["scope"], &["*", "Cluster", "Namespaced"]);
 }
 
+/// Which resources beside each other say the same (`validateResources`).
 fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     let all: Vec<&str> = entries(resources).map(|(_, resource)| text(resource)).collect();
     if all.is_empty() {
         errors.required(at, "");
         return;
     }
-    for (index, _) in all.iter().enumerate().filter(|(_, resource)| resource.is_empty()) {
-        errors.required(&format!("{at}[{index}]"), "");
+    let (mut with_all, mut of_all) = (Vec::new(), Vec::new());
+    let mut has_whole = false;
+    for (index, resource) in all.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        if resource.is_empty() {
+            errors.required(&at, "");
+            continue;
+        }
+        let Some((name, sub)) = resource.split_once('/') else {
+            // Upstream remembers the last one.
+            has_whole = *resource != "*";
+            continue;
+        };
+        let mut told = |pattern: String| {
+            let detail = format!("if '{pattern}' is present, must not specify {resource}");
+            errors.invalid(&at, &(*resource).into(), &detail);
+        };
+        if with_all.contains(&name) {
+            told(format!("{name}/*"));
+        }
+        if of_all.contains(&sub) {
+            told(format!("*/{sub}"));
+        }
+        with_all.extend((sub == "*").then_some(name));
+        of_all.extend((name == "*").then_some(sub));
     }
-    let parts = |resource: &&str| -> (String, String) {
-        let (name, sub) = resource.split_once('/').unwrap_or((resource, ""));
-        (name.to_owned(), sub.to_owned())
-    };
-    let has = |wanted: &str| all.contains(&wanted);
-    let others = all.len() > 1;
-    let whole = all.iter().filter(|resource| !resource.contains('/')).count();
-    if others && has("*/*") {
+    if all.len() > 1 && all.contains(&"*/*") {
         errors.invalid(at, resources, "if '*/*' is present, must not specify other resources");
-    } else if whole > 1 && has("*") {
+    }
+    if has_whole && all.contains(&"*") {
         let detail = "if '*' is present, must not specify other resources without subresources";
         errors.invalid(at, resources, detail);
-    } else {
-        for resource in &all {
-            let (name, sub) = parts(resource);
-            if sub == "*"
-                && all.iter().any(|other| other != resource && parts(other).0 == name && !parts(other).1.is_empty())
-            {
-                let detail = format!("if '{name}/*' is present, must not specify {name}/{{subresource}}");
-                errors.invalid(at, resources, &detail);
-            }
-        }
     }
 }
 
