@@ -50,7 +50,7 @@ topics! {
     services_and_storage, shown_objects, signers, statuses, subresources, tables, terminating, tokens,
     unknown_to_roles, update, validation_config, validation_objects, validation_pods, validation_services,
     validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch, whole_objects,
-    whole_updates, wrong_types, zeros,
+    whole_updates, written_numbers, wrong_types, zeros,
 }
 
 fn folder() -> &'static Path {

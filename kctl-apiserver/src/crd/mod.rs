@@ -40,7 +40,7 @@ pub(crate) use embedded::{fit_embedded, settle_embedded};
 pub(crate) use format::unrecognized as unrecognized_formats;
 pub use prune::prune;
 pub use rules::Rules;
-pub use validate::validate;
+pub use validate::{validate, validate_status};
 
 #[cfg(test)]
 mod tests;
