@@ -51,10 +51,13 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     if resource.of.resource == "customresourcedefinitions" && call.subresource == "status" {
         causes.extend(crd::validate_definition_status(object));
     } else if resource.of.resource == "customresourcedefinitions" {
-        causes.extend(match old {
+        let mut found = match old {
             Some(old) => crd::validate_change_of_definition(old, object),
             None => crd::validate_definition(object),
-        });
+        };
+        // Both say what is wrong with the name.
+        found.retain(|cause| !causes.contains(cause));
+        causes.extend(found);
     }
     if let Some(old) = old.filter(|_| strategy::is_part_of_pod(resource, &call.subresource)) {
         causes.extend(rules::causes(resource, object, false));
