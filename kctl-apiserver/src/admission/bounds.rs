@@ -78,7 +78,6 @@ impl Measure {
             '(' | '[' | '{' => {
                 self.open.push(Level::default());
                 self.nest();
-                return;
             }
             ')' | ']' | '}' if self.open.len() > 1 => {
                 let Some(closed) = self.open.pop() else { return };
