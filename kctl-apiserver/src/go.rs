@@ -6,10 +6,13 @@ use serde_json::{Map, Value};
 pub(crate) fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15);
-            #[expect(clippy::cast_possible_truncation, reason = "the bound is checked")]
-            if let Some(whole) = whole {
-                *value = Value::from(whole as i64);
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0);
+            // The shortest digits, and zeros: `1.2345678901234567e18` is 1234567890123456800.
+            let text = whole.map(|whole| (whole + 0.0).to_string()).unwrap_or_default();
+            if let Ok(whole) = text.parse::<i64>() {
+                *value = whole.into();
+            } else if let Ok(large) = text.parse::<u64>() {
+                *value = large.into();
             }
         }
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),

@@ -1,7 +1,13 @@
 //! What an expression says before it is evaluated: reads a text and what it may name, hands on its type, or what is wrong in the
 //! words and at the places of cel-go.
 
-use crate::{Environment, Issues, Type, check::Checker, literals, parser, tree::Node};
+use crate::{
+    Environment, Issues, Type,
+    check::Checker,
+    literals, parser,
+    room::{depth_of_text, with_room},
+    tree::Node,
+};
 
 /// The type of an expression that the evaluator's parser has accepted, which tells what is no CEL at all; none where
 /// nothing is known of it.
@@ -20,6 +26,10 @@ use crate::{Environment, Issues, Type, check::Checker, literals, parser, tree::N
 /// # Errors
 /// All that is wrong.
 pub fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
+    with_room(depth_of_text(expression), || typed(expression, environment))
+}
+
+fn typed(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
     let Some(tree) = parser::parse(expression) else { return Ok(None) };
     let tree = tree.map_err(|refused| Issues::new(expression, refused))?;
     let mut checker = Checker::new(environment);
@@ -33,7 +43,8 @@ pub fn type_of(expression: &str, environment: &Environment) -> Result<Option<Typ
 
 /// Whether an expression names a variable: as itself, not as a field, a text or a part of another word.
 pub fn names(expression: &str, variable: &str) -> bool {
-    parser::parse(expression).and_then(Result::ok).is_some_and(|tree: Node| tree.names(variable))
+    let names = || parser::parse(expression).and_then(Result::ok).is_some_and(|tree: Node| tree.names(variable));
+    with_room(depth_of_text(expression), names)
 }
 
 #[cfg(test)]

@@ -27,6 +27,10 @@ mod pattern;
 #[cfg(feature = "check")]
 mod program;
 #[cfg(feature = "check")]
+mod room;
+#[cfg(feature = "check")]
+mod signs;
+#[cfg(feature = "check")]
 mod times;
 #[cfg(feature = "check")]
 mod token;
@@ -42,9 +46,11 @@ pub use self::{
     environment::Environment,
     expression::{names, type_of},
     issue::{Issue, Issues, Why, pointer},
-    names::plain_name,
+    names::{is_reserved, plain_name},
     pattern::pattern,
     program::instantiate,
+    room::with_room,
+    signs::without_double_signs,
     times::{duration, timestamp},
     types::Type,
 };

@@ -182,6 +182,12 @@ impl Parser {
             Token::Int => simple(Part::Int),
             Token::Uint => simple(Part::Uint),
             Token::Double => simple(Part::Double),
+            // The sign of a number after one of another kind, as in `!-1`.
+            Token::Sign("-") => match self.take() {
+                Token::Int => simple(Part::Int),
+                Token::Double => simple(Part::Double),
+                _ => None,
+            },
             Token::Bytes => simple(Part::Bytes),
             Token::Text(text) => simple(Part::Text(text)),
             Token::Sign("(") => {
@@ -270,7 +276,15 @@ impl Parser {
         let mut all = Vec::new();
         while !self.takes("}") {
             let is_optional = self.takes("?");
-            let (Token::Name(name) | Token::Quoted(name)) = self.take() else { return None };
+            let name_at = self.at();
+            let name = match self.take() {
+                Token::Name(name) => name,
+                Token::Quoted(name) => {
+                    self.refuse(name_at, "unsupported syntax: '`'".into());
+                    name
+                }
+                _ => return None,
+            };
             let at = self.at();
             if !self.takes(":") {
                 return None;

@@ -5,6 +5,7 @@
 
 use crate::{
     parser,
+    room::{depth_of_text, with_room},
     tree::{Node, Part},
 };
 
@@ -17,10 +18,10 @@ const TRUTHS: [&str; 12] = ["1", "t", "T", "true", "TRUE", "True", "0", "f", "F"
 /// # Errors
 /// Why not, in the words of cel-go.
 pub fn instantiate(expression: &str) -> Result<(), String> {
-    match parser::parse(expression) {
+    with_room(depth_of_text(expression), || match parser::parse(expression) {
         Some(Ok(tree)) => planned(&tree, &mut Vec::new()).map(drop),
         _ => Ok(()),
-    }
+    })
 }
 
 /// Plans a part of an expression; hands back the text that it is, where that is constant.

@@ -69,13 +69,14 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         let wrong = |what: &str| {
             Err(ExecutionError::function_error("serviceAccount", format!("Invalid service account {what}")))
         };
-        if !NameRule::Label.check(&namespace).is_empty() {
-            return wrong("namespace");
-        }
         if !NameRule::Subdomain.check(&name).is_empty() {
             return wrong("name");
         }
-        let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}"), "system:authenticated"];
+        if !NameRule::Label.check(&namespace).is_empty() {
+            return wrong("namespace");
+        }
+        // Nobody has authenticated it.
+        let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
         let user = format!("system:serviceaccount:{namespace}:{name}");
         let fields = [
             (USER.to_owned(), text(&user)),

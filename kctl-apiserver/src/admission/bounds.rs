@@ -1,9 +1,12 @@
-//! How large an expression of CEL may be: the parser and the evaluator recurse, and a stack that overflows ends the process.
+//! How large an expression of CEL may be: the parser and the evaluator recurse, and a stack that overflows ends the process. Reads
+//! the text, hands on what upstream says of one that is too deep.
+//!
+//! Upstream: `maxRecursionDepth` of `cel-go/parser/options.go`, which the parser and its visitor keep to.
 
-/// Brackets within brackets.
-const NESTING_MAX: usize = 16;
-/// Operators outside of texts, each of which may be one level of the tree; and as many dots in a row, as in `a.b.c`.
-const OPERATORS_MAX: usize = 100;
+/// Brackets within brackets, and conditions within conditions. Upstream counts the whole expression, too.
+const NESTING_MAX: usize = 249;
+/// Levels of the tree, in operators, dots and brackets: as many as upstream reads of the longest sum.
+const DEPTH_MAX: usize = 251;
 /// Longest expression.
 const EXPRESSION_LEN_MAX: usize = 20_000;
 
@@ -12,38 +15,115 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
     if expression.len() > EXPRESSION_LEN_MAX {
         return Some(format!("expression has {} bytes, at most {EXPRESSION_LEN_MAX} are read", expression.len()));
     }
-    let (mut nesting, mut deepest, mut n_operators, mut n_dots) = (0_usize, 0, 0, 0);
+    let mut measure = Measure { open: vec![Level::default()], ..Measure::default() };
     let mut quote = None;
+    let mut before = ' ';
     let mut letters = expression.chars();
     while let Some(letter) = letters.next() {
         match (quote, letter) {
-            (Some(_), '\\') => drop(letters.next()),
-            (Some(open), letter) if open == letter => quote = None,
-            (None, '\'' | '"') => quote = Some(letter),
-            (None, '(' | '[' | '{') => {
-                nesting += 1;
-                deepest = deepest.max(nesting);
+            (Some((_, false)), '\\') => drop(letters.next()),
+            (Some((open, _)), letter) if open == letter => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some((letter, matches!(before, 'r' | 'R'))),
+            (None, letter) => measure.read(before, letter),
+        }
+        if !letter.is_whitespace() {
+            before = letter;
+        }
+    }
+    if measure.nesting_max > NESTING_MAX {
+        return Some("ERROR: <input>:-1:0: expression recursion limit exceeded: 250".into());
+    }
+    let depth = measure.open.iter().map(Level::depth).max().unwrap_or_default();
+    (depth > DEPTH_MAX).then(|| "ERROR: <input>:-1:0: max recursion depth exceeded".into())
+}
+
+/// How deep an expression is, as far as it was read.
+#[derive(Default)]
+struct Measure {
+    /// Never empty: what is in no brackets is a level, too.
+    open: Vec<Level>,
+    nesting: usize,
+    nesting_max: usize,
+}
+
+/// What is in one pair of brackets.
+#[derive(Default)]
+struct Level {
+    /// Of the whole item: one is within the other.
+    n_conditions: usize,
+    /// Since the last operator of logic: trees of those are balanced.
+    n_operators: usize,
+    /// The deepest brackets since then.
+    below: usize,
+    deepest: usize,
+}
+
+impl Level {
+    fn depth(&self) -> usize {
+        self.deepest.max(self.n_conditions + self.n_operators + self.below)
+    }
+
+    fn end_part(&mut self) {
+        self.deepest = self.depth();
+        self.n_operators = 0;
+        self.below = 0;
+    }
+}
+
+impl Measure {
+    /// A letter outside of texts, and the one before it that is not blank.
+    fn read(&mut self, before: char, letter: char) {
+        match letter {
+            '(' | '[' | '{' => {
+                self.open.push(Level::default());
+                self.nest();
             }
-            (None, ')' | ']' | '}') => nesting = nesting.saturating_sub(1),
-            (None, '+' | '-' | '*' | '/' | '%' | '!' | '?' | '<' | '>' | '=' | '&' | '|') => n_operators += 1,
-            (None, '.') => {
-                n_dots += 1;
-                n_operators = n_operators.max(n_dots);
+            ')' | ']' | '}' if self.open.len() > 1 => {
+                let Some(closed) = self.open.pop() else { return };
+                self.nesting -= closed.n_conditions + 1;
+                let depth = closed.depth() + 1;
+                self.last(|level| level.below = level.below.max(depth));
             }
-            (None, ' ' | ',' | '\n') => n_dots = 0,
+            '?' if !matches!(before, '.' | '[' | '{' | ',') => {
+                self.nest();
+                self.last(|level| level.n_conditions += 1);
+            }
+            '&' | '|' => self.last(Level::end_part),
+            ',' => {
+                let mut n_conditions = 0;
+                self.last(|level| {
+                    level.end_part();
+                    n_conditions = std::mem::take(&mut level.n_conditions);
+                });
+                self.nesting -= n_conditions;
+            }
+            '=' if matches!(before, '=' | '<' | '>') => {}
+            // Signs that follow each other are one.
+            '-' if before == '-' => {}
+            '.' | '+' | '-' | '*' | '/' | '%' | '<' | '>' | '=' => self.last(|level| level.n_operators += 1),
             _ => {}
         }
     }
-    if deepest > NESTING_MAX {
-        return Some(format!("expression is nested {deepest} deep, at most {NESTING_MAX} are read"));
+
+    fn nest(&mut self) {
+        self.nesting += 1;
+        self.nesting_max = self.nesting_max.max(self.nesting);
     }
-    let many = format!("expression has {n_operators} operators, at most {OPERATORS_MAX} are read");
-    (n_operators > OPERATORS_MAX).then_some(many)
+
+    fn last(&mut self, change: impl FnOnce(&mut Level)) {
+        if let Some(level) = self.open.last_mut() {
+            change(level);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::conditions::{Cel, Scope};
+
+    const NESTED: Result<Cel, &str> = Err("expression recursion limit exceeded: 250");
+    const DEEP: Result<Cel, &str> = Err("max recursion depth exceeded");
 
     fn check(expression: &str, expected: Result<Cel, &str>) {
         let said = Scope::new([]).evaluate(expression);
@@ -58,16 +138,27 @@ mod tests {
     #[test]
     fn expressions_at_the_bounds_are_evaluated_and_those_over_them_are_refused() {
         let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
-        check(&nested(16), Ok(Cel::Int(1)));
-        check(&nested(17), Err("nested 17 deep"));
-        check(&"[".repeat(20_000), Err("nested 20000 deep"));
+        check(&nested(249), Ok(Cel::Int(1)));
+        check(&nested(250), NESTED);
+        check(&"[".repeat(20_000), NESTED);
+        let conditions = |n: usize| format!("{}2", "false ? 1 : ".repeat(n));
+        check(&conditions(249), Ok(Cel::Int(2)));
+        check(&conditions(250), NESTED);
         let sum = |n_operators: usize| format!("1{}", "+1".repeat(n_operators));
-        check(&sum(100), Ok(Cel::Int(101)));
-        check(&sum(101), Err("101 operators"));
-        check(&"!".repeat(101), Err("101 operators"));
-        check(&format!("{{}}{}", ".a".repeat(100)), Err("no such key"));
-        check(&format!("{{}}{}", ".a".repeat(101)), Err("101 operators"));
+        check(&sum(251), Ok(Cel::Int(252)));
+        check(&sum(252), DEEP);
+        check(&format!("{{}}{}", ".a".repeat(250)), Err("no such key"));
+        check(&format!("{{}}{}", ".a".repeat(252)), DEEP);
         check(&format!("'{}' == ''", "(+".repeat(5_000)), Ok(Cel::Bool(false)));
+        check(&format!("r'\\' == {}", nested(250)), NESTED);
         check(&" ".repeat(20_001), Err("20001 bytes"));
+    }
+
+    #[test]
+    fn logic_and_signs_are_as_long_as_they_like() {
+        check(&format!("true{}", " && 1 < 2 || false".repeat(500)), Ok(Cel::Bool(true)));
+        check(&format!("{}true", "!".repeat(1_001)), Ok(Cel::Bool(false)));
+        check(&format!("{}1", "-".repeat(1_000)), Ok(Cel::Int(1)));
+        check(&format!("[{}].size()", "1 < 2 ? 1 : 2, ".repeat(500)), Ok(Cel::Int(500)));
     }
 }

@@ -27,9 +27,9 @@ use crate::{
 /// Programs that are kept; beyond it all are compiled anew when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
 
-/// Deepest expression that is evaluated on the stack of its caller.
-const INLINE_DEPTH_MAX: usize = 24;
-/// The stack for parsing and evaluation: enough for what [`super::beyond`] lets through.
+/// Depth that the parser itself takes for too much: more than [`super::beyond`] lets through.
+const PARSER_DEPTH_MAX: u16 = 300;
+/// The stack for parsing: enough for what [`super::beyond`] lets through.
 const STACK_LEN: usize = 64 * 1024 * 1024;
 
 pub(crate) use kube_cel::cel::Value as Cel;
@@ -41,7 +41,7 @@ type Compiled = Arc<Result<Code, String>>;
 pub(crate) struct Code {
     /// Its messages are maps: the evaluator knows no messages.
     expression: IdedExpr,
-    is_deep: bool,
+    depth: usize,
 }
 
 static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mutex::default);
@@ -123,8 +123,8 @@ impl Scope {
     /// # Errors
     /// Too much.
     pub(crate) fn cost_of(&self, code: &Code) -> Result<usize, Dear> {
-        let known = self.known.iter().map(|(name, value)| (name.as_str(), value));
-        cost(&code.expression, known.collect())
+        let known = || self.known.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        kctl_cel::with_room(code.depth, || cost(&code.expression, known()))
     }
 
     /// What an expression says, whatever it costs.
@@ -144,14 +144,7 @@ impl Scope {
     /// As [`Scope::evaluate`].
     pub(crate) fn run(&self, code: &Code) -> Result<Cel, String> {
         let evaluate = || Evaluator::new(&self.context, &self.known, &self.kinds).evaluate(&code.expression);
-        if !code.is_deep {
-            return evaluate();
-        }
-        std::thread::scope(|threads| {
-            let evaluator = std::thread::Builder::new().stack_size(STACK_LEN);
-            let running = evaluator.spawn_scoped(threads, evaluate).map_err(|error| error.to_string())?;
-            running.join().unwrap_or_else(|_| Err("the evaluator gave up".into()))
-        })
+        kctl_cel::with_room(code.depth, evaluate)
     }
 }
 
@@ -187,17 +180,7 @@ pub(crate) fn problem(expression: &str, environment: &Environment, wanted: &[&st
 /// It does not compile, or does not fit together.
 pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, String> {
     tree(expression)?;
-    checked(expression, environment)
-}
-
-/// The same of an expression that a parser has accepted.
-fn checked(expression: &str, environment: &Environment) -> Result<Option<Type>, String> {
-    std::thread::scope(|threads| {
-        let checker = std::thread::Builder::new().stack_size(STACK_LEN);
-        let check = || kctl_cel::type_of(expression, environment).map_err(|issues| issues.to_string());
-        let joined = checker.spawn_scoped(threads, check).map_err(|error| error.to_string())?.join();
-        joined.unwrap_or_else(|_| Err("the checker gave up".into()))
-    })
+    kctl_cel::type_of(expression, environment).map_err(|issues| issues.to_string())
 }
 
 fn compiled(expression: &str) -> Compiled {
@@ -220,11 +203,19 @@ fn compiled(expression: &str) -> Compiled {
 pub(crate) fn compile(expression: &str) -> Result<Code, String> {
     let text = expression.to_owned();
     parsed(expression, move || {
-        Parser::default().enable_optional_syntax(true).parse(&text).map(|tree| {
+        read(&text).map(|tree| {
             let expression = messages::as_maps(&tree);
-            Code { is_deep: depth(&expression) > INLINE_DEPTH_MAX, expression }
+            Code { depth: depth(&expression), expression }
         })
     })
+}
+
+/// The parser takes two signs for one. What is wrong with an expression is told of the text as it is.
+fn read(expression: &str) -> Result<IdedExpr, ParseErrors> {
+    let parse =
+        |text: &str| Parser::default().enable_optional_syntax(true).max_recursion_depth(PARSER_DEPTH_MAX).parse(text);
+    let single = kctl_cel::without_double_signs(expression).and_then(|text| parse(&text).ok());
+    single.map_or_else(|| parse(expression), Ok)
 }
 
 /// What a parser makes of an expression within the bounds.
@@ -261,7 +252,7 @@ fn pointed(errors: &str) -> String {
 /// It does not compile.
 pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
     let text = expression.to_owned();
-    parsed(expression, move || Parser::default().enable_optional_syntax(true).parse(&text))
+    parsed(expression, move || read(&text))
 }
 
 /// JSON as CEL sees it: whole numbers are ints.

@@ -64,12 +64,15 @@ pub(crate) struct Attributes<'a> {
     pub(crate) object: Option<Value>,
     pub(crate) old: Option<Arc<Value>>,
     pub(crate) options: Value,
+    /// The version of the resource that a policy is about, and its kind, where that is another one than is requested: objects
+    /// are in that version.
+    shown_as: Option<(Versioned, Value)>,
 }
 
 impl<'a> Attributes<'a> {
     pub(crate) fn new(call: &'a Call, operation: Operation, name: &str, object: Value) -> Self {
         let options = options(call, operation);
-        Self { call, operation, name: name.into(), object: Some(object), old: None, options }
+        Self { call, operation, name: name.into(), object: Some(object), old: None, options, shown_as: None }
     }
 
     /// The same about an object that is there.
@@ -83,13 +86,13 @@ impl<'a> Attributes<'a> {
         options["kind"] = "DeleteOptions".into();
         options["apiVersion"] = "meta.k8s.io/v1".into();
         let (operation, name) = (Operation::Delete, call.name.clone());
-        Self { call, operation, name, object: None, old: Some(old.clone()), options }
+        Self { call, operation, name, object: None, old: Some(old.clone()), options, shown_as: None }
     }
 
     /// A connection with these options.
     fn connect(call: &'a Call, object: Value) -> Self {
         let (operation, name) = (Operation::Connect, call.name.clone());
-        Self { call, operation, name, object: Some(object), old: None, options: Value::Null }
+        Self { call, operation, name, object: Some(object), old: None, options: Value::Null, shown_as: None }
     }
 
     /// The namespace that a request is about; one about a namespace is about that.
@@ -126,9 +129,31 @@ impl<'a> Attributes<'a> {
         json!({ "group": group, "version": version, "kind": kind })
     }
 
+    /// The same with objects in another version of the resource; none where it is not served.
+    ///
+    /// # Errors
+    /// They cannot be converted, or the webhook is asked first.
+    fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, Refusal> {
+        let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
+        let Some(known) = known else { return Ok(None) };
+        let convert = |object: &Value| crate::verbs::convert(state, self.call, &known, object);
+        let kind = json!({ "group": resource.group, "version": resource.version, "kind": known.kind() });
+        Ok(Some(Self {
+            call: self.call,
+            operation: self.operation,
+            name: self.name.clone(),
+            object: self.object.as_ref().map(convert).transpose()?,
+            old: self.old.as_deref().map(convert).transpose()?.map(Arc::new),
+            options: self.options.clone(),
+            shown_as: Some((resource.clone(), kind)),
+        }))
+    }
+
     /// What expressions see of the request; they are those of a webhook or a policy.
     fn scope(&self, state: &State, of: &Value) -> Scope {
-        let mut request = review::request(self, &Versioned::of(&self.call.resource), &self.kind());
+        let requested = || (Versioned::of(&self.call.resource), self.kind());
+        let (resource, kind) = self.shown_as.clone().unwrap_or_else(requested);
+        let mut request = review::request(self, &resource, &kind);
         // Expressions see what a review leaves out (`CreateAdmissionRequest` of `plugin/cel`).
         if request["userInfo"]["extra"].is_null() {
             request["userInfo"]["extra"] = json!({});

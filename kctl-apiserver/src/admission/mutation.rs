@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_cel::cel::objects::Key;
 use serde_json::{Map, Value, json};
 
@@ -20,6 +21,7 @@ use crate::{
         shape::{Place, Shape},
         validate::{Duplicates, validate},
     },
+    evaluate::as_text,
     schema::ListType,
     status::Refusal,
     store::State,
@@ -129,8 +131,12 @@ fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_
     let expression = mutation[field]["expression"].as_str().unwrap_or_default();
     let failed = |why: String| Failure::Fails(format!("expression '{expression}' resulted in error: {why}"));
     let said = scope.evaluate(expression).map_err(|failure| failure.to_string());
-    let said = said.and_then(|said| to_json(&said)).map_err(failed)?;
-    let mut changed = if field == "jsonPatch" { patched(object, &said)? } else { applied(object, &said, attributes)? };
+    let said = said.map_err(&failed)?;
+    let mut changed = if field == "jsonPatch" {
+        patched(object, &to_json(&said).map_err(Failure::Fails)?)?
+    } else {
+        applied(object, &to_json(&said).map_err(failed)?, attributes)?
+    };
     settle(attributes, &mut changed).map_err(Failure::Untyped)?;
     Ok(changed)
 }
@@ -150,15 +156,21 @@ fn patched(object: Value, patch: &Value) -> Result<Value, Failure> {
 /// The object with the applied part merged into it, as server-side apply merges.
 fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, Failure> {
     let place = Place::root(attributes.call.resource.schema());
+    // Upstream says the type of the object whatever is said.
+    let mut part = part.clone();
+    if let Some(fields) = part.as_object_mut() {
+        fields.retain(|field, _| field != "kind" && field != "apiVersion");
+    }
+    let part = &part;
+    let untyped =
+        |why| Failure::Fails(format!("error applying patch: failed to convert patch object to typed object: {why}"));
+    validate(place, part, None, Duplicates::Refused).map_err(untyped)?;
     let mut whole = Vec::new();
     atomic(place, part, "", &mut whole);
     if !whole.is_empty() {
         let why = "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs";
         return Err(Failure::Fails(format!("{why}: {}", whole.join(", "))));
     }
-    let untyped =
-        |why| Failure::Fails(format!("error applying patch: failed to convert patch object to typed object: {why}"));
-    validate(place, part, None, Duplicates::Refused).map_err(untyped)?;
     Ok(merge(place, Some(&object), Some(part)).unwrap_or(object))
 }
 
@@ -191,16 +203,32 @@ fn to_json(value: &Cel) -> Result<Value, String> {
         Cel::UInt(number) => (*number).into(),
         Cel::Float(number) => (*number).into(),
         Cel::String(text) => text.as_str().into(),
+        Cel::Bytes(bytes) => STANDARD.encode(bytes.as_slice()).into(),
+        Cel::Duration(_) | Cel::Timestamp(_) => as_text(value).into(),
         Cel::List(items) => Value::Array(items.iter().map(to_json).collect::<Result<_, _>>()?),
         Cel::Map(map) => {
             let fields = map.map.iter().map(|(key, value)| match key {
                 Key::String(name) => Ok((name.to_string(), to_json(value)?)),
-                other => Err(format!("a key of an object is a string, not {other:?}")),
+                Key::Int(_) | Key::Uint(_) | Key::Bool(_) => Err(unwritable(key)),
             });
             Value::Object(fields.collect::<Result<Map<_, _>, String>>()?)
         }
         other => return Err(format!("no field can be {other:?}")),
     })
+}
+
+/// Why a map is none of JSON (`ConvertToNative` of `cel-go/common/types`).
+fn unwritable(key: &Key) -> String {
+    let r#type = match key {
+        Key::Int(_) => "int",
+        Key::Uint(_) => "uint",
+        Key::Bool(_) => "bool",
+        Key::String(_) => "string",
+    };
+    format!(
+        "JSONPath valueExpression evaluated to a type that could not marshal to JSON: unsupported type conversion from \
+         '{type}' to string"
+    )
 }
 
 /// A refusal that says nothing of the kind, unlike others.

@@ -40,6 +40,9 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
         let Some(path) = operation["path"].as_str().map(str::to_owned) else {
             return inapplicable(format!("{kind} operation failed to decode path: missing value"));
         };
+        if path.is_empty() && kind == "add" {
+            return inapplicable(format!("add operation does not apply: doc is missing path: \"\": {MISSING}"));
+        }
         if path.is_empty() && kind == "replace" && !operation["value"].is_object() && !operation["value"].is_array() {
             return inapplicable("replace operation value must be object or array: %!w(<nil>)".into());
         }
@@ -88,6 +91,20 @@ fn why_not(object: &Value, operation: &PatchOperation) -> Option<String> {
         PatchOperation::Add(add) if !parent(add.path.as_str()) => {
             Some(format!("add operation does not apply: doc is missing path: {:?}: {MISSING}", add.path.as_str()))
         }
+        PatchOperation::Add(add) => {
+            let path = add.path.as_str();
+            let (list, index) = path.rsplit_once('/')?;
+            let list = object.pointer(list)?.as_array()?;
+            (index.parse::<usize>().ok()? > list.len()).then(|| {
+                format!(
+                    "error in add for path: '{path}': Unable to access invalid index: {index}: invalid index referenced"
+                )
+            })
+        }
+        PatchOperation::Copy(copy) if has(copy.from.as_str()) && !parent(copy.path.as_str()) => Some(format!(
+            "copy operation does not apply: doc is missing destination path: {}: {MISSING}",
+            copy.path.as_str()
+        )),
         PatchOperation::Remove(remove) if !parent(remove.path.as_str()) => {
             Some(format!("remove operation does not apply: doc is missing path: {:?}: {MISSING}", remove.path.as_str()))
         }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::{
     Attributes, GROUP,
     conditions::{Cel, Failure, Fit, SPENT, Scope, fits, to_cel},
-    matching,
+    matching::{self, Versioned},
 };
 use crate::{
     crd::cost::{Budget, Dear},
@@ -25,10 +25,19 @@ use crate::{
 
 const KIND: &str = "ValidatingAdmissionPolicy";
 
-/// What one validation has against the object.
+/// What a policy has against the object.
 struct Violation {
     message: String,
     reason: String,
+    of: Part,
+}
+
+/// What is violated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Validation,
+    /// An annotation of the audit log cannot be told: that denies, whatever the binding does with violations.
+    Annotation,
 }
 
 /// A policy that a binding puts to work.
@@ -59,6 +68,13 @@ impl Bound {
     pub(super) fn fits(&self, state: &State, attributes: &Attributes<'_>) -> bool {
         constraints_fit(state, &self.policy["spec"]["matchConstraints"], attributes)
             && constraints_fit(state, &self.binding["spec"]["matchResources"], attributes)
+    }
+
+    /// The resource, in the version in which the policy asks about it.
+    fn asks_about(&self, state: &State, attributes: &Attributes<'_>) -> Option<Versioned> {
+        let constraints = &self.policy["spec"]["matchConstraints"];
+        let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
+        matching::matching_resource(state, &constraints["resourceRules"], policy, attributes)
     }
 
     fn does(&self, action: &str) -> bool {
@@ -114,13 +130,18 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
                 continue;
             }
         };
-        for Violation { message, reason } in
-            all.iter().flat_map(|one| violations(state, &bound, one.as_deref(), attributes))
-        {
-            if bound.does("Warn") {
+        // Expressions see the version that the policy is about.
+        let converted = match bound.asks_about(state, attributes) {
+            Some(asked) if asked != Versioned::of(&attributes.call.resource) => attributes.in_version(state, &asked)?,
+            _ => None,
+        };
+        let shown = converted.as_ref().unwrap_or(attributes);
+        let violations = all.iter().flat_map(|one| violations(state, &bound, one.as_deref(), shown));
+        for Violation { message, reason, of } in violations {
+            if of == Part::Validation && bound.does("Warn") {
                 attributes.call.session.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
             }
-            if bound.does("Deny") {
+            if of == Part::Annotation || bound.does("Deny") {
                 deny(format!("{} denied request: {message}", bound.named(KIND)), &reason);
             }
         }
@@ -181,7 +202,8 @@ pub(super) fn parameters(
         .filter(|resource| resource.api_version() == api_version && kind["kind"] == resource.kind());
     let Some(resource) = known.next() else {
         let kind = kind["kind"].as_str().unwrap_or_default();
-        let why = format!("failed to find resource referenced by paramKind: '{api_version}, Kind={kind}'");
+        let group_version = if api_version.contains('/') { api_version.to_owned() } else { format!("/{api_version}") };
+        let why = format!("failed to find resource referenced by paramKind: '{group_version}, Kind={kind}'");
         return Err(Misconfigured::Policy(why));
     };
     if reference.is_null() {
@@ -311,7 +333,7 @@ fn names_variable(text: &str, name: &str) -> bool {
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
-    let failure = |message: String| Violation { message, reason: String::new() };
+    let failure = |message: String| Violation { message, reason: String::new(), of: Part::Validation };
     let failed = |message: String| if ignores { Vec::new() } else { vec![failure(message)] };
     match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
         Fit::Fits => {}
@@ -337,14 +359,17 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
         }
     }
     scope.budget = Budget::of_policy();
-    judged.extend(annotate(bound, &mut scope, attributes).into_iter().flat_map(failed));
+    let unwritten = annotate(bound, &mut scope, attributes).into_iter().flat_map(failed);
+    judged.extend(unwritten.map(|violation| Violation { of: Part::Annotation, ..violation }));
     judged
 }
 
 /// What a violation is told as: the message that is computed, else the one that is written down.
 fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     let text = |field: &str| validation[field].as_str().unwrap_or_default().trim();
-    let told = |message: &str| Violation { message: message.to_owned(), reason: text("reason").to_owned() };
+    let violation =
+        |message: String, reason: &str| Violation { message, reason: reason.to_owned(), of: Part::Validation };
+    let told = |message: &str| violation(message.to_owned(), text("reason"));
     match scope.evaluate(text("messageExpression")) {
         Ok(Cel::String(computed)) => {
             let computed = computed.trim();
@@ -353,7 +378,7 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
             }
         }
         Err(Failure::Spent) => {
-            return Violation { message: format!("failed messageExpression: {SPENT}"), reason: String::new() };
+            return violation(format!("failed messageExpression: {SPENT}"), "");
         }
         _ => {}
     }

@@ -5,7 +5,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Attributes, GROUP, conditions,
@@ -115,21 +115,10 @@ fn question(
 
 /// The request with its objects in another version of the resource.
 fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) -> Result<Value, Refusal> {
-    let known = state.registry.get(&resource.group, &resource.version, &resource.resource);
-    let Some(known) = known else {
-        return Ok(review::request(attributes, resource, &attributes.kind()));
-    };
-    let convert = |object: &Value| crate::verbs::convert(state, attributes.call, &known, object);
-    let shown = Attributes {
-        call: attributes.call,
-        operation: attributes.operation,
-        name: attributes.name.clone(),
-        object: attributes.object.as_ref().map(convert).transpose()?,
-        old: attributes.old.as_deref().map(convert).transpose()?.map(Arc::new),
-        options: attributes.options.clone(),
-    };
-    let kind = json!({ "group": resource.group, "version": resource.version, "kind": known.kind() });
-    Ok(review::request(&shown, resource, &kind))
+    let shown = attributes.in_version(state, resource)?;
+    let kind = shown.as_ref().and_then(|shown| shown.shown_as.as_ref()).map(|(_, kind)| kind.clone());
+    let kind = kind.unwrap_or_else(|| attributes.kind());
+    Ok(review::request(shown.as_ref().unwrap_or(attributes), resource, &kind))
 }
 
 /// Where a `clientConfig` leads to, without a review.

@@ -17,10 +17,16 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// As which the real server writes the status of definitions.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
-/// Gives a definition its names, where they are free.
+/// Gives a definition its names, where they are free, and says whether it was approved.
 pub(crate) fn name(state: &mut State, key: &Key) {
+    if let Some(definition) = state.get(&DEFINITIONS, key).filter(|definition| !crd::is_judged(definition)) {
+        write(state, key, &definition, crd::judge);
+    }
     let Some(definition) = state.get(&DEFINITIONS, key) else { return };
     if crd::has_its_names(&definition) {
+        if crd::may_be_established(&definition) {
+            write(state, key, &definition, crd::establish);
+        }
         return;
     }
     let all = of_group(state, &definition["spec"]["group"]);

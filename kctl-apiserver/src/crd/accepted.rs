@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::bundle;
+
 /// The names that the definitions of a group have been given, its own ones among them.
 #[derive(Debug, Default)]
 pub struct Taken {
@@ -58,10 +60,7 @@ pub fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     match conflict {
         None => {
             set_condition(definition, now, ["NamesAccepted", "True", "NoConflicts", "no conflicts found"]);
-            if !is_established(definition) {
-                let message = "the initial names have been accepted";
-                set_condition(definition, now, ["Established", "True", "InitialNamesAccepted", message]);
-            }
+            establish(definition, now);
         }
         Some((reason, message)) => {
             set_condition(definition, now, ["NamesAccepted", "False", reason, &message]);
@@ -85,6 +84,25 @@ pub fn has_its_names(definition: &Value) -> bool {
 /// Whether the resource of a definition is served.
 pub fn is_established(definition: &Value) -> bool {
     condition(definition, "Established").is_some_and(|condition| condition["status"] == "True")
+}
+
+/// Whether a definition is about to be established.
+pub fn may_be_established(definition: &Value) -> bool {
+    let has_names = condition(definition, "NamesAccepted").is_some_and(|condition| condition["status"] == "True");
+    has_names && !is_established(definition) && bundle::problem(definition).is_none()
+}
+
+/// Establishes a definition that has its names, once its conversion webhook can be trusted: what was established stays so.
+pub fn establish(definition: &mut Value, now: &str) {
+    if is_established(definition) {
+        return;
+    }
+    let told = if bundle::problem(definition).is_some() {
+        ["Established", "False", "InvalidCABundle", "The conversion webhook CABundle is invalid"]
+    } else {
+        ["Established", "True", "InitialNamesAccepted", "the initial names have been accepted"]
+    };
+    set_condition(definition, now, told);
 }
 
 /// Whether the objects of a definition are being deleted, or are about to be.
@@ -161,7 +179,7 @@ pub fn finish_ending(definition: &mut Value, now: &str) {
     set_condition(definition, now, told);
 }
 
-fn condition<'a>(definition: &'a Value, r#type: &str) -> Option<&'a Value> {
+pub(super) fn condition<'a>(definition: &'a Value, r#type: &str) -> Option<&'a Value> {
     definition["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == r#type)
 }
 

@@ -193,7 +193,6 @@ impl Definition {
 /// Fills in what the real server fills in when a definition is created: `singular`, `listKind`, the conversion strategy
 /// `None`, and the status with the storage version. The names are not accepted yet: see [`super::accept_names`].
 pub fn default_definition(object: &mut Value) {
-    settle::definition(object);
     if object["spec"].is_null() {
         object["spec"] = json!({});
     }
@@ -202,7 +201,8 @@ pub fn default_definition(object: &mut Value) {
     let versions = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
     // Of several storage versions, which are refused later, the real server stores the first.
     let mut versions = versions.filter(|version| version["storage"] == true);
-    let stored: Vec<Value> = versions.next().and_then(|version| version.get("name").cloned()).into_iter().collect();
+    let stored = versions.next().map(|version| version["name"].as_str().unwrap_or_default().into());
+    let stored: Vec<Value> = stored.into_iter().collect();
     let status = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
     let Some(object) = object.as_object_mut() else { return };
     match object.get_mut("status").and_then(Value::as_object_mut) {
@@ -222,8 +222,10 @@ pub fn default_definition(object: &mut Value) {
     }
 }
 
-/// Fills in what the real server fills in whenever it reads a definition (`SetDefaults_CustomResourceDefinitionSpec`).
+/// Fills in what the real server fills in whenever it reads a definition (`SetDefaults_CustomResourceDefinitionSpec`), and leaves out
+/// what it never writes.
 pub(crate) fn default_definition_spec(object: &mut Value) {
+    settle::definition(object);
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
         let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();

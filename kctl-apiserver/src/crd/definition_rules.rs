@@ -4,23 +4,28 @@
 //! schema, subresources or columns, upstream names the field that v1beta1 had for all of them, such as
 //! `spec.validation`; so does this.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
-use super::{is_established, names, selectable, structural};
+use serde_json::{Map, Value};
+
+use super::{approved, bundle, internal, is_established, names, selectable, structural};
 use crate::{
     admit::{names::NameRule, rules},
     cause::Cause,
+    go,
 };
 
 /// The longest word about a version that should no longer be used, in bytes.
 const WARNING_LEN_MAX: usize = 256;
-/// The annotation with which groups of Kubernetes itself are approved.
-const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Validates a definition that was defaulted ([`super::default_definition`]).
 ///
 /// Of CEL rules neither types nor costs are checked.
 pub fn validate_definition(object: &Value) -> Vec<Cause> {
+    validated(None, object)
+}
+
+fn validated(old: Option<&Value>, object: &Value) -> Vec<Cause> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -41,7 +46,7 @@ pub fn validate_definition(object: &Value) -> Vec<Cause> {
     }
     conversion(&spec["conversion"], &mut errors);
     stored_versions(object, versions, &mut errors);
-    approval(object, &mut errors);
+    errors.extend(approved::check(old, object));
     if spec["preserveUnknownFields"] == true {
         let detail =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
@@ -62,7 +67,12 @@ pub fn validate_definition_status(object: &Value) -> Vec<Cause> {
 ///
 /// Upstream: `ValidateCustomResourceDefinitionUpdate` of apiextensions-apiserver.
 pub fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<Cause> {
-    let mut errors = validate_definition(new);
+    let mut errors = validated(Some(old), new);
+    if let Some(why) = bundle::problem(new).filter(|_| bundle::problem(old).is_none()) {
+        let value = &new["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"];
+        let detail = format!("unable to load root certificates: {why}");
+        errors.push(Cause::invalid("spec.conversion.webhookClientConfig.caBundle", value, &detail));
+    }
     // That it is the one of its names is told by what may not change.
     errors.retain(|error| error.field != "metadata.name");
     let at = |object: &Value, pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
@@ -95,27 +105,6 @@ fn name(object: &Value, errors: &mut Vec<Cause>) {
     if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         errors.push(Cause::invalid("metadata.name", &name.into(), detail));
-    }
-}
-
-fn approval(object: &Value, errors: &mut Vec<Cause>) {
-    let group = text(&object["spec"], "group");
-    let is_protected = ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
-    if !is_protected {
-        return;
-    }
-    let field = format!("metadata.annotations[{APPROVAL}]");
-    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
-    let must = format!("protected groups must have approval annotation \"{APPROVAL}\"");
-    match text(&object["metadata"]["annotations"], APPROVAL) {
-        "" => errors.push(Cause::required(&field, &format!("{must}, {see}"))),
-        value if value.starts_with("unapproved") || value.contains("://") => {}
-        value => {
-            let detail = format!("{must} with either a URL or a reason starting with \"unapproved\", {see}");
-            errors.push(Cause::invalid(&field, &value.into(), &detail));
-        }
     }
 }
 
@@ -182,21 +171,13 @@ fn internal(spec: &Value, versions: &[Value]) -> String {
 }
 
 fn internal_version(version: &Value, versions: &[Value]) -> String {
-    let flag = |key: &str| Value::Bool(version[key] == true);
-    let part = |key: &str| if is_shared(versions, key) { Value::Null } else { version[key].clone() };
-    let fields = [
-        ("Name", json!(text(version, "name"))),
-        ("Served", flag("served")),
-        ("Storage", flag("storage")),
-        ("Deprecated", flag("deprecated")),
-        ("DeprecationWarning", version["deprecationWarning"].clone()),
-        ("Schema", part("schema")),
-        ("Subresources", part("subresources")),
-        ("AdditionalPrinterColumns", part("additionalPrinterColumns")),
-        ("SelectableFields", part("selectableFields")),
-    ];
-    let fields = fields.map(|(name, value)| format!("\"{name}\":{value}"));
-    format!("{{{}}}", fields.join(","))
+    let mut own = version.clone();
+    for part in ["schema", "subresources", "additionalPrinterColumns", "selectableFields"] {
+        if is_shared(versions, part) {
+            own[part] = Value::Null;
+        }
+    }
+    internal::version(&own)
 }
 
 /// Whether all versions agree in a part.
@@ -217,7 +198,10 @@ fn version_parts(versions: &[Value], errors: &mut Vec<Cause>) {
         if !version["schema"]["openAPIV3Schema"].is_object() {
             errors.push(Cause::required(&format!("{path}.schema.openAPIV3Schema"), ""));
         } else if let Some(path) = at("schema", "validation") {
-            structural::check(&version["schema"]["openAPIV3Schema"], &format!("{path}.openAPIV3Schema"), errors);
+            let (schema, path) = (&version["schema"]["openAPIV3Schema"], format!("{path}.openAPIV3Schema"));
+            let has_status = version["subresources"]["status"].is_object();
+            let unfit = has_status.then(|| unfit_for_status(schema, &path)).flatten();
+            structural::check(schema, &path, unfit, errors);
         }
         if let Some(path) = at("subresources", "subresources") {
             scale(&version["subresources"]["scale"], &format!("{path}.scale"), errors);
@@ -247,10 +231,50 @@ fn version_parts(versions: &[Value], errors: &mut Vec<Cause>) {
                 let detail = format!(
                     "must only contain printable UTF-8 characters; non-printable character found at index {index}"
                 );
-                errors.push(Cause::invalid(&field, &warning.into(), &detail));
+                let message = format!("Invalid value: {}: {detail}", go::json(&warning.into()));
+                errors.push(Cause::new("FieldValueInvalid", &field, message));
             }
         }
     }
+}
+
+/// The fields in which a schema may say something where the status is judged by a part of it.
+const FIT_FOR_STATUS: [&str; 22] = [
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
+];
+
+/// What the root of a schema says that would be lost on the status (`ValidateCustomResourceDefinitionValidation`).
+fn unfit_for_status(schema: &Value, path: &str) -> Option<Cause> {
+    const WHERE: &str = "at the root of the schema if the status subresource is enabled";
+    let unfit = |name: &&str| !FIT_FOR_STATUS.contains(name) || (*name == "Type" && schema["type"] != "object");
+    if internal::names_in_schema(schema).find(unfit)? == "Type" {
+        let detail = format!("only \"object\" is allowed as the type {WHERE}");
+        return Some(Cause::invalid(&format!("{path}.type"), &schema["type"], &detail));
+    }
+    let (shown, fit) = (internal::schema(schema), FIT_FOR_STATUS.join(" "));
+    let message = format!("Invalid value: {shown}: only [{fit}] fields are allowed {WHERE}");
+    Some(Cause::new("FieldValueInvalid", path, message))
 }
 
 const SIMPLE_PATH: &str = "must be a simple json path starting with .";
@@ -373,21 +397,21 @@ fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<Cause>) {
     }
 }
 
-/// The storage version must be among the stored ones, and all of these among the versions. Of several storage versions upstream looks at the last, and keeps
-/// the first.
+/// The storage version must be among the stored ones, and all of these among the versions. Of versions with one name upstream finds
+/// the first there (`ValidateCustomResourceDefinitionStoredVersions`).
 fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<Cause>) {
     let field = "status.storedVersions";
-    let storage: Vec<&str> =
-        versions.iter().filter(|version| version["storage"] == true).map(|version| text(version, "name")).collect();
     let stored = &object["status"]["storedVersions"];
     if stored.as_array().is_none_or(Vec::is_empty) {
         errors.push(Cause::invalid(field, &Value::Null, "must have at least one stored version"));
         return;
     }
-    if let Some(last) =
-        storage.last().filter(|last| !stored.as_array().is_some_and(|all| all.iter().any(|one| one == *last)))
-    {
-        errors.push(Cause::invalid(field, stored, &format!("must have the storage version {last}")));
+    let mut left: BTreeSet<&str> = stored.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for version in versions {
+        let name = text(version, "name");
+        if !left.remove(name) && version["storage"] == true {
+            errors.push(Cause::invalid(field, stored, &format!("must have the storage version {name}")));
+        }
     }
     for (index, name) in stored.as_array().into_iter().flatten().enumerate() {
         let version = name.as_str().unwrap_or_default();

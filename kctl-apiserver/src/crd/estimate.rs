@@ -7,6 +7,7 @@ use kctl_cel::{RULE_MAX, TOTAL_MAX};
 use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
+use super::cost::depth;
 use crate::cause::Cause;
 
 /// A rule of less is not named among those that make a schema too dear.
@@ -69,7 +70,8 @@ impl Total {
         (schema, is_whole, count): (&Value, bool, Count),
         at: String,
     ) -> Option<Cause> {
-        let once = kctl_cel::estimate(tree, schema, is_whole || schema["x-kubernetes-embedded-resource"] == true);
+        let is_whole = is_whole || schema["x-kubernetes-embedded-resource"] == true;
+        let once = kctl_cel::with_room(depth(tree), || kctl_cel::estimate(tree, schema, is_whole));
         let (cost, what) = match which {
             Expression::Rule => (
                 once.saturating_mul(count.0.unwrap_or_else(|| kctl_cel::max_in_request(schema))),

@@ -2,6 +2,8 @@
 //! on field errors, the names of pruned fields and defaulted objects, as the real API server does.
 
 mod accepted;
+mod approved;
+mod bundle;
 mod correlation;
 pub(crate) mod cost;
 mod default;
@@ -12,6 +14,7 @@ mod embedded;
 mod estimate;
 mod field_path;
 mod format;
+mod internal;
 mod keywords;
 mod lists;
 mod names;
@@ -30,8 +33,10 @@ mod validate;
 
 pub(crate) use accepted::set_condition;
 pub use accepted::{
-    Taken, accept_names, begin_end, finish_ending, go_on_ending, has_its_names, is_ending, is_established,
+    Taken, accept_names, begin_end, establish, finish_ending, go_on_ending, has_its_names, is_ending, is_established,
+    may_be_established,
 };
+pub use approved::{is_judged, judge};
 pub use default::{default, default_with_nulls};
 pub(crate) use definition::default_definition_spec;
 pub use definition::{Definition, default_definition};
@@ -40,7 +45,7 @@ pub(crate) use embedded::{fit_embedded, settle_embedded};
 pub(crate) use format::unrecognized as unrecognized_formats;
 pub use prune::prune;
 pub use rules::Rules;
-pub use validate::validate;
+pub use validate::{validate, validate_status};
 
 #[cfg(test)]
 mod tests;

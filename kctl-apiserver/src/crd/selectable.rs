@@ -2,6 +2,8 @@
 //!
 //! Upstream: `ValidateCustomResourceSelectableFields` of apiextensions-apiserver.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::cause::Cause;
@@ -11,11 +13,12 @@ const FIELDS_LEN_MAX: usize = 8;
 
 pub(super) fn check(fields: &Value, schema: &Value, at: &str, errors: &mut Vec<Cause>) {
     let all = fields.as_array().map(Vec::as_slice).unwrap_or_default();
-    if all.len() > FIELDS_LEN_MAX {
-        let message = format!("Too many: {}: must have at most {FIELDS_LEN_MAX} items", all.len());
+    let path = |field: &Value| field["jsonPath"].as_str().unwrap_or_default().to_owned();
+    let n_paths = all.iter().map(path).filter(|path| place(schema, path).is_ok()).collect::<BTreeSet<_>>().len();
+    if n_paths > FIELDS_LEN_MAX {
+        let message = format!("Too many: {n_paths}: must have at most {FIELDS_LEN_MAX} items");
         errors.push(Cause::new("FieldValueTooMany", at, message));
     }
-    let path = |field: &Value| field["jsonPath"].as_str().unwrap_or_default().to_owned();
     for (index, field) in all.iter().enumerate() {
         let (at, path_text) = (format!("{at}[{index}].jsonPath"), path(field));
         if path_text.is_empty() {
@@ -35,6 +38,9 @@ fn place(schema: &Value, path: &str) -> Result<(), String> {
         let found = path.split('.').next().unwrap_or_default();
         return Err(format!("is an invalid path: expected [ or . but got: {found}"));
     };
+    if steps.is_empty() {
+        return Err("is an invalid path: unexpected end of JSON path".into());
+    }
     if path.contains('[') {
         return Err("is an invalid path: array notation is not allowed".into());
     }

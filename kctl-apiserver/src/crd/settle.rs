@@ -5,6 +5,8 @@
 
 use serde_json::Value;
 
+use crate::go;
+
 const LEFT_OUT: [&str; 23] = [
     "id",
     "$schema",
@@ -31,8 +33,20 @@ const LEFT_OUT: [&str; 23] = [
     "x-kubernetes-validations",
 ];
 
-/// Settles the schemas of all versions.
+/// What is left out of a rule where it is empty.
+const LEFT_OUT_OF_RULES: [&str; 3] = ["message", "messageExpression", "fieldPath"];
+
+/// Settles the schemas of all versions and the webhook.
 pub(super) fn definition(definition: &mut Value) {
+    let conversion = definition.pointer_mut("/spec/conversion").and_then(Value::as_object_mut);
+    if let Some(conversion) = conversion {
+        let is_empty = |webhook: &Value| {
+            webhook.is_object() && webhook["clientConfig"].is_null() && is_zero(&webhook["conversionReviewVersions"])
+        };
+        if conversion.get("webhook").is_some_and(is_empty) {
+            conversion.remove("webhook");
+        }
+    }
     let versions = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
     for version in versions.into_iter().flatten() {
         if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
@@ -46,15 +60,22 @@ fn settle(schema: &mut Value) {
     fields.retain(|key, value| !(LEFT_OUT.contains(&key.as_str()) && is_zero(value)));
     for (key, value) in fields {
         match key.as_str() {
-            "default" | "example" | "enum" => whole_numbers(value),
+            "default" | "example" | "enum" | "minimum" | "maximum" | "multipleOf" => go::whole_numbers(value),
             "allOf" | "anyOf" | "oneOf" => value.as_array_mut().into_iter().flatten().for_each(settle),
             "items" if value.is_array() => value.as_array_mut().into_iter().flatten().for_each(settle),
+            "x-kubernetes-validations" => value.as_array_mut().into_iter().flatten().for_each(settle_rule),
             "not" | "items" | "additionalProperties" | "additionalItems" => settle(value),
             "properties" | "patternProperties" | "definitions" | "dependencies" => {
                 value.as_object_mut().into_iter().flatten().for_each(|(_, below)| settle(below));
             }
             _ => {}
         }
+    }
+}
+
+fn settle_rule(rule: &mut Value) {
+    if let Some(fields) = rule.as_object_mut() {
+        fields.retain(|key, value| !(LEFT_OUT_OF_RULES.contains(&key.as_str()) && is_zero(value)));
     }
 }
 
@@ -65,20 +86,5 @@ fn is_zero(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(true) | Value::Number(_) => false,
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "whole, and within the range of an i64")]
-fn whole_numbers(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
-            let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < 9e18);
-            if let Some(float) = float {
-                *value = (float as i64).into();
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
-        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
-        _ => {}
     }
 }

@@ -21,9 +21,10 @@ enum Level {
     Item,
 }
 
-/// Checks the schema of a version, from its root.
-pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<Cause>) {
+/// Checks the schema of a version, from its root; `unfit` is what the root says beside what the version has.
+pub(super) fn check(schema: &Value, path: &str, unfit: Option<Cause>, errors: &mut Vec<Cause>) {
     let before = errors.len();
+    errors.extend(unfit);
     if schema["nullable"] == true {
         errors.push(Cause::forbidden(&format!("{path}.nullable"), "nullable cannot be true at the root"));
     }

@@ -19,19 +19,49 @@ use crate::{cause::Cause, go};
 /// Embedded metadata that cannot be read as `ObjectMeta` is refused by the real server while it decodes, and is no
 /// matter of this function. Errors at values that are as they were in the old object are forgiven.
 pub fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let mut errors = node(schema, object, "", None).errors;
-    let past = old.map(|old| Past::new(schema, object, old));
-    if let Some(past) = past.filter(|_| !errors.is_empty()) {
-        errors = forgiven(schema, past, "").errors;
+    let mut errors = by_schema(schema, object, old);
+    new_duplicates(schema, object, old, &mut errors);
+    lists::embedded(schema, object, "", &mut errors);
+    errors
+}
+
+/// Validates the status of an object, and nothing else of it: whoever writes a status is not told what is wrong with embedded
+/// objects. Messages call fields as if the status were all (`ValidateStatusUpdate` of `pkg/registry/customresource/validator.go`).
+pub fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let mut errors = Vec::new();
+    if let Some((of, status)) = schema.property("status").zip(object.get("status")) {
+        errors = by_schema(of, status, old.and_then(|old| old.get("status")));
+        for error in &mut errors {
+            error.field = match error.field.as_str() {
+                "" | "<nil>" => "status".to_owned(),
+                item if item.starts_with('[') => format!("status{item}"),
+                field => format!("status.{field}"),
+            };
+        }
     }
-    // Once there were duplicates, new ones are no matter.
+    let at = errors.len();
+    new_duplicates(schema, object, old, &mut errors);
+    let duplicates = errors.split_off(at);
+    errors.extend(duplicates.into_iter().filter(|error| error.field.starts_with("status")));
+    errors
+}
+
+/// What the schema says of a value, without what it forgives.
+fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let errors = node(schema, value, "", None).errors;
+    match old.filter(|_| !errors.is_empty()) {
+        Some(old) => forgiven(schema, Past::new(schema, value, old), "").errors,
+        None => errors,
+    }
+}
+
+/// Once there were duplicates, new ones are no matter.
+fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Vec<Cause>) {
     let mut of_old = Vec::new();
     old.inspect(|old| lists::duplicates(schema, old, "", &mut of_old));
     if of_old.is_empty() {
-        lists::duplicates(schema, object, "", &mut errors);
+        lists::duplicates(schema, object, "", errors);
     }
-    lists::embedded(schema, object, "", &mut errors);
-    errors
 }
 
 /// The same for a value by itself, of which duplicates in lists are no matter.

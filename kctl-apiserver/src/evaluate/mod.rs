@@ -225,14 +225,19 @@ fn slice(items: &[Cel], from: i64, to: i64) -> Said {
 fn of_list(name: &str, items: &[Cel]) -> Option<Said> {
     match (name, items) {
         ("min" | "max", []) => Some(Err(format!("{name} called on empty list"))),
-        ("sum", [Cel::Duration(_), ..]) => {
-            let nanoseconds = items.iter().try_fold(0_i64, |sum, item| match item {
-                Cel::Duration(duration) => sum.checked_add(duration.num_nanoseconds()?),
-                _ => None,
-            });
-            let sum = nanoseconds.map(|sum| Cel::Duration(chrono::TimeDelta::nanoseconds(sum)));
-            Some(sum.ok_or_else(|| "integer overflow".to_owned()))
+        ("min" | "max", [Cel::Bytes(_), ..]) => {
+            let texts: Option<Vec<_>> =
+                items.iter().map(|item| if let Cel::Bytes(bytes) = item { Some(bytes) } else { None }).collect();
+            let found =
+                texts.map(|texts| if name == "min" { texts.into_iter().min() } else { texts.into_iter().max() });
+            Some(found.flatten().map_or_else(|| Err(NO_OVERLOAD.into()), |bytes| Ok(Cel::Bytes(bytes.clone()))))
         }
+        ("sum", [first, ..]) => Some(match first {
+            Cel::Int(_) | Cel::UInt(_) | Cel::Float(_) | Cel::Duration(_) => {
+                items[1..].iter().try_fold(first.clone(), |sum, item| operators::added(&sum, item))
+            }
+            _ => Err(format!("{NO_OVERLOAD}: sum(list)")),
+        }),
         _ => None,
     }
 }
@@ -258,6 +263,14 @@ fn key_of(value: &Cel) -> Option<Key> {
         Cel::Float(_) => Key::Int(whole(value)?),
         _ => return None,
     })
+}
+
+/// A value as the function `string` has it; empty for values that are no texts.
+pub(crate) fn as_text(value: &Cel) -> String {
+    match convert::to("string", value) {
+        Some(Ok(Cel::String(text))) => text.to_string(),
+        _ => String::new(),
+    }
 }
 
 /// The name of the type of a value.

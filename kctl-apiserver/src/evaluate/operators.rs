@@ -109,6 +109,22 @@ impl<'a> Evaluator<'a> {
     }
 }
 
+/// The sum of two numbers or durations.
+pub(super) fn added(one: &Cel, other: &Cel) -> Said {
+    match (one, other) {
+        (Cel::Int(one), Cel::Int(other)) => of_integers("_+_", *one, *other),
+        (Cel::UInt(one), Cel::UInt(other)) => of_unsigned("_+_", *one, *other),
+        (Cel::Float(one), Cel::Float(other)) => Ok(Cel::Float(one + other)),
+        (Cel::Duration(one), Cel::Duration(other)) => {
+            let sum =
+                one.num_nanoseconds().zip(other.num_nanoseconds()).and_then(|(one, other)| one.checked_add(other));
+            sum.map(|sum| Cel::Duration(chrono::TimeDelta::nanoseconds(sum)))
+                .ok_or_else(|| "integer overflow".to_owned())
+        }
+        _ => Err(NO_OVERLOAD.into()),
+    }
+}
+
 fn of_integers(name: &str, one: i64, other: i64) -> Said {
     let made = match name {
         "_+_" => one.checked_add(other),
@@ -156,8 +172,8 @@ pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
 fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
     let is_number = |value: &Cel| matches!(value, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_));
     let Some(order) = order(one, other) else {
-        // What is not a number is neither less nor more.
-        return if is_number(one) && is_number(other) { Ok(Cel::Bool(false)) } else { Err(NO_OVERLOAD.into()) };
+        let is_nan = is_number(one) && is_number(other);
+        return Err(if is_nan { "NaN values cannot be ordered" } else { NO_OVERLOAD }.into());
     };
     Ok(Cel::Bool(match name {
         "_<_" => order.is_lt(),

@@ -34,10 +34,10 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     if let (Some(custom), Some(schema)) = (&resource.custom, resource.schema()) {
         // A missing name makes rules meaningless too.
         let mut errors = of_metadata;
-        // A schema tells numbers by their values, the subresource `scale` by how they are written.
+        // Schemas and the subresource `scale` tell numbers by how they are written, which an apply has forgotten.
         let mut whole = object.clone();
         go::whole_numbers(&mut whole);
-        errors.extend(validated(schema, call, &whole, old));
+        errors.extend(validated(schema, call, if call.applies() { &whole } else { object }, old));
         errors.extend(wrong_in_scale(call, object));
         let object = &whole;
         if !custom.rules().is_empty() {
@@ -51,10 +51,13 @@ fn validate_own(call: &Call, old: Option<&Value>, object: &Value, mut causes: Ve
     if resource.of.resource == "customresourcedefinitions" && call.subresource == "status" {
         causes.extend(crd::validate_definition_status(object));
     } else if resource.of.resource == "customresourcedefinitions" {
-        causes.extend(match old {
+        let mut found = match old {
             Some(old) => crd::validate_change_of_definition(old, object),
             None => crd::validate_definition(object),
-        });
+        };
+        // Both say what is wrong with the name.
+        found.retain(|cause| !causes.contains(cause));
+        causes.extend(found);
     }
     if let Some(old) = old.filter(|_| strategy::is_part_of_pod(resource, &call.subresource)) {
         // Of a pod that cannot be resized at all nothing else is told.
@@ -173,16 +176,11 @@ fn judge_metadata(
 
 /// What the schema of a custom kind says; of a status, only the status is judged and named.
 fn validated(schema: Schema<'_>, call: &Call, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let mut errors = crd::validate(schema, object, old);
     if call.subresource == "status" {
-        errors.retain(|error| error.field == "status" || error.field.starts_with("status."));
-        for error in &mut errors {
-            let short = error.field.strip_prefix("status").unwrap_or_default().trim_start_matches('.');
-            error.message =
-                error.message.replacen(&format!(" {} in body", error.field), &format!(" {short} in body"), 1);
-        }
+        crd::validate_status(schema, object, old)
+    } else {
+        crd::validate(schema, object, old)
     }
-    errors
 }
 
 /// What the subresource `scale` of a custom kind cannot read.

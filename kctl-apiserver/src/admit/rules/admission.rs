@@ -134,14 +134,15 @@ pub(super) fn rule_with_operations(rule: &Value, at: &str, errors: &mut Errors) 
     errors.one_of(&format!("{at}.scope"), &rule["scope"], &["*", "Cluster", "Namespaced"]);
 }
 
-/// The resources of a rule. Each is compared with those before it (`validateResources`).
+/// Which resources beside each other say the same (`validateResources`).
 fn resources(resources: &Value, at: &str, errors: &mut Errors) {
     let all: Vec<&str> = entries(resources).map(|(_, resource)| text(resource)).collect();
     if all.is_empty() {
         errors.required(at, "");
         return;
     }
-    let mut has_other = false;
+    let (mut with_all, mut of_all) = (Vec::new(), Vec::new());
+    let mut has_whole = false;
     for (index, resource) in all.iter().enumerate() {
         let at = format!("{at}[{index}]");
         if resource.is_empty() {
@@ -149,21 +150,27 @@ fn resources(resources: &Value, at: &str, errors: &mut Errors) {
             continue;
         }
         let Some((name, sub)) = resource.split_once('/') else {
-            // Upstream forgets what it knew of others with each of them.
-            has_other = *resource != "*";
+            // Upstream remembers the last one.
+            has_whole = *resource != "*";
             continue;
         };
-        for wider in [format!("{name}/*"), format!("*/{sub}")] {
-            if all[..index].contains(&wider.as_str()) {
-                let detail = format!("if '{wider}' is present, must not specify {resource}");
-                errors.invalid(&at, &(*resource).into(), &detail);
-            }
+        let mut told = |pattern: String| {
+            let detail = format!("if '{pattern}' is present, must not specify {resource}");
+            errors.invalid(&at, &(*resource).into(), &detail);
+        };
+        if with_all.contains(&name) {
+            told(format!("{name}/*"));
         }
+        if of_all.contains(&sub) {
+            told(format!("*/{sub}"));
+        }
+        with_all.extend((sub == "*").then_some(name));
+        of_all.extend((name == "*").then_some(sub));
     }
     if all.len() > 1 && all.contains(&"*/*") {
         errors.invalid(at, resources, "if '*/*' is present, must not specify other resources");
     }
-    if has_other && all.contains(&"*") {
+    if has_whole && all.contains(&"*") {
         let detail = "if '*' is present, must not specify other resources without subresources";
         errors.invalid(at, resources, detail);
     }

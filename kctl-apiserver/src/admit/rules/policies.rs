@@ -1,7 +1,7 @@
 //! Rules of admission policies and their bindings (`pkg/apis/admissionregistration/validation`).
 
 use kctl_cel::{Environment, Type};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Errors,
@@ -15,6 +15,9 @@ use crate::{
 
 /// The type of `variables`, whose fields are those of the policy.
 const COMPOSED: &str = "kubernetes.variables";
+/// Longest expression of an annotation of the audit log, and most annotations of a policy.
+const VALUE_LEN_MAX: usize = 5_120;
+const ANNOTATIONS_LEN_MAX: usize = 20;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 pub(super) fn validating_policy(object: &Value, errors: &mut Errors) {
@@ -61,7 +64,8 @@ fn composed(spec: &Value, mut environment: Environment, errors: &mut Errors) -> 
     for (index, variable) in entries(&spec["variables"]) {
         let at = format!("spec.variables[{index}]");
         let (name, expression) = (text(&variable["name"]), text(&variable["expression"]));
-        let is_identifier = !name.starts_with(|first: char| first.is_ascii_digit())
+        let is_identifier = !kctl_cel::is_reserved(name)
+            && !name.starts_with(|first: char| first.is_ascii_digit())
             && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         if name.is_empty() {
             errors.required(&format!("{at}.name"), "name is not specified");
@@ -155,6 +159,12 @@ fn validation(validation: &Value, at: &str, environment: &Environment, errors: &
 }
 
 fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, errors: &mut Errors) {
+    let shown = |(_, one): (usize, &Value)| json!({ "Key": one["key"], "ValueExpression": one["valueExpression"] });
+    let all: Vec<Value> = entries(&spec["auditAnnotations"]).map(shown).collect();
+    if all.len() > ANNOTATIONS_LEN_MAX {
+        let detail = format!("must not have more than {ANNOTATIONS_LEN_MAX} auditAnnotations");
+        errors.invalid("spec.auditAnnotations", &all.into(), &detail);
+    }
     let mut keys = Vec::new();
     for (index, annotation) in entries(&spec["auditAnnotations"]) {
         let at = format!("spec.auditAnnotations[{index}]");
@@ -169,6 +179,9 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
         }
         if value.trim().is_empty() {
             errors.required(&format!("{at}.valueExpression"), "valueExpression is not specified");
+        } else if value.trim().len() > VALUE_LEN_MAX {
+            let detail = format!("must not exceed {VALUE_LEN_MAX} bytes in length");
+            errors.required(&format!("{at}.valueExpression"), &detail);
         } else {
             // It is shown as it is, and compiled without what is around it.
             let at = format!("{at}.valueExpression");

@@ -342,7 +342,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, old: &Value
     {
         set(&mut new["metadata"], server_owned, meta.get(server_owned).cloned());
     }
-    if resource.of.resource == "customresourcedefinitions" && subresource.is_empty() {
+    if of == ("apiextensions.k8s.io", "customresourcedefinitions") {
         keep_stored_version(new);
     }
     if of == ("apps", "daemonsets") {
@@ -375,10 +375,14 @@ fn keep_stored_version(definition: &mut Value) {
         .flatten()
         .find(|version| version["storage"] == true)
         .map(|version| version["name"].clone());
-    if let (Some(name), Some(stored)) = (name, definition["status"]["storedVersions"].as_array_mut())
-        && !stored.contains(&name)
-    {
-        stored.push(name);
+    let stored = definition
+        .get_mut("status")
+        .and_then(Value::as_object_mut)
+        .map(|status| status.entry("storedVersions").or_insert(Value::Null));
+    match (name, stored) {
+        (Some(name), Some(Value::Array(stored))) if !stored.contains(&name) => stored.push(name),
+        (Some(name), Some(stored)) if stored.is_null() => *stored = json!([name]),
+        _ => {}
     }
 }
 

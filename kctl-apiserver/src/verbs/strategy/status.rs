@@ -87,7 +87,6 @@ fn kept_of_status(of: (&str, &str)) -> &'static [&'static str] {
         ("apps", "deployments") => &["labels"],
         (
             "admissionregistration.k8s.io"
-            | "apiextensions.k8s.io"
             | "apiregistration.k8s.io"
             | "flowcontrol.apiserver.k8s.io"
             | "resource.k8s.io",

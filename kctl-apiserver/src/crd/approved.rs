@@ -1,0 +1,126 @@
+//! Whether definitions of the groups of Kubernetes itself were approved. Reads their annotation, hands on what is wrong with it, and
+//! writes the condition that tells of it.
+//!
+//! Upstream: `GetAPIApprovalState` of `pkg/apihelpers/helpers.go`, `validateAPIApproval` of `validation.go` and
+//! `pkg/controller/apiapproval/apiapproval_controller.go` of apiextensions-apiserver.
+
+use serde_json::Value;
+
+use super::accepted::{condition, set_condition};
+use crate::{cause::Cause, go};
+
+/// The annotation that says where a definition was approved, or why not.
+const ANNOTATION: &str = "api-approved.kubernetes.io";
+const CONDITION: &str = "KubernetesAPIApprovalPolicyConformant";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Approval {
+    Missing,
+    Invalid,
+    /// It says that there is none.
+    Bypassed,
+    Given,
+}
+
+fn annotation(definition: &Value) -> &str {
+    definition["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default()
+}
+
+fn is_protected(definition: &Value) -> bool {
+    let group = definition["spec"]["group"].as_str().unwrap_or_default();
+    let owners = ["k8s.io", "kubernetes.io"];
+    owners.iter().any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+}
+
+impl Approval {
+    fn of(definition: &Value) -> Self {
+        match annotation(definition) {
+            "" => Self::Missing,
+            value if value.starts_with("unapproved") => Self::Bypassed,
+            value if value.split_once("://").is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty()) => {
+                Self::Given
+            }
+            _ => Self::Invalid,
+        }
+    }
+
+    /// What is missing, if something is.
+    fn problem(self) -> String {
+        let with = match self {
+            Self::Invalid => " with either a URL or a reason starting with \"unapproved\"",
+            _ => "",
+        };
+        let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+        format!("protected groups must have approval annotation \"{ANNOTATION}\"{with}, {see}")
+    }
+}
+
+/// What is wrong with the approval; an update is not told what was so before.
+pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<Cause> {
+    let is = Approval::of(definition);
+    if !is_protected(definition) || old.map(Approval::of) == Some(is) {
+        return None;
+    }
+    let field = format!("metadata.annotations[{ANNOTATION}]");
+    match is {
+        Approval::Missing => Some(Cause::required(&field, &is.problem())),
+        Approval::Invalid => Some(Cause::invalid(&field, &annotation(definition).into(), &is.problem())),
+        Approval::Bypassed | Approval::Given => None,
+    }
+}
+
+/// The status, reason and message of the condition, where there is to be one.
+fn told(definition: &Value) -> Option<[String; 3]> {
+    let (is, value) = (Approval::of(definition), annotation(definition));
+    let (status, reason, message) = match is {
+        Approval::Missing => ("False", "MissingAnnotation", is.problem()),
+        Approval::Invalid => ("False", "InvalidAnnotation", is.problem()),
+        Approval::Bypassed => ("False", "UnapprovedAnnotation", format!("not approved: {}", go::quote(value))),
+        Approval::Given => ("True", "ApprovedAnnotation", format!("approved in {value}")),
+    };
+    is_protected(definition).then(|| [status.to_owned(), reason.to_owned(), message])
+}
+
+/// Whether the condition of a definition tells what its annotation says.
+pub fn is_judged(definition: &Value) -> bool {
+    let Some(expected) = told(definition) else { return true };
+    let found = condition(definition, CONDITION);
+    found.is_some_and(|found| {
+        ["status", "reason", "message"].iter().zip(&expected).all(|(key, text)| found[*key] == **text)
+    })
+}
+
+/// Writes the condition of a definition whose group is protected.
+pub fn judge(definition: &mut Value, now: &str) {
+    if let Some([status, reason, message]) = told(definition) {
+        set_condition(definition, now, [CONDITION, &status, &reason, &message]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check_told(group: &str, value: &str, expected: Option<[&str; 3]>) {
+        let mut definition =
+            json!({ "metadata": { "annotations": { ANNOTATION: value } }, "spec": { "group": group } });
+        judge(&mut definition, "now");
+        assert!(is_judged(&definition));
+        let found = condition(&definition, CONDITION);
+        let found = found.map(|found| ["status", "reason", "message"].map(|key| found[key].as_str().unwrap()));
+        assert_eq!(found, expected, "{group} {value}");
+    }
+
+    #[test]
+    fn definitions_of_protected_groups_tell_whether_they_were_approved() {
+        check_told("a.example.com", "", None);
+        check_told("a.k8s.io", "https://a.b/c", Some(["True", "ApprovedAnnotation", "approved in https://a.b/c"]));
+        let bypassed = ["False", "UnapprovedAnnotation", "not approved: \"unapproved, x\""];
+        check_told("a.kubernetes.io", "unapproved, x", Some(bypassed));
+        let missing = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
+                       https://github.com/kubernetes/enhancements/pull/1111";
+        check_told("k8s.io", "", Some(["False", "MissingAnnotation", missing]));
+    }
+}
