@@ -46,13 +46,12 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
         if path.is_empty() && kind == "replace" && !operation["value"].is_object() && !operation["value"].is_array() {
             return inapplicable("replace operation value must be object or array: %!w(<nil>)".into());
         }
+        // Without a slash it leads nowhere.
+        if !path.is_empty() && !path.contains('/') {
+            return inapplicable(format!("{kind} operation does not apply: doc is missing path: {path:?}: {MISSING}"));
+        }
         let operation: PatchOperation = match serde_json::from_value(addressed(&patched, operation)) {
             Ok(operation) => operation,
-            Err(_) if !path.is_empty() && !path.starts_with('/') => {
-                return inapplicable(format!(
-                    "{kind} operation does not apply: doc is missing path: {path:?}: {MISSING}"
-                ));
-            }
             Err(error) => return inapplicable(error.to_string()),
         };
         // What is not there is null.

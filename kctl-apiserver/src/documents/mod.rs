@@ -86,12 +86,7 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
             text(StatusCode::NOT_FOUND, "404 page not found\n")
         };
     };
-    // The router knows of these; what others are asked for, they are told of by themselves.
-    let is_routed = match path.as_slice() {
-        ["" | "index.html" | "apis"] | ["apis", _] => false,
-        ["apis", group, ..] => registry.is_built_in(group),
-        _ => true,
-    };
+    let is_routed = is_routed(registry, &path);
     if is_routed && parts.method != Method::GET {
         return refused(parts, &Refusal::method_not_allowed());
     }
@@ -104,6 +99,15 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
         }
         Ok(Form::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(&document))),
         Ok(Form::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(&document))),
+    }
+}
+
+/// Whether the router knows of a path; what others are asked for, they are told of by themselves.
+fn is_routed(registry: &Registry, path: &[&str]) -> bool {
+    match path {
+        ["" | "index.html" | "apis"] | ["apis", _] => false,
+        ["apis", group, ..] => registry.is_built_in(group),
+        _ => true,
     }
 }
 

@@ -238,7 +238,7 @@ fn merge_ordered_list(
 
 /// Why a field has no order (`getTagStructType` and `LookupPatchMetadataForSlice`).
 fn no_such_field(schema: Option<Schema<'_>>, name: &str) -> String {
-    let known = schema.filter(|schema| schema.has_properties());
+    let known = schema.filter(Schema::has_properties);
     let go_type = known.and_then(|schema| schema.reference().or_else(|| schema.name()?.rsplit('.').next()));
     match go_type {
         Some(go_type) => format!("unable to find api field in struct {go_type} for the json field {name:?}"),
