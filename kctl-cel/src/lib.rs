@@ -27,6 +27,8 @@ mod pattern;
 #[cfg(feature = "check")]
 mod program;
 #[cfg(feature = "check")]
+mod read;
+#[cfg(feature = "check")]
 mod times;
 #[cfg(feature = "check")]
 mod token;
@@ -45,6 +47,7 @@ pub use self::{
     names::plain_name,
     pattern::pattern,
     program::instantiate,
+    read::read,
     times::{duration, timestamp},
     types::Type,
 };

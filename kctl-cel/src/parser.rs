@@ -184,6 +184,12 @@ impl Parser {
             Token::Double => simple(Part::Double),
             Token::Bytes => simple(Part::Bytes),
             Token::Text(text) => simple(Part::Text(text)),
+            // The sign of a number behind another one.
+            Token::Sign("-") => match self.take() {
+                Token::Int => simple(Part::Int),
+                Token::Double => simple(Part::Double),
+                _ => None,
+            },
             Token::Sign("(") => {
                 let inner = self.ternary()?;
                 self.takes(")").then_some(inner)

@@ -12,7 +12,6 @@ use kube_cel::{
         Context, ParseErrors,
         common::ast::IdedExpr,
         objects::{Key, Map},
-        parser::Parser,
     },
 };
 use parking_lot::Mutex;
@@ -220,7 +219,7 @@ fn compiled(expression: &str) -> Compiled {
 pub(crate) fn compile(expression: &str) -> Result<Code, String> {
     let text = expression.to_owned();
     parsed(expression, move || {
-        Parser::default().enable_optional_syntax(true).parse(&text).map(|tree| {
+        kctl_cel::read(&text).map(|tree| {
             let expression = messages::as_maps(&tree);
             Code { is_deep: depth(&expression) > INLINE_DEPTH_MAX, expression }
         })
@@ -261,7 +260,7 @@ fn pointed(errors: &str) -> String {
 /// It does not compile.
 pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
     let text = expression.to_owned();
-    parsed(expression, move || Parser::default().enable_optional_syntax(true).parse(&text))
+    parsed(expression, move || kctl_cel::read(&text))
 }
 
 /// JSON as CEL sees it: whole numbers are ints.
