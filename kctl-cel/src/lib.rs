@@ -44,6 +44,7 @@ pub use self::{
     environment::Environment,
     expression::{names, type_of},
     issue::{Issue, Issues, Why, pointer},
+    library::forms,
     names::plain_name,
     pattern::pattern,
     program::instantiate,

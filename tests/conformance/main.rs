@@ -42,14 +42,15 @@ topics! {
     access, admission, apply, autoscalers, bootstrap, changes_by_kind, connects, conversion, create, custom,
     default_classes, defaults, definition_names, definitions, delete_and_gc, deletion_webhooks, deletions,
     device_selectors, devices, discovery, disruptions, embedded_objects, ends, events_and_certificates, evictions,
-    expression_signs, expressions, filled, garbage, generations, impersonation, kubectl, leader_election, lifecycles,
-    limit_ranges, lists_and_pages, metadata_changes, mutated_objects, mutations, namespaces, odd_tokens, openapi,
-    options, options_of_lists, patch, patching_policies, pod_deletions, pod_security, pod_statuses, policies,
-    policy_costs, policy_types, printers, quotas, ratchets, redefinitions, requests, resets, reviewed_parts,
-    reviewed_questions, reviews, rule_costs, rule_syntax, schemas, selectors, services_and_storage, shown_objects,
-    signers, statuses, subresources, tables, terminating, tokens, unknown_to_roles, update, validation_config,
-    validation_objects, validation_pods, validation_services, validation_updates, validation_workloads, values,
-    versions, volumes, warned_and_scaled, watch, whole_objects, whole_updates, wrong_types, zeros,
+    expression_libraries, expression_overloads, expression_signs, expressions, filled, garbage, generations,
+    impersonation, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages, metadata_changes,
+    mutated_objects, mutations, namespaces, odd_tokens, openapi, options, options_of_lists, patch, patching_policies,
+    pod_deletions, pod_security, pod_statuses, policies, policy_costs, policy_types, printers, quotas, ratchets,
+    redefinitions, requests, resets, reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax, schemas,
+    selectors, services_and_storage, shown_objects, signers, statuses, subresources, tables, terminating, tokens,
+    unknown_to_roles, update, validation_config, validation_objects, validation_pods, validation_services,
+    validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch, whole_objects,
+    whole_updates, wrong_types, zeros,
 }
 
 fn folder() -> &'static Path {

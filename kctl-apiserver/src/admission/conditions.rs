@@ -1,7 +1,9 @@
 //! CEL expressions of webhooks and policies: compiles a text once, hands on what it says about a request.
 
 use std::{
+    any::Any,
     collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, LazyLock},
 };
 
@@ -138,11 +140,15 @@ impl Scope {
     }
 
     /// The same of an expression that has been read; deep ones on a stack of their own, since each operator is a level.
+    /// What a function of a library could not cope with is an error, as in cel-go (`cel/program.go`, `Eval`).
     ///
     /// # Errors
     /// As [`Scope::evaluate`].
     pub(crate) fn run(&self, code: &Code) -> Result<Cel, String> {
-        let evaluate = || Evaluator::new(&self.context, &self.known, &self.kinds).evaluate(&code.expression);
+        // Nothing that could be left half done outlives the evaluation.
+        let evaluate =
+            AssertUnwindSafe(|| Evaluator::new(&self.context, &self.known, &self.kinds).evaluate(&code.expression));
+        let evaluate = || catch_unwind(evaluate).unwrap_or_else(|panic| Err(internal_error(panic.as_ref())));
         if !code.is_deep {
             return evaluate();
         }
@@ -152,6 +158,13 @@ impl Scope {
             running.join().unwrap_or_else(|_| Err("the evaluator gave up".into()))
         })
     }
+}
+
+/// What is said of a panic.
+fn internal_error(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let why = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
+    format!("internal error: {why}")
 }
 
 /// Why an expression may not be stored.

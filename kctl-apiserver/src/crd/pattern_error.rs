@@ -8,7 +8,7 @@ const REPEAT_MAX: u32 = 1000;
 const ESCAPES: &str = "AaBbCDdEfnPpQrSstvWwxz01234567";
 
 /// What is wrong with a pattern that cannot be compiled.
-pub(super) fn why(pattern: &str) -> String {
+pub(crate) fn why(pattern: &str) -> String {
     let error = Scan { pattern, at: 0 }.whole().err().unwrap_or_else(|| format!("`{pattern}`"));
     format!("error parsing regexp: {error}")
 }

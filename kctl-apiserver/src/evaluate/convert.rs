@@ -5,10 +5,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as Cel;
 
 use super::{NO_OVERLOAD, Said};
-use crate::{admit::quantity, go};
-
-const WRONG_QUANTITY: &str =
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+use crate::go;
 
 /// What a function makes of a value if it is a conversion that is done here.
 pub(super) fn to(name: &str, value: &Cel) -> Option<Said> {
@@ -19,7 +16,6 @@ pub(super) fn to(name: &str, value: &Cel) -> Option<Said> {
         ("string", _) => return to_string(value),
         ("bytes", Cel::String(text)) => Ok(Cel::Bytes(Arc::new(text.as_bytes().to_vec()))),
         ("bytes", Cel::Bytes(_)) => Ok(value.clone()),
-        ("quantity", Cel::String(text)) if quantity::canonical(text).is_none() => Err(WRONG_QUANTITY.into()),
         _ => return None,
     })
 }
@@ -84,6 +80,7 @@ fn is_double(text: &str, number: f64) -> bool {
 }
 
 /// None for the values of libraries.
+#[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_string(value: &Cel) -> Option<Said> {
     let text = match value {
         Cel::String(_) => return Some(Ok(value.clone())),
@@ -101,9 +98,8 @@ fn to_string(value: &Cel) -> Option<Said> {
             local + &zone
         }
         Cel::Duration(duration) => {
-            let sign = if duration.num_seconds() < 0 || duration.subsec_nanos() < 0 { "-" } else { "" };
-            let whole = format!("{sign}{}", duration.num_seconds().unsigned_abs());
-            with_fraction(&whole, duration.subsec_nanos().unsigned_abs()) + "s"
+            let (seconds, nanoseconds) = (duration.num_seconds(), f64::from(duration.subsec_nanos()));
+            format!("{}s", seconds as f64 + nanoseconds / 1e9)
         }
         _ => return None,
     };
