@@ -7,6 +7,8 @@ mod names;
 #[cfg(feature = "check")]
 mod check;
 #[cfg(feature = "check")]
+mod constant;
+#[cfg(feature = "check")]
 mod cost;
 #[cfg(feature = "check")]
 mod environment;
@@ -25,6 +27,8 @@ mod parser;
 #[cfg(feature = "check")]
 mod pattern;
 #[cfg(feature = "check")]
+mod pattern_error;
+#[cfg(feature = "check")]
 mod program;
 #[cfg(feature = "check")]
 mod read;
@@ -40,6 +44,7 @@ mod types;
 pub use self::names::escape;
 #[cfg(feature = "check")]
 pub use self::{
+    constant::double,
     cost::{RULE_MAX, TOTAL_MAX, estimate, max_in_request},
     environment::Environment,
     expression::{names, type_of},
@@ -47,6 +52,7 @@ pub use self::{
     library::forms,
     names::plain_name,
     pattern::pattern,
+    pattern_error::why as why_no_pattern,
     program::instantiate,
     read::read,
     times::{duration, timestamp},

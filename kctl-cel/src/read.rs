@@ -64,7 +64,7 @@ fn ends_value(word: &Token) -> bool {
         Token::Name(name) => name != "in",
         Token::Sign(sign) => matches!(*sign, ")" | "]" | "}"),
         Token::End => false,
-        Token::Quoted(_) | Token::Int | Token::Uint | Token::Double | Token::Text(_) | Token::Bytes => true,
+        Token::Quoted(_) | Token::Int(_) | Token::Uint(_) | Token::Double(_) | Token::Text(_) | Token::Bytes(_) => true,
     }
 }
 

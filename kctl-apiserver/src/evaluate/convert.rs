@@ -65,18 +65,12 @@ fn to_double(value: &Cel) -> Said {
         Cel::Float(number) => *number,
         Cel::Int(number) => *number as f64,
         Cel::UInt(number) => *number as f64,
-        Cel::String(text) => match text.replace('_', "").parse() {
-            Ok(number) if is_double(text, number) => number,
-            _ => return wrong("string", "double"),
+        Cel::String(text) => match kctl_cel::double(text) {
+            Some(number) => number,
+            None => return wrong("string", "double"),
         },
         _ => return Err(NO_OVERLOAD.into()),
     }))
-}
-
-/// Whether Go reads a number so: digits may be apart, and what has no end is called so.
-fn is_double(text: &str, number: f64) -> bool {
-    let is_named = text.trim_start_matches(['-', '+']).to_ascii_lowercase().starts_with("inf");
-    !text.starts_with('_') && !text.ends_with('_') && (is_named || !number.is_infinite())
 }
 
 /// None for the values of libraries.

@@ -21,7 +21,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
         _ => return None,
     };
     let Some(regex) = crd::compiled_pattern(pattern) else {
-        let why = crd::why_no_pattern(pattern);
+        let why = kctl_cel::why_no_pattern(pattern);
         return Some(Err(if name == "matches" { why } else { format!("Illegal regex: {why}") }));
     };
     let made = |text: &str| Cel::String(Arc::new(text.to_owned()));
