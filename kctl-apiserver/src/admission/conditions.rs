@@ -361,4 +361,13 @@ mod tests {
         check_says("has(object.metadata.labels) && !has(object.spec)", Ok(Cel::Bool(true)));
         check_says("object.spec", Err("no such key: spec"));
     }
+
+    #[test]
+    fn a_function_that_panics_is_an_error_of_the_expression() {
+        let mut scope = Scope::new([]);
+        scope.context().add_function("broken", |_: Cel| -> kube_cel::cel::ResolveResult { panic!("too much") });
+        assert_eq!(scope.evaluate("broken(1)"), Err("internal error: too much".to_owned()));
+        assert_eq!(scope.evaluate("broken(1) || true"), Err("internal error: too much".to_owned()));
+        assert_eq!(scope.evaluate("1 + 1"), Ok(Cel::Int(2)));
+    }
 }
