@@ -118,7 +118,7 @@ pub(crate) fn quote(text: &str) -> String {
 
 /// Combining marks print in Go; Rust escapes them only where a text begins, hence the letter before.
 fn is_printable(c: char) -> bool {
-    !format!("a{c}").escape_debug().to_string().contains("\\u{")
+    c != '\0' && !format!("a{c}").escape_debug().to_string().contains("\\u{")
 }
 
 /// Prints a float as `%v` does: the shortest digits, with an exponent below 1e-4 and from 1e21.

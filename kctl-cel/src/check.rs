@@ -62,11 +62,11 @@ impl<'a> Checker<'a> {
         match &node.is {
             Part::Null => Type::Null,
             Part::Bool => Type::Bool,
-            Part::Int => Type::Int,
-            Part::Uint => Type::Uint,
-            Part::Double => Type::Double,
+            Part::Int(_) => Type::Int,
+            Part::Uint(_) => Type::Uint,
+            Part::Double(_) => Type::Double,
             Part::Text(_) => Type::Text,
-            Part::Bytes => Type::Bytes,
+            Part::Bytes(_) => Type::Bytes,
             Part::Name(name) => match self.variable(name) {
                 Some(found) => found,
                 None => self.undeclared(node.at, name),

@@ -7,6 +7,8 @@ mod names;
 #[cfg(feature = "check")]
 mod check;
 #[cfg(feature = "check")]
+mod constant;
+#[cfg(feature = "check")]
 mod cost;
 #[cfg(feature = "check")]
 mod environment;
@@ -25,11 +27,12 @@ mod parser;
 #[cfg(feature = "check")]
 mod pattern;
 #[cfg(feature = "check")]
+mod pattern_error;
+#[cfg(feature = "check")]
 mod program;
 #[cfg(feature = "check")]
+mod read;
 mod room;
-#[cfg(feature = "check")]
-mod signs;
 #[cfg(feature = "check")]
 mod times;
 #[cfg(feature = "check")]
@@ -42,15 +45,18 @@ mod types;
 pub use self::names::escape;
 #[cfg(feature = "check")]
 pub use self::{
+    constant::double,
     cost::{RULE_MAX, TOTAL_MAX, estimate, max_in_request},
     environment::Environment,
     expression::{names, type_of},
     issue::{Issue, Issues, Why, pointer},
+    library::forms,
     names::{is_reserved, plain_name},
     pattern::pattern,
+    pattern_error::why as why_no_pattern,
     program::instantiate,
+    read::{read, read_within},
     room::with_room,
-    signs::without_double_signs,
     times::{duration, timestamp},
     types::Type,
 };

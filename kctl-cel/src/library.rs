@@ -59,6 +59,20 @@ fn read(form: &str) -> Vec<Overload> {
     vec![Overload { takes, gives: Type::read(gives) }]
 }
 
+/// What the forms of a function take; none where there is no such function. Of a method the first is what stands before the dot.
+///
+/// ```
+/// use kctl_cel::Type;
+///
+/// let mut forms = kctl_cel::forms("charAt", true).unwrap();
+/// assert_eq!(forms.next().unwrap(), [Type::Text, Type::Int]);
+/// assert!(forms.next().is_none() && kctl_cel::forms("charAt", false).is_none());
+/// ```
+pub fn forms(name: &str, is_method: bool) -> Option<impl Iterator<Item = &'static [Type]>> {
+    let forms = function(name)?.forms(is_method);
+    (!forms.is_empty()).then(|| forms.iter().map(|form| form.takes.as_slice()))
+}
+
 pub(crate) fn function(name: &str) -> Option<&'static Function> {
     FUNCTIONS.get(name)
 }

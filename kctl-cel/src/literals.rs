@@ -70,7 +70,8 @@ fn literal(name: &str, is_method: bool, arguments: &[Node], errors: &mut Vec<Iss
         ("matches", Part::Text(pattern)) => crate::pattern(pattern).is_ok(),
         ("timestamp", Part::Text(text)) if !is_method => times::timestamp(text).is_some(),
         ("duration", Part::Text(text)) if !is_method => times::duration(text).is_some(),
-        ("duration", Part::Int) if !is_method => false,
+        ("duration", Part::Int(_)) if !is_method => false,
+        ("timestamp", Part::Int(seconds)) if !is_method => times::SECONDS.contains(seconds),
         _ => true,
     };
     if !is_right {

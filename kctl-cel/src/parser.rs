@@ -123,15 +123,14 @@ impl Parser {
         while self.takes(sign) {
             n_signs += 1;
         }
-        // The sign of a number is a part of it, and the last one: where it stands decides nothing.
-        let is_number = sign == "-" && matches!(self.peek(), Token::Int | Token::Double);
+        // The sign of a number is a part of it.
+        if sign == "-" && n_signs == 1 && matches!(self.peek(), Token::Int(_) | Token::Double(_)) {
+            self.next -= 1;
+            return self.member();
+        }
         let of = self.member()?;
-        if n_signs % 2 == 0 || is_number {
-            return Some(if is_number && matches!(of.is, Part::Int | Part::Double) {
-                Node { at, is: of.is }
-            } else {
-                of
-            });
+        if n_signs % 2 == 0 {
+            return Some(of);
         }
         Some(call(at, &format!("{sign}_"), vec![of]))
     }
@@ -179,17 +178,16 @@ impl Parser {
         let at = self.at();
         let simple = |is| Some(Node { at, is });
         match self.take() {
-            Token::Int => simple(Part::Int),
-            Token::Uint => simple(Part::Uint),
-            Token::Double => simple(Part::Double),
-            // The sign of a number after one of another kind, as in `!-1`.
+            Token::Int(number) => simple(Part::Int(i64::try_from(number).ok()?)),
+            Token::Uint(number) => simple(Part::Uint(number)),
+            Token::Double(number) => simple(Part::Double(number)),
+            Token::Bytes(bytes) => simple(Part::Bytes(bytes)),
+            Token::Text(text) => simple(Part::Text(text)),
             Token::Sign("-") => match self.take() {
-                Token::Int => simple(Part::Int),
-                Token::Double => simple(Part::Double),
+                Token::Int(number) => simple(Part::Int(0_i64.checked_sub_unsigned(number)?)),
+                Token::Double(number) => simple(Part::Double(-number)),
                 _ => None,
             },
-            Token::Bytes => simple(Part::Bytes),
-            Token::Text(text) => simple(Part::Text(text)),
             Token::Sign("(") => {
                 let inner = self.ternary()?;
                 self.takes(")").then_some(inner)

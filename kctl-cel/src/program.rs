@@ -4,14 +4,14 @@
 //! Upstream: `cel-go/interpreter/planner.go`, `decOptimize` in `interpreter/decorators.go`.
 
 use crate::{
+    constant::{Constant, converted},
     parser,
     room::{depth_of_text, with_room},
-    tree::{Node, Part},
+    tree::{Item, Node, Part},
 };
 
 /// Types that the checker knows by these names, and the program does not.
 const NOWHERE: [&str; 2] = ["duration", "timestamp"];
-const TRUTHS: [&str; 12] = ["1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False"];
 
 /// Whether an expression that has a type can be made a program.
 ///
@@ -24,47 +24,49 @@ pub fn instantiate(expression: &str) -> Result<(), String> {
     })
 }
 
-/// Plans a part of an expression; hands back the text that it is, where that is constant.
-fn planned<'a>(node: &'a Node, declared: &mut Vec<&'a str>) -> Result<Option<&'a str>, String> {
+/// Plans a part of an expression; hands back what it is, where that is constant.
+fn planned<'a>(node: &'a Node, declared: &mut Vec<&'a str>) -> Result<Option<Constant>, String> {
     let n_before = declared.len();
     match &node.is {
-        Part::Text(text) => return Ok(Some(text)),
         Part::Name(name) if NOWHERE.contains(&name.as_str()) && !declared.contains(&name.as_str()) => {
             return Err(format!("reference to undefined type: {name}"));
         }
         Part::Call { target: None, name, arguments } if arguments.len() == 1 => {
-            let Some(text) = planned(&arguments[0], declared)? else { return Ok(None) };
-            return match name.as_str() {
-                "string" | "dyn" => Ok(Some(text)),
-                name => converted(name, text).map(|()| None),
-            };
+            let argument = planned(&arguments[0], declared)?;
+            return argument.map_or(Ok(None), |argument| converted(name, argument));
+        }
+        Part::Call { target: Some(_), name, arguments } if matches!(name.as_str(), "find" | "findAll") => {
+            let pattern = arguments.first().map(|pattern| planned(pattern, declared)).transpose()?.flatten();
+            if let Some(Constant::Text(pattern)) = pattern.filter(|pattern| !pattern.is_pattern()) {
+                return Err(crate::why_no_pattern(&pattern));
+            }
         }
         Part::Loop { declared: names, .. } => declared.extend(names.iter().map(String::as_str)),
         _ => {}
     }
+    let mut is_constant = true;
     for part in node.parts() {
-        planned(part, declared)?;
+        is_constant &= planned(part, declared)?.is_some();
     }
     declared.truncate(n_before);
-    Ok(None)
+    Ok(constant(node).filter(|_| is_constant))
 }
 
-fn converted(to: &str, text: &str) -> Result<(), String> {
-    let fits = match to {
-        "int" => text.parse::<i64>().is_ok(),
-        "uint" => !text.starts_with('+') && text.parse::<u64>().is_ok(),
-        "double" => is_double(text),
-        "bool" => TRUTHS.contains(&text),
-        _ => true,
-    };
-    if fits { Ok(()) } else { Err(format!("type conversion error from 'string' to '{to}'")) }
-}
-
-/// Whether Go's `ParseFloat` reads a text.
-fn is_double(text: &str) -> bool {
-    let plain = text.replace('_', "").to_ascii_lowercase();
-    let is_named = plain.trim_start_matches(['-', '+']).starts_with("inf");
-    plain.contains("0x") || plain.parse::<f64>().is_ok_and(|number| is_named || !number.is_infinite())
+/// What a node is, if that is constant where its parts are.
+fn constant(node: &Node) -> Option<Constant> {
+    let is_whole = |item: &Item| !item.is_optional;
+    Some(match &node.is {
+        Part::Null => Constant::Other("null_type"),
+        Part::Bool => Constant::Other("bool"),
+        Part::Int(number) => Constant::Int(*number),
+        Part::Uint(number) => Constant::Uint(*number),
+        Part::Double(number) => Constant::Double(*number),
+        Part::Text(text) => Constant::Text(text.clone()),
+        Part::Bytes(bytes) => Constant::Bytes(bytes.clone()),
+        Part::List(items) if items.iter().all(is_whole) => Constant::Other("list"),
+        Part::Map(entries) if entries.iter().all(|(_, value)| is_whole(value)) => Constant::Other("map"),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -86,6 +88,20 @@ mod tests {
             ("bool('tRUE')", error("bool")),
             ("bool('T')", Ok(())),
             ("int(self.name) == 1", Ok(())),
+            ("int(1e19) == 1", Err("integer overflow".into())),
+            ("int(dyn(18446744073709551615u)) == 1", Err("integer overflow".into())),
+            ("uint(-1) == 1u || true", Err("unsigned integer overflow".into())),
+            ("uint(double('NaN')) == 1u", Err("unsigned integer overflow".into())),
+            ("string(b'\\xff') == 'x'", Err("invalid UTF-8 in bytes, cannot convert to string".into())),
+            ("string(b'\\303\\251') == 'é'", Ok(())),
+            ("int(dyn(null)) == 1", Err("no such overload: int(null_type)".into())),
+            ("double(dyn({'a': [1]})) == 1.0", Err("no such overload: double(map)".into())),
+            ("double(dyn({'a': [self.n]})) == 1.0", Ok(())),
+            ("int(string(bytes('é'))) == 1", error("int")),
+            ("int(string(duration('1h'))) == 1", error("int")),
+            ("timestamp(dyn(253402300800)) == timestamp(0)", Err("timestamp overflow".into())),
+            ("self.name.find('[') == ''", Err("error parsing regexp: missing closing ]: `[`".into())),
+            ("self.name.find(self.name) == '['", Ok(())),
             ("type(self.since) == timestamp", Err("reference to undefined type: timestamp".into())),
             ("self.hosts.all(duration, duration == 'a')", Ok(())),
         ] {

@@ -10,6 +10,9 @@ use jiff::{
 /// Digits after a point that can make a nanosecond of an hour, and some.
 const FRACTION_LEN_MAX: usize = 18;
 
+/// The seconds since 1970 of the years 1 to 9999.
+pub(crate) const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
 const UNITS: [(&str, i128); 8] = [
     ("ns", 1),
     ("us", 1_000),

@@ -5,11 +5,12 @@ pub(crate) enum Token {
     Name(String),
     /// A name in backticks.
     Quoted(String),
-    Int,
-    Uint,
-    Double,
+    /// Without its sign.
+    Int(u64),
+    Uint(u64),
+    Double(f64),
     Text(String),
-    Bytes,
+    Bytes(Vec<u8>),
     Sign(&'static str),
     End,
 }
@@ -79,7 +80,7 @@ impl Reader<'_> {
             return Some(Token::Quoted(name));
         }
         if first.is_ascii_digit() || (first == '.' && self.peek(1).is_ascii_digit()) {
-            return Some(self.number());
+            return self.number();
         }
         let sign = SIGNS.iter().find(|sign| sign.chars().enumerate().all(|(index, one)| self.peek(index) == one))?;
         self.at += sign.len();
@@ -94,10 +95,11 @@ impl Reader<'_> {
         self.letters[begin..self.at].iter().collect()
     }
 
-    fn number(&mut self) -> Token {
-        if self.peek(0) == '0' && matches!(self.peek(1), 'x' | 'X') {
+    fn number(&mut self) -> Option<Token> {
+        let begin = self.at;
+        let (digits, radix) = if self.peek(0) == '0' && matches!(self.peek(1), 'x' | 'X') {
             self.at += 2;
-            self.run(|letter| letter.is_ascii_hexdigit());
+            (self.run(|letter| letter.is_ascii_hexdigit()), 16)
         } else {
             self.run(|letter| letter.is_ascii_digit());
             let mut is_double = false;
@@ -112,15 +114,18 @@ impl Reader<'_> {
                 self.run(|letter| letter.is_ascii_digit());
                 is_double = true;
             }
+            let digits: String = self.letters[begin..self.at].iter().collect();
             if is_double {
-                return Token::Double;
+                return digits.parse().ok().map(Token::Double);
             }
-        }
+            (digits, 10)
+        };
+        let number = u64::from_str_radix(&digits, radix).ok()?;
         if matches!(self.peek(0), 'u' | 'U') {
             self.at += 1;
-            return Token::Uint;
+            return Some(Token::Uint(number));
         }
-        Token::Int
+        Some(Token::Int(number))
     }
 
     /// How many letters stand before the quote of a text; none where no text begins.
@@ -138,18 +143,26 @@ impl Reader<'_> {
         let n_quotes = if self.peek(1) == quote && self.peek(2) == quote { 3 } else { 1 };
         self.at += n_quotes;
         let mut text = String::new();
+        let mut bytes = Vec::new();
         loop {
             if self.at >= self.letters.len() {
                 return None;
             }
             if (0..n_quotes).all(|index| self.peek(index) == quote) {
                 self.at += n_quotes;
-                return Some(if is_bytes { Token::Bytes } else { Token::Text(text) });
+                return Some(if is_bytes { Token::Bytes(bytes) } else { Token::Text(text) });
             }
-            let letter = self.peek(0);
+            let mut letter = self.peek(0);
             self.at += 1;
+            // Two or three digits are a byte.
+            let mut is_byte = false;
             if letter == '\\' && !is_raw {
-                text.push(self.escaped()?);
+                is_byte = matches!(self.peek(0), 'x' | 'X' | '0'..='3');
+                letter = self.escaped()?;
+            }
+            if is_bytes {
+                let of_digits = u8::try_from(u32::from(letter)).ok().filter(|_| is_byte);
+                bytes.extend(of_digits.map_or_else(|| letter.to_string().into_bytes(), |byte| vec![byte]));
             } else {
                 text.push(letter);
             }

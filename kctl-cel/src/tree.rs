@@ -12,11 +12,11 @@ pub(crate) struct Node {
 pub(crate) enum Part {
     Null,
     Bool,
-    Int,
-    Uint,
-    Double,
+    Int(i64),
+    Uint(u64),
+    Double(f64),
     Text(String),
-    Bytes,
+    Bytes(Vec<u8>),
     Name(String),
     Select {
         of: Box<Node>,

@@ -1,7 +1,9 @@
 //! CEL expressions of webhooks and policies: compiles a text once, hands on what it says about a request.
 
 use std::{
+    any::Any,
     collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, LazyLock},
 };
 
@@ -12,7 +14,6 @@ use kube_cel::{
         Context, ParseErrors,
         common::ast::IdedExpr,
         objects::{Key, Map},
-        parser::Parser,
     },
 };
 use parking_lot::Mutex;
@@ -139,13 +140,26 @@ impl Scope {
     }
 
     /// The same of an expression that has been read; deep ones on a stack of their own, since each operator is a level.
+    /// What a function of a library could not cope with is an error, as in cel-go (`cel/program.go`, `Eval`).
     ///
     /// # Errors
     /// As [`Scope::evaluate`].
     pub(crate) fn run(&self, code: &Code) -> Result<Cel, String> {
-        let evaluate = || Evaluator::new(&self.context, &self.known, &self.kinds).evaluate(&code.expression);
+        // Nothing that could be left half done outlives the evaluation.
+        let evaluate = || {
+            let evaluate =
+                AssertUnwindSafe(|| Evaluator::new(&self.context, &self.known, &self.kinds).evaluate(&code.expression));
+            catch_unwind(evaluate).unwrap_or_else(|panic| Err(internal_error(panic.as_ref())))
+        };
         kctl_cel::with_room(code.depth, evaluate)
     }
+}
+
+/// What is said of a panic.
+fn internal_error(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let why = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
+    format!("internal error: {why}")
 }
 
 /// Why an expression may not be stored.
@@ -203,19 +217,11 @@ fn compiled(expression: &str) -> Compiled {
 pub(crate) fn compile(expression: &str) -> Result<Code, String> {
     let text = expression.to_owned();
     parsed(expression, move || {
-        read(&text).map(|tree| {
+        kctl_cel::read_within(&text, PARSER_DEPTH_MAX).map(|tree| {
             let expression = messages::as_maps(&tree);
             Code { depth: depth(&expression), expression }
         })
     })
-}
-
-/// The parser takes two signs for one. What is wrong with an expression is told of the text as it is.
-fn read(expression: &str) -> Result<IdedExpr, ParseErrors> {
-    let parse =
-        |text: &str| Parser::default().enable_optional_syntax(true).max_recursion_depth(PARSER_DEPTH_MAX).parse(text);
-    let single = kctl_cel::without_double_signs(expression).and_then(|text| parse(&text).ok());
-    single.map_or_else(|| parse(expression), Ok)
 }
 
 /// What a parser makes of an expression within the bounds.
@@ -252,7 +258,7 @@ fn pointed(errors: &str) -> String {
 /// It does not compile.
 pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
     let text = expression.to_owned();
-    parsed(expression, move || read(&text))
+    parsed(expression, move || kctl_cel::read_within(&text, PARSER_DEPTH_MAX))
 }
 
 /// JSON as CEL sees it: whole numbers are ints.
@@ -339,5 +345,14 @@ mod tests {
         check_says("object.n <= 3", Ok(Cel::Bool(true)));
         check_says("has(object.metadata.labels) && !has(object.spec)", Ok(Cel::Bool(true)));
         check_says("object.spec", Err("no such key: spec"));
+    }
+
+    #[test]
+    fn a_function_that_panics_is_an_error_of_the_expression() {
+        let mut scope = Scope::new([]);
+        scope.context().add_function("broken", |_: Cel| -> kube_cel::cel::ResolveResult { panic!("too much") });
+        assert_eq!(scope.evaluate("broken(1)"), Err("internal error: too much".to_owned()));
+        assert_eq!(scope.evaluate("broken(1) || true"), Err("internal error: too much".to_owned()));
+        assert_eq!(scope.evaluate("1 + 1"), Ok(Cel::Int(2)));
     }
 }

@@ -118,6 +118,7 @@ pub(super) fn add(context: &mut Context<'static>) {
             Some(duration) => Ok(duration),
             None => no_conversion("string", "google.protobuf.Duration"),
         },
+        Cel::Int(_) => no_conversion("int", "google.protobuf.Duration"),
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("size", |This(value): This<Cel>| match &value {

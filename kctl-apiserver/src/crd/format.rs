@@ -48,7 +48,7 @@ fn collect_unrecognized(schema: &Value, found: &mut BTreeSet<String>) {
 }
 
 /// Whether a text has a format. A format that is not known has every text.
-pub(super) fn matches(format: &str, text: &str) -> bool {
+pub(crate) fn matches(format: &str, text: &str) -> bool {
     check_of(format).is_none_or(|check| check(text))
 }
 

@@ -20,7 +20,8 @@ pub(crate) fn is_valid(pattern: &str) -> bool {
     compiled(pattern).is_some()
 }
 
-fn compiled(pattern: &str) -> Option<Regex> {
+/// A pattern that is compiled, if it can be.
+pub(crate) fn compiled(pattern: &str) -> Option<Regex> {
     let mut all = COMPILED.lock();
     if all.len() >= COMPILED_LEN_MAX {
         all.clear();

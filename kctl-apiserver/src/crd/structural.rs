@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{default_values, keywords, pattern, pattern_error, statements};
+use super::{default_values, keywords, pattern, statements};
 use crate::cause::Cause;
 
 /// The keywords of which no structural schema can be made, in the order in which they are looked for.
@@ -206,7 +206,7 @@ fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool
         alternative(&schema["not"], &format!("{path}.not"), &|_, _, _| false, errors);
     }
     if let Some(text) = schema["pattern"].as_str().filter(|text| !pattern::is_valid(text)) {
-        let detail = format!("must be a valid regular expression, but isn't: {}", pattern_error::why(text));
+        let detail = format!("must be a valid regular expression, but isn't: {}", kctl_cel::why_no_pattern(text));
         errors.push(Cause::invalid(&format!("{path}.pattern"), &text.into(), &detail));
     }
 }

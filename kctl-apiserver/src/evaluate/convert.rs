@@ -5,10 +5,7 @@ use std::sync::Arc;
 use kube_cel::cel::Value as Cel;
 
 use super::{NO_OVERLOAD, Said};
-use crate::{admit::quantity, go};
-
-const WRONG_QUANTITY: &str =
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+use crate::go;
 
 /// What a function makes of a value if it is a conversion that is done here.
 pub(super) fn to(name: &str, value: &Cel) -> Option<Said> {
@@ -19,7 +16,6 @@ pub(super) fn to(name: &str, value: &Cel) -> Option<Said> {
         ("string", _) => return to_string(value),
         ("bytes", Cel::String(text)) => Ok(Cel::Bytes(Arc::new(text.as_bytes().to_vec()))),
         ("bytes", Cel::Bytes(_)) => Ok(value.clone()),
-        ("quantity", Cel::String(text)) if quantity::canonical(text).is_none() => Err(WRONG_QUANTITY.into()),
         _ => return None,
     })
 }
@@ -69,21 +65,16 @@ fn to_double(value: &Cel) -> Said {
         Cel::Float(number) => *number,
         Cel::Int(number) => *number as f64,
         Cel::UInt(number) => *number as f64,
-        Cel::String(text) => match text.replace('_', "").parse() {
-            Ok(number) if is_double(text, number) => number,
-            _ => return wrong("string", "double"),
+        Cel::String(text) => match kctl_cel::double(text) {
+            Some(number) => number,
+            None => return wrong("string", "double"),
         },
         _ => return Err(NO_OVERLOAD.into()),
     }))
 }
 
-/// Whether Go reads a number so: digits may be apart, and what has no end is called so.
-fn is_double(text: &str, number: f64) -> bool {
-    let is_named = text.trim_start_matches(['-', '+']).to_ascii_lowercase().starts_with("inf");
-    !text.starts_with('_') && !text.ends_with('_') && (is_named || !number.is_infinite())
-}
-
 /// None for the values of libraries.
+#[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_string(value: &Cel) -> Option<Said> {
     let text = match value {
         Cel::String(_) => return Some(Ok(value.clone())),
@@ -101,9 +92,8 @@ fn to_string(value: &Cel) -> Option<Said> {
             local + &zone
         }
         Cel::Duration(duration) => {
-            let sign = if duration.num_seconds() < 0 || duration.subsec_nanos() < 0 { "-" } else { "" };
-            let whole = format!("{sign}{}", duration.num_seconds().unsigned_abs());
-            with_fraction(&whole, duration.subsec_nanos().unsigned_abs()) + "s"
+            let (seconds, nanoseconds) = (duration.num_seconds(), f64::from(duration.subsec_nanos()));
+            format!("{}s", seconds as f64 + nanoseconds / 1e9)
         }
         _ => return None,
     };

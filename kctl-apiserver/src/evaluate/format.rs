@@ -9,7 +9,7 @@ use crate::go;
 
 const PRECISION: usize = 6;
 /// More digits than any number has.
-const PRECISION_MAX: usize = 1_000;
+const PRECISION_MAX: usize = 10_000;
 
 /// The text with a value for each clause.
 pub(super) fn format(text: &str, values: &[Cel]) -> Said {
@@ -131,12 +131,17 @@ fn odd(number: f64) -> Option<&'static str> {
     }
 }
 
+/// A nought has no sign here.
+fn unsigned_if_zero(number: f64) -> f64 {
+    if number == 0.0 { 0.0 } else { number }
+}
+
 /// With a comma before each third digit.
 fn fixed(number: f64, precision: usize) -> String {
     if let Some(odd) = odd(number) {
         return odd.to_owned();
     }
-    let text = format!("{number:.precision$}");
+    let text = format!("{:.precision$}", unsigned_if_zero(number));
     let (whole, fraction) = text.find('.').map_or((text.as_str(), ""), |at| text.split_at(at));
     let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
     let grouped: Vec<String> =
@@ -148,12 +153,17 @@ fn scientific(number: f64) -> String {
     if let Some(odd) = odd(number) {
         return odd.to_owned();
     }
-    let text = format!("{number:.PRECISION$e}");
+    let text = format!("{:.PRECISION$e}", unsigned_if_zero(number));
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, exponent) = exponent.strip_prefix('-').map_or(("", exponent), |rest| ("⁻", rest));
     let raised = |digit: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit.to_digit(10).unwrap_or_default() as usize);
     let exponent: String = format!("{exponent:0>2}").chars().filter_map(raised).collect();
     format!("{digits}×10{sign}{exponent}")
+}
+
+/// A value as it is written, as far as it can be.
+pub(super) fn shown(value: &Cel) -> String {
+    string(value).unwrap_or_default()
 }
 
 fn string(value: &Cel) -> Result<String, String> {
@@ -178,7 +188,7 @@ fn string(value: &Cel) -> Result<String, String> {
         Cel::Map(map) => Ok(map.map.values().next().map(string).transpose()?.unwrap_or_default()),
         _ => match convert::to("string", value) {
             Some(Ok(Cel::String(text))) => Ok(text.to_string()),
-            Some(Err(why)) => Err(why),
+            Some(Err(why)) => Err(format!("could not convert argument {} to string", go::quote(&why))),
             _ => Err(format!(
                 "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
                  timestamps, was given {}",

@@ -8,7 +8,7 @@ use kube_cel::cel::{
     objects::{Key, Map},
 };
 
-use super::{Evaluator, NO_OVERLOAD, Said, key_of, operators::order};
+use super::{Evaluator, NO_OVERLOAD, Said, key_of, operators::order, overloads, type_name};
 
 /// Values for the variables of one round.
 type Round<'a> = Vec<(&'a str, Cel)>;
@@ -81,12 +81,13 @@ impl<'a> Evaluator<'a> {
         };
         match &range {
             Cel::List(items) => Ok((0..).zip(items.iter()).map(|(index, item)| round(Cel::Int(index), item)).collect()),
-            Cel::Map(map) => {
+            Cel::Map(map) if type_name(&range) == "map" => {
                 let mut entries: Vec<(&Key, &Cel)> = map.map.iter().collect();
                 entries.sort_by_key(|(key, _)| *key);
                 Ok(entries.into_iter().map(|(key, value)| round(key.clone().into(), value)).collect())
             }
-            _ => Err(NO_OVERLOAD.into()),
+            other if names.len() == 1 => Err(format!("got '{}', expected iterable type", overloads::go_type(other))),
+            other => Err(format!("unsupported comprehension range type: {}", overloads::go_type(other))),
         }
     }
 

@@ -1,18 +1,25 @@
 //! Evaluates expressions: reads a tree and what variables are, hands on a value, or why there is none in the words of `cel-go`.
 //!
-//! Operators, loops, conversions and optional values are evaluated here, in the order and with the errors of upstream;
-//! the functions of libraries are those of `kube-cel`.
+//! Operators, loops, conversions, optional values and most functions are evaluated here, in the order and with the errors of
+//! upstream; the others are those of `kube-cel`.
 
 mod addresses;
 mod bounds;
 mod convert;
 mod equality;
 mod format;
+mod formats;
+mod lists;
 mod loops;
 mod operators;
 mod optional;
+mod overloads;
+mod patterns;
+mod quantities;
 mod strings;
 mod times;
+mod urls;
+mod versions;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -154,16 +161,13 @@ impl<'a> Evaluator<'a> {
         }
         let name = call.func_name.as_str();
         bounds::check(name, &target, &arguments)?;
+        if let Some(why) = overloads::refused(name, &target, &arguments) {
+            return Err(why);
+        }
         if let Some(said) = own(name, &target, &arguments) {
             return said;
         }
-        let text = match arguments.as_slice() {
-            [Cel::String(text)] => Some(text.clone()),
-            _ => None,
-        };
-        let said = self.plain(name, target, arguments);
-        said.map_err(|why| if name == "size" { format!("{NO_OVERLOAD}: size") } else { why })
-            .map_err(|why| text.and_then(|text| addresses::why_not(name, &text)).unwrap_or(why))
+        self.plain(name, target, arguments)
     }
 
     /// A function of a library.
@@ -192,7 +196,16 @@ impl<'a> Evaluator<'a> {
 
 /// What a function says that is one of this module.
 fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
-    match (target, arguments) {
+    let of_libraries = [
+        patterns::called,
+        quantities::called,
+        versions::called,
+        urls::called,
+        formats::called,
+        addresses::called,
+        optional::called,
+    ];
+    let known = match (target, arguments) {
         (Target::None, [value]) => convert::to(name, value),
         (Target::Library("lists"), [Cel::Int(..0)]) if name == "range" => Some(Ok(Cel::List(Arc::default()))),
         (Target::Value(Cel::String(text)), [Cel::List(values)]) if name == "format" => {
@@ -200,46 +213,10 @@ fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
         }
         (Target::Value(Cel::String(text)), _) => strings::called(name, text, arguments),
         (Target::Value(Cel::Timestamp(time)), _) => times::called(name, time, arguments),
-        (Target::Value(Cel::List(items)), [Cel::Int(from), Cel::Int(to)]) if name == "slice" => {
-            Some(slice(items, *from, *to))
-        }
-        (Target::Value(Cel::List(items)), _) => of_list(name, items),
+        (Target::Value(Cel::List(items)), _) => lists::called(name, items, arguments),
         _ => None,
-    }
-}
-
-fn slice(items: &[Cel], from: i64, to: i64) -> Said {
-    let said = |why: String| Err(format!("cannot slice({from}, {to}), {why}"));
-    let (Ok(first), Ok(end)) = (usize::try_from(from), usize::try_from(to)) else {
-        return said("negative indexes not supported".into());
     };
-    if first > end {
-        return said("start index must be less than or equal to end index".into());
-    }
-    items.get(first..end).map_or_else(
-        || said(format!("list is length {}", items.len())),
-        |items| Ok(Cel::List(Arc::new(items.to_vec()))),
-    )
-}
-
-fn of_list(name: &str, items: &[Cel]) -> Option<Said> {
-    match (name, items) {
-        ("min" | "max", []) => Some(Err(format!("{name} called on empty list"))),
-        ("min" | "max", [Cel::Bytes(_), ..]) => {
-            let texts: Option<Vec<_>> =
-                items.iter().map(|item| if let Cel::Bytes(bytes) = item { Some(bytes) } else { None }).collect();
-            let found =
-                texts.map(|texts| if name == "min" { texts.into_iter().min() } else { texts.into_iter().max() });
-            Some(found.flatten().map_or_else(|| Err(NO_OVERLOAD.into()), |bytes| Ok(Cel::Bytes(bytes.clone()))))
-        }
-        ("sum", [first, ..]) => Some(match first {
-            Cel::Int(_) | Cel::UInt(_) | Cel::Float(_) | Cel::Duration(_) => {
-                items[1..].iter().try_fold(first.clone(), |sum, item| operators::added(&sum, item))
-            }
-            _ => Err(format!("{NO_OVERLOAD}: sum(list)")),
-        }),
-        _ => None,
-    }
+    known.or_else(|| of_libraries.into_iter().find_map(|called| called(name, target, arguments)))
 }
 
 fn value_of(literal: &LiteralValue) -> Cel {
@@ -330,7 +307,6 @@ fn words(error: ExecutionError) -> String {
         },
         ExecutionError::IndexOutOfBounds(Cel::Int(index)) => format!("index out of bounds: {index}"),
         ExecutionError::FunctionError { message, .. } => match message.as_str() {
-            "quantity is not an integer" | "quantity too large for integer" => "cannot convert value to integer".into(),
             "depth must be non-negative" => "level must be non-negative".into(),
             _ => message,
         },

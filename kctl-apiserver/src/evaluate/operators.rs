@@ -7,7 +7,7 @@ use kube_cel::cel::{
     common::ast::{CallExpr, IdedExpr},
 };
 
-use super::{Evaluator, NO_OVERLOAD, Said, Target, bounds, optional, part};
+use super::{Evaluator, NO_OVERLOAD, Said, bounds, optional, overloads, part, times, type_name};
 
 impl<'a> Evaluator<'a> {
     /// What an operator says; none if it is a function.
@@ -23,13 +23,15 @@ impl<'a> Evaluator<'a> {
                 Cel::Bool(of) => Ok(Cel::Bool(!of)),
                 _ => Err(NO_OVERLOAD.into()),
             }),
-            ("-_", [of]) => self.evaluate(of).and_then(|of| negated(&of)),
+            ("-_", [of]) => {
+                self.evaluate(of).and_then(|of| overloads::refused_operand("-_", &of).map_or_else(|| negated(&of), Err))
+            }
             (name @ ("_+_" | "_-_" | "_*_" | "_/_" | "_%_"), [one, other]) => self.arithmetic(name, one, other),
             (name @ ("_<_" | "_<=_" | "_>_" | "_>=_"), [one, other]) => {
                 self.pair(one, other).and_then(|(one, other)| compared(name, &one, &other))
             }
             (name @ ("_==_" | "_!=_"), [one, other]) => {
-                self.pair(one, other).map(|(one, other)| Cel::Bool(self.kinds.equal(&one, &other) == (name == "_==_")))
+                self.pair(one, other).and_then(|(one, other)| self.equal(name, &one, &other))
             }
             ("@in", [one, other]) => self.pair(one, other).and_then(|(one, other)| self.is_in(&one, &other)),
             ("_[_]", [of, key]) => self.pair(of, key).and_then(|(of, key)| index(&of, &key)),
@@ -63,6 +65,16 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// A value of a library is compared with its like only, or with null.
+    fn equal(&self, name: &str, one: &Cel, other: &Cel) -> Said {
+        let is_equal = name == "_==_";
+        let is_of_library = matches!(one, Cel::Opaque(_)) && optional::of(one).is_none();
+        if is_equal && is_of_library && *other != Cel::Null && type_name(one) != type_name(other) {
+            return Err(NO_OVERLOAD.into());
+        }
+        Ok(Cel::Bool(self.kinds.equal(one, other) == is_equal))
+    }
+
     fn is_in(&self, one: &Cel, other: &Cel) -> Said {
         match other {
             Cel::List(items) => Ok(Cel::Bool(items.iter().any(|item| self.kinds.equal(one, item)))),
@@ -73,15 +85,10 @@ impl<'a> Evaluator<'a> {
 
     fn arithmetic(&mut self, name: &str, one: &'a IdedExpr, other: &'a IdedExpr) -> Said {
         let (one, other) = self.pair(one, other)?;
+        if let Some(why) = overloads::refused_operand(name, &one) {
+            return Err(why);
+        }
         match (&one, &other) {
-            (Cel::Int(one), Cel::Int(other)) => of_integers(name, *one, *other),
-            (Cel::Float(one), Cel::Float(other)) => Ok(Cel::Float(match name {
-                "_+_" => one + other,
-                "_-_" => one - other,
-                "_*_" => one * other,
-                "_/_" => one / other,
-                _ => return Err(NO_OVERLOAD.into()),
-            })),
             (Cel::String(one), Cel::String(other)) if name == "_+_" => {
                 bounds::check_text(one.len() + other.len())?;
                 Ok(Cel::String(Arc::new(format!("{one}{other}"))))
@@ -94,38 +101,28 @@ impl<'a> Evaluator<'a> {
                 bounds::check_items(one.len() + other.len())?;
                 Ok(Cel::List(Arc::new(self.kinds.added(one, other))))
             }
-            (Cel::UInt(one), Cel::UInt(other)) => of_unsigned(name, *one, *other),
-            (Cel::Duration(one), Cel::Duration(other)) => {
-                let (one, other) = (one.num_nanoseconds(), other.num_nanoseconds());
-                let (one, other) = one.zip(other).ok_or("integer overflow")?;
-                of_integers(name, one, other).map(|made| match made {
-                    Cel::Int(nanoseconds) => Cel::Duration(chrono::TimeDelta::nanoseconds(nanoseconds)),
-                    other => other,
-                })
-            }
-            // Times.
-            _ => self.plain(name, Target::None, vec![one, other]),
+            _ => added(name, &one, &other).unwrap_or_else(|| Err(NO_OVERLOAD.into())),
         }
     }
 }
 
-/// The sum of two numbers or durations.
-pub(super) fn added(one: &Cel, other: &Cel) -> Said {
-    match (one, other) {
-        (Cel::Int(one), Cel::Int(other)) => of_integers("_+_", *one, *other),
-        (Cel::UInt(one), Cel::UInt(other)) => of_unsigned("_+_", *one, *other),
-        (Cel::Float(one), Cel::Float(other)) => Ok(Cel::Float(one + other)),
-        (Cel::Duration(one), Cel::Duration(other)) => {
-            let sum =
-                one.num_nanoseconds().zip(other.num_nanoseconds()).and_then(|(one, other)| one.checked_add(other));
-            sum.map(|sum| Cel::Duration(chrono::TimeDelta::nanoseconds(sum)))
-                .ok_or_else(|| "integer overflow".to_owned())
-        }
-        _ => Err(NO_OVERLOAD.into()),
-    }
+/// What arithmetic makes of two numbers or times; none of other values.
+pub(super) fn added(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
+    Some(match (one, other) {
+        (Cel::Int(one), Cel::Int(other)) => of_integers(name, *one, *other),
+        (Cel::UInt(one), Cel::UInt(other)) => of_unsigned(name, *one, *other),
+        (Cel::Float(one), Cel::Float(other)) => Ok(Cel::Float(match name {
+            "_+_" => one + other,
+            "_-_" => one - other,
+            "_*_" => one * other,
+            "_/_" => one / other,
+            _ => return None,
+        })),
+        _ => return times::arithmetic(name, one, other),
+    })
 }
 
-fn of_integers(name: &str, one: i64, other: i64) -> Said {
+pub(super) fn of_integers(name: &str, one: i64, other: i64) -> Said {
     let made = match name {
         "_+_" => one.checked_add(other),
         "_-_" => one.checked_sub(other),
@@ -155,7 +152,8 @@ fn negated(of: &Cel) -> Said {
     match of {
         Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or_else(|| "integer overflow".to_owned()),
         Cel::Float(number) => Ok(Cel::Float(-number)),
-        Cel::Duration(duration) => Ok(Cel::Duration(-*duration)),
+        Cel::Duration(_) => times::arithmetic("_-_", &Cel::Duration(chrono::TimeDelta::zero()), of)
+            .unwrap_or_else(|| Err(NO_OVERLOAD.into())),
         _ => Err(NO_OVERLOAD.into()),
     }
 }
@@ -170,10 +168,13 @@ pub(super) fn order(one: &Cel, other: &Cel) -> Option<Ordering> {
 }
 
 fn compared(name: &str, one: &Cel, other: &Cel) -> Said {
+    if let Some(why) = overloads::refused_operand(name, one) {
+        return Err(why);
+    }
     let is_number = |value: &Cel| matches!(value, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_));
     let Some(order) = order(one, other) else {
-        let is_nan = is_number(one) && is_number(other);
-        return Err(if is_nan { "NaN values cannot be ordered" } else { NO_OVERLOAD }.into());
+        let is_both = is_number(one) && is_number(other);
+        return Err(if is_both { "NaN values cannot be ordered" } else { NO_OVERLOAD }.into());
     };
     Ok(Cel::Bool(match name {
         "_<_" => order.is_lt(),

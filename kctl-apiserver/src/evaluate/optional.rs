@@ -8,7 +8,7 @@ use kube_cel::cel::{
     objects::OptionalValue,
 };
 
-use super::{Evaluator, NO_OVERLOAD, Said, part};
+use super::{Evaluator, NO_OVERLOAD, Said, Target, part};
 
 /// The value as one that may be there.
 pub(super) fn of(value: &Cel) -> Option<&OptionalValue> {
@@ -18,6 +18,18 @@ pub(super) fn of(value: &Cel) -> Option<&OptionalValue> {
 
 pub(crate) fn made(value: Option<Cel>) -> Cel {
     Cel::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
+}
+
+/// What a function says of several optional values; none if it is another function.
+pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+    let (("unwrap", Target::Library("optional"), [Cel::List(items)])
+    | ("unwrapOpt", Target::Value(Cel::List(items)), [])) = (name, target, arguments)
+    else {
+        return None;
+    };
+    let values: Option<Vec<_>> = items.iter().map(of).collect();
+    let there = |values: Vec<&OptionalValue>| values.into_iter().filter_map(|value| value.value().cloned()).collect();
+    Some(values.map(|values| Cel::List(Arc::new(there(values)))).ok_or_else(|| NO_OVERLOAD.to_owned()))
 }
 
 impl<'a> Evaluator<'a> {
@@ -66,7 +78,12 @@ impl<'a> Evaluator<'a> {
     }
 
     fn asked(&mut self, name: &str, target: &'a IdedExpr, values: &'a [IdedExpr]) -> Said {
-        let there = self.there(target)?;
+        let value = self.evaluate(target)?;
+        // What is there for sure is what it is.
+        if let ("orValue", [_], None) = (name, values, of(&value)) {
+            return Ok(value);
+        }
+        let there = of(&value).ok_or(NO_OVERLOAD)?.value().cloned();
         match (name, values) {
             ("hasValue", []) => Ok(Cel::Bool(there.is_some())),
             ("value", []) => there.ok_or_else(|| "optional.none() dereference".to_owned()),

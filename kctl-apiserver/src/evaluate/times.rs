@@ -1,14 +1,50 @@
-//! Parts of times, in UTC or in another zone. Upstream: `cel-go`, `common/types/timestamp.go`.
+//! Parts of times, in UTC or in another zone, and arithmetic with times. Upstream: `cel-go`, `common/types/timestamp.go` and
+//! `common/types/overflow.go`.
 
-use chrono::{DateTime, Datelike, FixedOffset, Timelike};
+use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeDelta, Timelike};
 use jiff::{Timestamp, tz::TimeZone};
 use kube_cel::cel::Value as Cel;
 
-use super::Said;
+use super::{Said, operators};
+
+/// The seconds since 1970 of the years 1 to 9999.
+const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
+/// What is added to or taken from times; none of other values.
+pub(super) fn arithmetic(name: &str, one: &Cel, other: &Cel) -> Option<Said> {
+    const OVERFLOW: &str = "integer overflow";
+    let length = |nanoseconds: Option<i64>| {
+        nanoseconds
+            .map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds)))
+            .ok_or_else(|| OVERFLOW.to_owned())
+    };
+    Some(match (name, one, other) {
+        ("_+_" | "_-_", Cel::Duration(one), Cel::Duration(other)) => {
+            let both = one.num_nanoseconds().zip(other.num_nanoseconds());
+            length(both.and_then(|(one, other)| match operators::of_integers(name, one, other) {
+                Ok(Cel::Int(nanoseconds)) => Some(nanoseconds),
+                _ => None,
+            }))
+        }
+        ("_+_", Cel::Duration(length), Cel::Timestamp(time)) | ("_+_", Cel::Timestamp(time), Cel::Duration(length)) => {
+            moved(time.checked_add_signed(*length))
+        }
+        ("_-_", Cel::Timestamp(time), Cel::Duration(length)) => moved(time.checked_sub_signed(*length)),
+        ("_-_", Cel::Timestamp(one), Cel::Timestamp(other)) => {
+            length(one.signed_duration_since(other).num_nanoseconds())
+        }
+        _ => return None,
+    })
+}
+
+fn moved(time: Option<DateTime<FixedOffset>>) -> Said {
+    let time = time.filter(|time| SECONDS.contains(&time.timestamp()));
+    time.map(Cel::Timestamp).ok_or_else(|| "timestamp overflow".to_owned())
+}
 
 /// What a function says of a time; none if it is another function.
 pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) -> Option<Said> {
-    let of: fn(&DateTime<FixedOffset>) -> u32 = match name {
+    let of: fn(&NaiveDateTime) -> u32 = match name {
         "getFullYear" => |time| time.year().unsigned_abs(),
         "getMonth" => |time| time.month0(),
         "getDayOfYear" => |time| time.ordinal0(),
@@ -18,7 +54,7 @@ pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]
         "getHours" => |time| time.hour(),
         "getMinutes" => |time| time.minute(),
         "getSeconds" => |time| time.second(),
-        "getMilliseconds" => |time| time.timestamp_subsec_millis(),
+        "getMilliseconds" => |time| time.nanosecond() / 1_000_000,
         _ => return None,
     };
     let offset = match arguments {
@@ -27,18 +63,25 @@ pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]
         _ => return None,
     };
     Some(offset.map(|seconds| {
-        let zone = FixedOffset::east_opt(seconds).unwrap_or(*time.offset());
-        Cel::Int(of(&time.with_timezone(&zone)).into())
+        // The clock of a zone may be more than a day before that of UTC.
+        let time = time.naive_utc();
+        let local = time.checked_add_signed(TimeDelta::seconds(seconds.into())).unwrap_or(time);
+        Cel::Int(of(&local).into())
     }))
 }
 
 /// The seconds that the clock of a zone is before UTC: of hours and minutes, or of the name of a zone.
 fn offset(zone: &str, at: i64) -> Result<i32, String> {
     let Some((hours, minutes)) = zone.split_once(':') else {
-        if zone.is_empty() {
+        // That of the machine is UTC's, as on machines that run API servers.
+        if matches!(zone, "" | "UTC" | "Local") {
             return Ok(0);
         }
         let unknown = |_| format!("unknown time zone {zone}");
+        // Names of zones are those of files.
+        if zone.eq_ignore_ascii_case("UTC") {
+            return Err(format!("unknown time zone {zone}"));
+        }
         let at = Timestamp::from_second(at).unwrap_or_default();
         return TimeZone::get(zone).map(|zone| zone.to_offset(at).seconds()).map_err(unknown);
     };

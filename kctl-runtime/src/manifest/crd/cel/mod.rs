@@ -3,7 +3,7 @@
 mod words;
 
 use kctl_cel::{Environment, RULE_MAX, TOTAL_MAX, Type, estimate, max_in_request};
-use kube_cel::cel::{common::ast::IdedExpr, parser::Parser};
+use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
 use super::Problem;
@@ -118,7 +118,7 @@ fn factor(cost: u64, limit: u64) -> f64 {
 }
 
 fn parse(source: &str, found: &mut Vec<(String, String)>) -> Option<IdedExpr> {
-    match Parser::default().enable_optional_syntax(true).parse(source) {
+    match kctl_cel::read(source) {
         Ok(expression) => Some(expression),
         Err(errors) => {
             let text = errors.to_string();

@@ -8,7 +8,12 @@ const REPEAT_MAX: u32 = 1000;
 const ESCAPES: &str = "AaBbCDdEfnPpQrSstvWwxz01234567";
 
 /// What is wrong with a pattern that cannot be compiled.
-pub(super) fn why(pattern: &str) -> String {
+///
+/// ```
+/// assert_eq!(kctl_cel::why_no_pattern("[a"), "error parsing regexp: missing closing ]: `[a`");
+/// ```
+#[must_use]
+pub fn why(pattern: &str) -> String {
     let error = Scan { pattern, at: 0 }.whole().err().unwrap_or_else(|| format!("`{pattern}`"));
     format!("error parsing regexp: {error}")
 }

@@ -1,0 +1,79 @@
+//! Functions of lists that add, compare or write their items. Upstream: `pkg/cel/library/lists.go` of apiserver, and
+//! `ext/strings.go` of `cel-go`.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use kube_cel::cel::Value as Cel;
+
+use super::{NO_OVERLOAD, Said, format, operators, type_name};
+
+/// What a function says of a list; none if it is another function.
+pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Said> {
+    Some(match (name, arguments) {
+        ("sum", []) => sum(items),
+        ("min", []) => extreme(name, items, Ordering::Less),
+        ("max", []) => extreme(name, items, Ordering::Greater),
+        ("isSorted", []) => {
+            let is_over = |two: &[Cel]| operators::order(&two[0], &two[1]) == Some(Ordering::Greater);
+            Ok(Cel::Bool(!items.windows(2).any(is_over)))
+        }
+        ("sort", []) if items.iter().any(|item| type_name(item) != type_name(&items[0])) => {
+            Err("list elements must have the same type".into())
+        }
+        ("sort", []) => Ok(Cel::List(Arc::new(sorted(items)))),
+        ("join", []) => join(items, ""),
+        ("join", [Cel::String(between)]) => join(items, between),
+        ("slice", [Cel::Int(from), Cel::Int(to)]) => slice(items, *from, *to),
+        _ => return None,
+    })
+}
+
+fn sum(items: &[Cel]) -> Said {
+    let nothing = match items.first() {
+        Some(Cel::UInt(_)) => Cel::UInt(0),
+        Some(Cel::Float(_)) => Cel::Float(0.0),
+        Some(Cel::Duration(_)) => Cel::Duration(chrono::TimeDelta::zero()),
+        _ => Cel::Int(0),
+    };
+    items.iter().try_fold(nothing, |sum, item| {
+        operators::added("_+_", &sum, item).unwrap_or_else(|| Err(NO_OVERLOAD.to_owned()))
+    })
+}
+
+/// The first item that none is before, or behind. What cannot be compared is neither.
+fn extreme(name: &str, items: &[Cel], wanted: Ordering) -> Said {
+    let mut all = items.iter();
+    let first = all.next().ok_or_else(|| format!("{name} called on empty list"))?;
+    let found = all.fold(first, |found, item| if operators::order(item, found) == Some(wanted) { item } else { found });
+    Ok(found.clone())
+}
+
+/// What cannot be compared stays where it is.
+fn sorted(items: &[Cel]) -> Vec<Cel> {
+    let mut items = items.to_vec();
+    items.sort_by(|one, other| operators::order(one, other).unwrap_or(Ordering::Equal));
+    items
+}
+
+fn join(items: &[Cel], between: &str) -> Said {
+    let text = |item: &Cel| match item {
+        Cel::String(text) => Ok(text.to_string()),
+        other => Err(format!("join: invalid input: {}", format::shown(other))),
+    };
+    let texts: Result<Vec<String>, String> = items.iter().map(text).collect();
+    Ok(Cel::String(Arc::new(texts?.join(between))))
+}
+
+fn slice(items: &[Cel], from: i64, to: i64) -> Said {
+    let said = |why: String| Err(format!("cannot slice({from}, {to}), {why}"));
+    let (Ok(first), Ok(end)) = (usize::try_from(from), usize::try_from(to)) else {
+        return said("negative indexes not supported".into());
+    };
+    if first > end {
+        return said("start index must be less than or equal to end index".into());
+    }
+    items.get(first..end).map_or_else(
+        || said(format!("list is length {}", items.len())),
+        |items| Ok(Cel::List(Arc::new(items.to_vec()))),
+    )
+}

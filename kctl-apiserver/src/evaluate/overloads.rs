@@ -1,0 +1,89 @@
+//! Whether a function takes the values that it is given: what the types of an expression leave open is decided here.
+//!
+//! Upstream: `matchesRuntimeSignature` in `common/decls/decls.go` of `cel-go`, and `IsAssignableRuntimeType` in `common/types/types.go`:
+//! of a list it looks at the first item.
+
+use std::borrow::Cow;
+
+use kctl_cel::Type;
+use kube_cel::cel::Value as Cel;
+
+use super::{NO_OVERLOAD, Target, type_name};
+
+/// Functions with one implementation for all their forms, which looks at its arguments itself.
+const PLAIN: [&str; 5] = ["contains", "endsWith", "matches", "size", "startsWith"];
+
+/// Why none of the forms of a function takes the values; none where one does, or nothing is known of the function.
+pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<String> {
+    let (name, first) = match target {
+        Target::Library(library) => (Cow::Owned(format!("{library}.{name}")), None),
+        Target::Value(value) => (Cow::Borrowed(name), Some(value)),
+        Target::None => (Cow::Borrowed(name), None),
+    };
+    let given = || first.into_iter().chain(arguments);
+    let n_given = arguments.len() + usize::from(first.is_some());
+    let takes = |form: &[Type]| form.len() == n_given && form.iter().zip(given()).all(|(is, value)| fits(is, value));
+    if kctl_cel::forms(&name, first.is_some())?.any(takes) {
+        return None;
+    }
+    Some(match &*name {
+        "size" => format!("{NO_OVERLOAD}: {name}"),
+        name if PLAIN.contains(&name) => NO_OVERLOAD.to_owned(),
+        name => format!("{NO_OVERLOAD}: {name}({})", given().map(type_name).collect::<Vec<_>>().join(", ")),
+    })
+}
+
+fn fits(is: &Type, value: &Cel) -> bool {
+    match (is, value) {
+        (Type::Dyn | Type::Any | Type::Error | Type::Param(_), _)
+        | (Type::Null, Cel::Null)
+        | (Type::Bool, Cel::Bool(_))
+        | (Type::Int, Cel::Int(_))
+        | (Type::Uint, Cel::UInt(_))
+        | (Type::Double, Cel::Float(_))
+        | (Type::Text, Cel::String(_))
+        | (Type::Bytes, Cel::Bytes(_))
+        | (Type::Duration, Cel::Duration(_))
+        | (Type::Timestamp, Cel::Timestamp(_))
+        // What is asked of an authorizer is a map.
+        | (Type::Object(_), Cel::Map(_)) => true,
+        (Type::Kind(_), Cel::Map(_)) => type_name(value) == "type",
+        (Type::Map(..), Cel::Map(_)) => type_name(value) == "map",
+        (Type::List(of), Cel::List(items)) => items.first().is_none_or(|item| fits(of, item)),
+        (Type::Optional(_), Cel::Opaque(_)) => type_name(value) == "optional_type",
+        (Type::Object(name), Cel::Opaque(_)) => type_name(value) == **name,
+        _ => false,
+    }
+}
+
+/// Why an operator takes nothing like its first operand; none where it does (`traits` of `cel-go`).
+pub(super) fn refused_operand(operator: &str, operand: &Cel) -> Option<String> {
+    let is_number = matches!(operand, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_));
+    let is_time = matches!(operand, Cel::Duration(_) | Cel::Timestamp(_));
+    let takes = match operator {
+        "_+_" => is_number || is_time || matches!(operand, Cel::String(_) | Cel::Bytes(_) | Cel::List(_)),
+        "_-_" => is_number || is_time,
+        "_*_" | "_/_" => is_number,
+        "_%_" => matches!(operand, Cel::Int(_) | Cel::UInt(_)),
+        "-_" => is_number || matches!(operand, Cel::Bool(_) | Cel::Duration(_)),
+        _ => is_number || is_time || matches!(operand, Cel::Bool(_) | Cel::String(_) | Cel::Bytes(_)),
+    };
+    // These are asked for a method then, which is found missing by themselves.
+    let has_methods = matches!(operand, Cel::String(_) | Cel::Duration(_) | Cel::Timestamp(_));
+    (!takes).then(|| if has_methods { NO_OVERLOAD.to_owned() } else { format!("{NO_OVERLOAD}: {operator}") })
+}
+
+/// The type of a value as Go names it.
+pub(super) fn go_type(value: &Cel) -> String {
+    match type_name(value).as_str() {
+        "null_type" => "types.Null".into(),
+        "optional_type" => "*types.Optional".into(),
+        "type" => "*types.Type".into(),
+        "kubernetes.NamedFormat" => "cel.Format".into(),
+        name => match name.rsplit_once('.') {
+            Some(("net" | "kubernetes", name)) => format!("cel.{name}"),
+            Some((_, name)) => format!("types.{name}"),
+            None => format!("types.{}{}", name[..1].to_uppercase(), &name[1..]),
+        },
+    }
+}

@@ -1,0 +1,33 @@
+//! Functions that look for patterns in texts. Upstream: `pkg/cel/library/regex.go` of apiserver, and `Match` of
+//! `common/types/string.go` in `cel-go`.
+
+use std::sync::Arc;
+
+use kube_cel::cel::Value as Cel;
+
+use super::{Said, Target};
+use crate::crd;
+
+/// What a function says of a text and a pattern; none if it is another function.
+pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+    let (text, pattern, rest) = match (target, arguments) {
+        (Target::Value(Cel::String(text)), [Cel::String(pattern), rest @ ..]) => (text, pattern, rest),
+        (Target::None, [Cel::String(text), Cel::String(pattern)]) if name == "matches" => (text, pattern, &[][..]),
+        _ => return None,
+    };
+    let n_max = match (name, rest) {
+        ("matches" | "find" | "findAll", []) => usize::MAX,
+        ("findAll", [Cel::Int(n_max)]) => usize::try_from(*n_max).unwrap_or(usize::MAX),
+        _ => return None,
+    };
+    let Some(regex) = crd::compiled_pattern(pattern) else {
+        let why = kctl_cel::why_no_pattern(pattern);
+        return Some(Err(if name == "matches" { why } else { format!("Illegal regex: {why}") }));
+    };
+    let made = |text: &str| Cel::String(Arc::new(text.to_owned()));
+    Some(Ok(match name {
+        "matches" => Cel::Bool(regex.is_match(text)),
+        "find" => made(regex.find(text).map(|found| found.as_str()).unwrap_or_default()),
+        _ => Cel::List(Arc::new(regex.find_iter(text).take(n_max).map(|found| made(found.as_str())).collect())),
+    }))
+}

@@ -1,0 +1,258 @@
+//! Quantities of resources as expressions see them: exact, and large ones, too. Upstream: `pkg/api/resource/quantity.go` and
+//! `amount.go` of apimachinery, and `pkg/cel/library/quantity.go` of apiserver.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use kube_cel::cel::{Value as Cel, objects::Opaque};
+
+use super::{Said, Target, versions};
+
+const WRONG_FORMAT: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const WRONG_SUFFIX: &str = "unable to parse quantity's suffix";
+const WRONG_NUMBER: &str = "unable to parse numeric part of quantity";
+/// The digits that fit into a number of 64 bits for sure (`maxInt64Factors`).
+const DIGITS_OF_INT: usize = 18;
+/// The digits that are kept of a large one: upstream keeps all.
+const DIGITS_MAX: usize = 36;
+/// The least amount is a billionth.
+const SCALE_MIN: i64 = -9;
+
+/// An amount: `mantissa * 10^scale`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quantity {
+    mantissa: i128,
+    scale: i64,
+    /// Upstream keeps it as a number of 64 bits, and knows whether it is a whole one.
+    is_small: bool,
+}
+
+impl Opaque for Quantity {
+    fn runtime_type_name(&self) -> &'static str {
+        "kubernetes.Quantity"
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.order(other).is_eq()
+    }
+}
+
+impl Eq for Quantity {}
+
+/// What a function says of a quantity, or of a text that should be one; none if it is another function.
+pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<Said> {
+    let of = |value: &Cel| {
+        let Cel::Opaque(value) = value else { return None };
+        value.downcast_ref::<Quantity>().copied()
+    };
+    let made = |quantity: Quantity| Cel::Opaque(Arc::new(quantity));
+    match (name, target, arguments) {
+        ("quantity", Target::None, [Cel::String(text)]) => Some(Quantity::read(text).map(made).map_err(str::to_owned)),
+        ("isQuantity", Target::None, [Cel::String(text)]) => Some(Ok(Cel::Bool(Quantity::read(text).is_ok()))),
+        ("sign", Target::None, [value]) => of(value).map(|of| Ok(Cel::Int(of.mantissa.signum() as i64))),
+        ("add" | "sub", Target::Value(value), [Cel::Int(number)]) => {
+            let other = Quantity { mantissa: i128::from(*number), scale: 0, is_small: true };
+            Some(Ok(made(of(value)?.plus(other, name == "sub"))))
+        }
+        ("add" | "sub", Target::Value(value), [other]) => Some(Ok(made(of(value)?.plus(of(other)?, name == "sub")))),
+        (_, Target::Value(value), [other]) => versions::compared(name, of(value)?.order(&of(other)?)),
+        (_, Target::Value(value), []) => of(value)?.part(name),
+        _ => None,
+    }
+}
+
+impl Quantity {
+    /// Reads a quantity (`ParseQuantity`).
+    fn read(text: &str) -> Result<Self, &'static str> {
+        if text.is_empty() {
+            return Err(WRONG_FORMAT);
+        }
+        let Written { is_negative, whole, fraction, suffix } = written(text)?;
+        let (base, exponent) = unit(suffix).ok_or(WRONG_SUFFIX)?;
+        let digits = format!("{whole}{fraction}");
+        let digits = digits.trim_start_matches('0');
+        let n_dropped = digits.len().saturating_sub(DIGITS_MAX);
+        let mantissa: i128 = format!("0{}", &digits[..digits.len() - n_dropped]).parse().map_err(|_| WRONG_NUMBER)?;
+        let n_places = i64::try_from(fraction.len()).map_err(|_| WRONG_NUMBER)?;
+        let scale = i64::try_from(n_dropped).map_err(|_| WRONG_NUMBER)? - n_places;
+        let (mantissa, scale, is_small) = if base == 2 {
+            // What is small by upstream's estimate of its digits.
+            let n_digits = whole.len() + usize::try_from(exponent * 3 / 10).unwrap_or_default() + 1;
+            let times = 1_i128.checked_shl(u32::try_from(exponent).unwrap_or(u32::MAX)).unwrap_or(1);
+            (mantissa.saturating_mul(times), scale, fraction.is_empty() && n_digits <= 15)
+        } else {
+            let scale = scale.saturating_add(exponent);
+            (mantissa, scale, whole.len() + fraction.len() <= DIGITS_OF_INT && scale >= SCALE_MIN)
+        };
+        let mut read = Self { mantissa, scale, is_small };
+        read.round_up();
+        if base == 2 {
+            read.mantissa = read.mantissa.min(i128::from(i64::MAX).saturating_mul(power(read.scale.saturating_neg())));
+        }
+        Ok(Self { mantissa: if is_negative { -read.mantissa } else { read.mantissa }, ..read })
+    }
+
+    /// Makes less than the least amount that amount.
+    fn round_up(&mut self) {
+        while self.scale < SCALE_MIN {
+            if self.mantissa == 0 {
+                self.scale = SCALE_MIN;
+                return;
+            }
+            // The last step goes to one, and stays there.
+            let step = power((SCALE_MIN - self.scale).min(i64::try_from(DIGITS_MAX).unwrap_or_default()));
+            self.scale += (SCALE_MIN - self.scale).min(i64::try_from(DIGITS_MAX).unwrap_or_default());
+            self.mantissa = self.mantissa / step + i128::from(self.mantissa % step != 0);
+            if self.mantissa == 1 {
+                self.scale = SCALE_MIN;
+            }
+        }
+    }
+
+    /// The sum or the difference; of what is too far apart to be added, what is more.
+    fn plus(self, other: Self, is_minus: bool) -> Self {
+        let other = if is_minus { Self { mantissa: other.mantissa.saturating_neg(), ..other } } else { other };
+        if other.mantissa == 0 || self.mantissa == 0 {
+            return if other.mantissa == 0 { self } else { other };
+        }
+        let scale = self.scale.min(other.scale);
+        let is_both_small = self.is_small && other.is_small;
+        let sum = self.at(scale).zip(other.at(scale)).and_then(|(one, other)| one.checked_add(other));
+        match sum {
+            Some(mantissa) => Self { mantissa, scale, is_small: is_both_small && i64::try_from(mantissa).is_ok() },
+            None if self.size() < other.size() => Self { is_small: false, ..other },
+            None => Self { is_small: false, ..self },
+        }
+    }
+
+    /// The mantissa at a scale that is not above its own.
+    fn at(self, scale: i64) -> Option<i128> {
+        let n_noughts = u32::try_from(self.scale - scale).ok()?;
+        self.mantissa.checked_mul(10_i128.checked_pow(n_noughts)?)
+    }
+
+    /// Where its first digit is.
+    fn size(self) -> i64 {
+        i64::from(self.mantissa.unsigned_abs().checked_ilog10().unwrap_or_default()) + self.scale
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        let signs = self.mantissa.signum().cmp(&other.mantissa.signum());
+        if signs.is_ne() || self.mantissa == 0 {
+            return signs;
+        }
+        let scale = self.scale.min(other.scale);
+        match (self.at(scale), other.at(scale)) {
+            (Some(one), Some(other)) => one.cmp(&other),
+            _ if self.mantissa < 0 => other.size().cmp(&self.size()),
+            _ => self.size().cmp(&other.size()),
+        }
+    }
+
+    /// As a number of 64 bits (`AsInt64`).
+    fn whole(self) -> Option<i64> {
+        let amount = if self.is_small && self.scale >= 0 { self.at(0)? } else { return None };
+        i64::try_from(amount).ok()
+    }
+
+    fn part(self, function: &str) -> Option<Said> {
+        let whole = self.whole();
+        Some(match function {
+            "isInteger" => Ok(Cel::Bool(whole.is_some())),
+            "asInteger" => whole.map(Cel::Int).ok_or_else(|| "cannot convert value to integer".to_owned()),
+            "asApproximateFloat" => {
+                let float = |text: String| text.parse::<f64>().unwrap_or_default();
+                // Upstream keeps what is large in billionths.
+                let scale = if self.is_small { self.scale } else { SCALE_MIN };
+                let mantissa = float(format!("{}e{}", self.mantissa, self.scale - scale));
+                Ok(Cel::Float(mantissa * float(format!("1e{scale}"))))
+            }
+            "sign" => Ok(Cel::Int(self.mantissa.signum() as i64)),
+            _ => return None,
+        })
+    }
+}
+
+fn power(exponent: i64) -> i128 {
+    u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent)).unwrap_or(1)
+}
+
+/// The parts of a quantity as it is written.
+struct Written<'a> {
+    is_negative: bool,
+    whole: &'a str,
+    fraction: &'a str,
+    suffix: &'a str,
+}
+
+/// Upstream: `parseQuantityString`, to which nothing before the suffix is a nought.
+fn written(text: &str) -> Result<Written<'_>, &'static str> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let is_negative = text.starts_with('-');
+    let rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let rest = rest.trim_start_matches('0');
+    let (whole, rest) = rest.split_at(digits(rest));
+    let (fraction, suffix) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(digits(rest)),
+        None => ("", rest),
+    };
+    let after = suffix.trim_start_matches(|letter| "eEinumkKMGTP".contains(letter));
+    let after = after.strip_prefix(['-', '+']).unwrap_or(after);
+    if digits(after) < after.len() {
+        return Err(WRONG_FORMAT);
+    }
+    Ok(Written { is_negative, whole: if whole.is_empty() { "0" } else { whole }, fraction, suffix })
+}
+
+/// The base and the exponent of a suffix.
+fn unit(suffix: &str) -> Option<(u32, i64)> {
+    const DECIMAL: [(&str, i64); 10] =
+        [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+    const BINARY: [(&str, i64); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+    let find = |all: &[(&str, i64)]| all.iter().find(|(name, _)| *name == suffix).map(|(_, exponent)| *exponent);
+    if let Some(exponent) = find(&DECIMAL) {
+        return Some((10, exponent));
+    }
+    if let Some(exponent) = find(&BINARY) {
+        return Some((2, exponent));
+    }
+    let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    Some((10, exponent.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_beyond_all_bounds_are_compared_and_added() {
+        let read = |text: &str| Quantity::read(text).unwrap();
+        let ascending = [
+            "-1e2000000000",
+            "-1e100",
+            "-1",
+            "-",
+            "1e-2000000000",
+            "1m",
+            "1",
+            "1Ei",
+            "9Ei",
+            "1e36",
+            "1e100",
+            "1e101",
+            "2e2147483647",
+        ];
+        for pair in ascending.windows(2) {
+            let (less, more) = (read(pair[0]), read(pair[1]));
+            assert_eq!(less.order(&more), Ordering::Less, "{pair:?}");
+            assert_eq!(more.plus(less, false).order(&more.plus(less, false)), Ordering::Equal, "{pair:?}");
+        }
+        assert_eq!(read("1e-2000000000"), read("1n"));
+        assert_eq!(read("0.00000000001"), read("1n"));
+        assert_eq!(read("9Ei"), read("9223372036854775807"));
+        assert_eq!(read("1e100").plus(read("1"), true), read("1e100"));
+        assert_eq!(read(&"9".repeat(60)).order(&read("1e59")), Ordering::Greater);
+    }
+}
