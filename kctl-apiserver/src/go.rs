@@ -88,6 +88,18 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
     }
 }
 
+/// Reads a number as `strconv.ParseUint` does, which knows no signs.
+///
+/// # Errors
+/// Why it is none, in its words.
+pub(crate) fn parse_uint(text: &str) -> Result<u64, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number).ok_or_else(|| {
+        let why = if is_number { "value out of range" } else { "invalid syntax" };
+        format!("strconv.ParseUint: parsing {}: {why}", quote(text))
+    })
+}
+
 /// Quotes text as `strconv.Quote` does.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);

@@ -39,7 +39,7 @@ macro_rules! topics {
 }
 
 topics! {
-    access, admission, apply, autoscalers, bootstrap, changes_by_kind, connects, conversion, create, custom,
+    access, admission, apply, autoscalers, bootstrap, changes_by_kind, collections, connects, conversion, create, custom,
     default_classes, defaults, definition_names, definitions, delete_and_gc, deletion_webhooks, deletions, device_selectors,
     devices, discovery, disruptions, embedded_objects, ends, events_and_certificates, evictions, expressions, filled,
     garbage, generations, impersonation, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages,

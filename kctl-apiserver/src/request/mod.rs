@@ -220,7 +220,7 @@ fn is_elsewhere(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> 
 fn allowed(resource: &Resource, place: &Place<'_>, asked: Option<Verb>) -> Result<Verb, Refusal> {
     let (many, is_custom) = (place.name.is_empty(), resource.custom.is_some());
     let everywhere = resource.listed.namespaced && place.namespace.is_empty();
-    let lacks_namespace = everywhere && !matches!(asked, Some(Verb::List | Verb::Watch | Verb::DeleteCollection));
+    let lacks_namespace = everywhere && !matches!(asked, Some(Verb::List | Verb::Watch));
     let lacks_subresource = !place.subresource.is_empty() && resource.subresource(place.subresource).is_none();
     if lacks_subresource && is_custom {
         return Err(Refusal::not_found(&resource.of, place.name));

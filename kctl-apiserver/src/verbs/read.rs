@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Answer, versions};
 use crate::{
+    go,
     kinds::Resource,
     request::Call,
     status::Refusal,
@@ -13,7 +14,7 @@ use crate::{
 /// `is_text`: the client wants the object as it is, in JSON.
 pub(super) fn get(state: &State, call: &Call, is_text: bool) -> Result<Answer, Refusal> {
     let version = call.params.text("resourceVersion");
-    if !version.is_empty() && version.parse::<u64>().is_err() {
+    if !version.is_empty() && go::parse_uint(version).is_err() {
         return Err(super::list::unreadable_version(version));
     }
     super::list::not_from_the_future(state, version)?;

@@ -115,11 +115,11 @@ impl<'a> Wanted<'a> {
 }
 
 pub(super) fn start(state: &mut State, call: &Call, form: Form) -> Result<Answer, Refusal> {
-    let selector = list::selector(call)?;
-    call.params.number("limit")?;
-    let life = life(call.params.number("timeoutSeconds")?.unwrap_or(0));
+    let options = list::Asked::read(call)?;
+    let life = life(options.seconds);
     let wanted = Wanted::of(call);
     wanted.check(!call.params.text("continue").is_empty())?;
+    let selector = options.selector(call)?;
     let asked = wanted.revision()?;
     Form::streams(call)?;
     let sends_initial = wanted.initial == Some(true);
