@@ -80,8 +80,8 @@ pub(crate) fn identified(value: &Value) -> Result<(), String> {
         return Err(format!("json: cannot unmarshal {} into Go value of type {TARGET}", json_type(value)));
     };
     for field in ["apiVersion", "kind"] {
-        let given = map.get(field).filter(|value| !value.is_string() && !value.is_null());
-        if let Some(given) = given {
+        let mut given = map.iter().filter(|(name, _)| name.eq_ignore_ascii_case(field));
+        if let Some((_, given)) = given.find(|(_, value)| !value.is_string() && !value.is_null()) {
             return Err(format!(
                 "json: cannot unmarshal {} into Go struct field .{field} of type string",
                 json_type(given)

@@ -46,7 +46,7 @@ topics! {
     metadata_changes, mutated_objects, mutations, namespaces, odd_tokens, openapi, options, options_of_lists, patch,
     patching_policies, pod_deletions, pod_security, pod_statuses, policies, policy_costs, policy_types, printers, quotas,
     ratchets, redefinitions, requests, resets, reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax,
-    schemas, selectors, services_and_storage, shown_objects, signers, statuses, subresources, tables, terminating, tokens,
+    schemas, selectors, services_and_storage, shown_objects, signers, statuses, subresources, tables, terminating, timeouts_and_types, tokens,
     unknown_to_roles, update, validation_config, validation_objects, validation_pods, validation_services,
     validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch, whole_objects,
     whole_updates, wrong_types, zeros,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{accept, is_read, refused};
 use crate::{
-    server::respond::{Body, bytes_of, full, respond},
+    server::respond::{Body, full, respond},
     status::Refusal,
     store::State,
     tokens,
@@ -36,7 +36,7 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
             return refused(parts, &refusal);
         }
     };
-    let mut response = respond(StatusCode::OK, form, full(bytes_of(&document)));
+    let mut response = respond(StatusCode::OK, form, full(document.to_string().into_bytes()));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
     response
 }

@@ -14,7 +14,7 @@ use crate::{
     kinds::{Listed, Registry},
     openapi,
     request::Params,
-    server::respond::{Body, bytes_of, full, plain, respond},
+    server::respond::{Body, full, plain, respond},
 };
 
 const JSON: &str = "application/json";
@@ -30,7 +30,7 @@ pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     let forms = [(JSON, JSON), (PROTOBUF, PROTOBUF), (PROTOBUF_BEFORE, PROTOBUF)];
     let Some(form) = accept::first_of(parts, &forms) else { return by_encoding(unacceptable()) };
     let document = openapi::v2(registry);
-    let bytes = if form == JSON { bytes_of(&document) } else { openapi::protobuf(&document) };
+    let bytes = if form == JSON { document.to_string().into_bytes() } else { openapi::protobuf(&document) };
     let tag = tag(&bytes);
     let content_type = if form == JSON { JSON } else { PROTOBUF };
     by_encoding(tagged(parts, respond(StatusCode::OK, content_type, full(bytes)), &tag, "no-cache, private"))
@@ -98,7 +98,7 @@ fn of_version(registry: &Registry, root: &str, as_protobuf: bool, parts: &Parts)
         } else if as_protobuf {
             openapi::protobuf_three(&openapi::v3(registry, &root))
         } else {
-            bytes_of(&openapi::v3(registry, &root))
+            openapi::v3(registry, &root).to_string().into_bytes()
         };
         respond(StatusCode::OK, content_type, full(bytes))
     };
