@@ -2,15 +2,18 @@
 
 mod duplicates;
 mod go_types;
+mod lenient;
 mod path;
+mod scalar;
 mod syntax;
 mod unrepeated;
 mod wrong;
+mod yaml;
 
 use serde_json::{Map, Value};
 
 use self::path::Path;
-pub(crate) use self::{duplicates::duplicates, unrepeated::unrepeated, wrong::illegal_base64};
+pub(crate) use self::{duplicates::duplicates, unrepeated::unrepeated, wrong::illegal_base64, yaml::yaml};
 use crate::{
     go::json_type,
     proto::{self, ProtoError},
@@ -19,6 +22,10 @@ use crate::{
 
 /// As much of a body as an error shows (`summarizeData` in `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`).
 const SHOWN_LEN_MAX: usize = 30;
+
+/// Levels of lists and maps that are read; the real server reads 10,000, which would not fit on the stack of every thread that
+/// looks at an object.
+const DEPTH_MAX: usize = 127;
 
 /// Reads a body by its content type.
 pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value, String> {
@@ -35,8 +42,7 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     }
     if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
-        let value: Value = serde_saphyr::from_str(text)
-            .map_err(|error| unrecognized(format!("yaml: {} ({})", first_line(&error), hex(bytes))))?;
+        let value = yaml(text).map_err(|why| unrecognized(format!("{why} ({})", summary(bytes))))?.value;
         return match identified(&value) {
             Ok(()) => Ok(value),
             Err(why) => {
@@ -59,7 +65,10 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
 /// # Errors
 /// What is wrong with it, in Go's words as far as Go finds anything wrong.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(bytes).map_err(|error| syntax::syntax_error(bytes).unwrap_or_else(|| error.to_string()))
+    serde_json::from_slice(bytes).or_else(|_| match syntax::syntax_error(bytes) {
+        Some(why) => Err(why),
+        None => serde_json::from_slice(&lenient::mended(bytes)).map_err(|error| error.to_string()),
+    })
 }
 
 /// What is wrong with YAML, without the picture of the place.
@@ -236,6 +245,13 @@ impl Decoder {
         let is_zero = |number: f64| number.to_bits() == (-0.0_f64).to_bits();
         if schema.type_name() == Some("integer") && value.as_f64().is_some_and(is_zero) {
             *value = 0.into();
+        }
+        // Bytes are written anew, without the ends of lines.
+        if schema.format() == Some("byte")
+            && let Value::String(text) = value
+            && text.contains(['\r', '\n'])
+        {
+            text.retain(|letter| !['\r', '\n'].contains(&letter));
         }
         if schema.format() == Some("byte") && value.is_array() {
             *value = wrong::bytes(value, owner, path)?;

@@ -49,7 +49,7 @@ topics! {
     schemas, selectors, services_and_storage, shown_objects, signers, statuses, subresources, tables, terminating, timeouts_and_types, tokens,
     unknown_to_roles, update, validation_config, validation_objects, validation_pods, validation_services,
     validation_updates, validation_workloads, values, versions, volumes, warned_and_scaled, watch, whole_objects,
-    whole_updates, wrong_types, zeros,
+    whole_updates, wrong_types, yaml_and_json, zeros,
 }
 
 fn folder() -> &'static Path {

@@ -48,10 +48,22 @@ fn cannot_unmarshal(schema: Schema<'_>, value: &Value, owner: &str, path: &Path<
     is_not_of(value, &go_types::at(path).unwrap_or_else(|| go_types::plain(schema)), owner, path)
 }
 
+const DATE: &str = "2006-01-02";
+
 /// What Go says of a text that is no time.
 fn no_time(schema: Schema<'_>, value: &Value) -> Option<String> {
     let text = value.as_str().filter(|_| schema.format() == Some("date-time"))?;
-    Some(format!(r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {text:?} as "2006""#))
+    let bytes = text.as_bytes();
+    let is_date = bytes.len() >= DATE.len()
+        && DATE.bytes().zip(bytes).all(|(form, byte)| if form == b'-' { *byte == form } else { byte.is_ascii_digit() });
+    // A date by itself is right as far as it goes.
+    let (rest, part) = match text.get(DATE.len()..) {
+        Some(rest) if is_date && !rest.starts_with('T') && text[..DATE.len()].parse::<jiff::civil::Date>().is_ok() => {
+            (rest, "T")
+        }
+        _ => (text, "2006"),
+    };
+    Some(format!(r#"parsing time {text:?} as "2006-01-02T15:04:05Z07:00": cannot parse {rest:?} as {part:?}"#))
 }
 
 fn cannot_convert(schema: Schema<'_>, value: &Value, path: &Path<'_>) -> String {
