@@ -168,6 +168,7 @@ pub(crate) fn quote(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
+            '\0' => out.push_str("\\x00"),
             '\t' => out.push_str("\\t"),
             '\u{7}' => out.push_str("\\a"),
             '\u{8}' => out.push_str("\\b"),
@@ -231,6 +232,7 @@ mod tests {
     #[test]
     fn text_is_quoted_as_in_go() {
         assert_eq!(quote("x\"\n\u{2028}é\u{1}"), "\"x\\\"\\n\\u2028é\\x01\"");
+        assert_eq!(quote("a\0"), "\"a\\x00\"");
         assert_eq!(quote("e\u{301}\u{7f}"), "\"e\u{301}\\x7f\"");
     }
 

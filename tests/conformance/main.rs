@@ -44,7 +44,7 @@ topics! {
     devices, discovery, disruptions, embedded_objects, ends, events_and_certificates, evictions, expressions, filled,
     garbage, generations, impersonation, kubectl, leader_election, lifecycles, limit_ranges, lists_and_pages,
     metadata_changes, mutated_objects, mutations, namespaces, odd_tokens, openapi, options, options_of_lists, patch,
-    patching_policies, pod_deletions, pod_security, pod_statuses, policies, policy_costs, policy_types, printers, quotas,
+    patching_policies, paths_and_forms, pod_deletions, pod_security, pod_statuses, policies, policy_costs, policy_types, printers, quotas,
     ratchets, redefinitions, requests, resets, reviewed_parts, reviewed_questions, reviews, rule_costs, rule_syntax,
     schemas, selectors, services_and_storage, shown_objects, signers, statuses, subresources, tables, terminating, timeouts_and_types, tokens,
     unknown_to_roles, update, validation_config, validation_objects, validation_pods, validation_services,

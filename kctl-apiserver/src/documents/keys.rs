@@ -1,9 +1,9 @@
 //! What others verify tokens of service accounts with: who issues them, and the key.
 
-use http::{HeaderValue, Response, StatusCode, header, request::Parts};
+use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use serde_json::{Value, json};
 
-use super::{accept, is_read, refused};
+use super::{accept, refused};
 use crate::{
     server::respond::{Body, full, respond},
     status::Refusal,
@@ -15,7 +15,7 @@ const KEYS: &str = "application/jwk-set+json";
 
 /// Answers a request about such a path.
 pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
-    if !is_read(parts) {
+    if parts.method != Method::GET {
         return refused(parts, &Refusal::method_not_allowed());
     }
     let form = if path[0] == "openid" { KEYS } else { "application/json" };

@@ -17,7 +17,7 @@ use crate::{
     request::{self, User},
     server::{
         counts,
-        respond::{Body, bytes_of, full, refuse, respond, text, yaml},
+        respond::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
     },
     status::Refusal,
     store::State,
@@ -26,6 +26,8 @@ use crate::{
 
 /// Discovery of all groups in one answer.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a request about such a path.
 pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body> {
@@ -40,9 +42,12 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
         return refused(parts, &refusal);
     }
     // Of these there is nothing below.
-    if path.ends_with('/')
-        && ["/healthz/", "/livez/", "/readyz/", "/openapi/"].iter().any(|root| path.starts_with(root))
-    {
+    if path.ends_with('/') && path.starts_with("/openapi/v3/") {
+        return schemas::nothing(StatusCode::NOT_FOUND);
+    }
+    let is_below =
+        ["/healthz/", "/livez/", "/readyz/", "/openapi/", "/metrics/"].iter().any(|root| path.starts_with(root));
+    if path.starts_with("//") || (path.ends_with('/') && is_below) {
         return text(StatusCode::NOT_FOUND, "404 page not found\n");
     }
     let path: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -53,11 +58,13 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
             return refused(parts, &Refusal::no_such_path());
         }
         ["livez" | "readyz" | "healthz", ..] => return health::answer(&path, parts),
-        ["metrics"] if is_read(parts) => {
-            let form = "text/plain; version=0.0.4; charset=utf-8";
+        // Nobody looks at the method of these.
+        ["metrics"] if parts.method == Method::DELETE => return plain(StatusCode::OK, "metrics reset\n"),
+        ["metrics"] => {
+            let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
             return respond(StatusCode::OK, form, full(counts::exposed(state, parts.extensions.get()).into_bytes()));
         }
-        ["openapi", version, root @ ..] if is_read(parts) && ["v2", "v3"].contains(version) => {
+        ["openapi", version, root @ ..] if ["v2", "v3"].contains(version) => {
             let document = match (*version, root) {
                 ("v2", []) => Some(schemas::v2(registry, parts)),
                 ("v3", []) => Some(schemas::index(registry)),
@@ -71,10 +78,11 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
         ["api", version] if kinds::resources(registry, "", version).is_none() => {
             return refused(parts, &Refusal::no_such_path());
         }
-        ["version", _, ..] => return refused(parts, &Refusal::no_such_path()),
+        ["api", _, _, ..] | ["version", _, ..] => return refused(parts, &Refusal::no_such_path()),
         _ => {}
     }
-    let no_version = matches!(path.as_slice(), ["apis", group, _, ..] if registry.is_built_in(group));
+    let no_version =
+        matches!(path.as_slice(), ["apis", group, _, ..] if !group.is_empty() && registry.is_built_in(group));
     let Some(document) = document(registry, &path) else {
         return if no_version {
             refused(parts, &Refusal::no_such_path())
@@ -93,19 +101,21 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     }
     match Form::of(parts, &path, is_routed) {
         Err(refusal) => refused(parts, &refusal),
-        Ok(Form::Aggregated) => {
-            let bytes = bytes_of(&kinds::aggregated(registry, path[0] == "api"));
+        Ok(form @ (Form::Aggregated | Form::AggregatedYaml)) => {
+            let document = kinds::aggregated(registry, path[0] == "api");
+            let (form, bytes) = match form {
+                Form::Aggregated => (AGGREGATED, bytes_of(&document)),
+                _ => (AGGREGATED_YAML, yaml(&document)),
+            };
+            // Only the very tag is known here.
             let tag = schemas::tag(&bytes);
-            schemas::tagged(parts, respond(StatusCode::OK, AGGREGATED, full(bytes)), &tag, "public")
+            let known = parts.headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == *format!("{tag:?}"));
+            schemas::tagged(known, respond(StatusCode::OK, form, full(bytes)), &tag, "public")
         }
         Ok(Form::Json) if path == ["version"] => respond(StatusCode::OK, "application/json", full(version())),
         Ok(Form::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(&document))),
         Ok(Form::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(&document))),
     }
-}
-
-fn is_read(parts: &Parts) -> bool {
-    [Method::GET, Method::HEAD].contains(&parts.method)
 }
 
 /// A refusal in the form that was asked for.

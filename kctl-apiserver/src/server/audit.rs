@@ -2,7 +2,7 @@
 
 use std::{io::Write, time::Duration};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header, request::Parts};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -72,7 +72,7 @@ impl<'a> From<&'a Parts> for Asked<'a> {
 impl<'a> Asked<'a> {
     /// A request that has come no further than to its id.
     #[cfg(feature = "serve")]
-    pub(super) fn with_id<B>(request: &'a Request<B>, id: &'a AuditId) -> Self {
+    pub(super) fn with_id<B>(request: &'a http::Request<B>, id: &'a AuditId) -> Self {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         Self { method, uri, headers, id: Some(id), received: None }
     }
