@@ -54,9 +54,8 @@ fn number(text: &str) -> Option<Value> {
         .or_else(|| based(["0b", "0B"], 2))
         .or_else(|| based(["0", "0"], 8).filter(|_| is_octal))
         .or_else(|| digits.parse().ok().filter(|_| !is_octal && !digits.starts_with('+')));
-    let signed = whole.and_then(|whole| match is_negative {
-        true => 0_i64.checked_sub_unsigned(whole).map(Value::from),
-        false => Some(whole.into()),
+    let signed = whole.and_then(|whole| {
+        if is_negative { 0_i64.checked_sub_unsigned(whole).map(Value::from) } else { Some(whole.into()) }
     });
     signed.or_else(|| float(&plain))
 }

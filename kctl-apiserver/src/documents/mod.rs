@@ -41,45 +41,10 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
         }
         return refused(parts, &refusal);
     }
-    // Of these there is nothing below.
-    if path.ends_with('/') && path.starts_with("/openapi/v3/") {
-        return schemas::nothing(StatusCode::NOT_FOUND);
-    }
-    let is_below =
-        ["/healthz/", "/livez/", "/readyz/", "/openapi/", "/metrics/"].iter().any(|root| path.starts_with(root));
-    if path.starts_with("//") || (path.ends_with('/') && is_below) {
-        return text(StatusCode::NOT_FOUND, "404 page not found\n");
-    }
-    let path: Vec<&str> = path.trim_matches('/').split('/').collect();
     let registry = &state.registry;
-    match path.as_slice() {
-        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => return keys::answer(state, &path, parts),
-        ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
-            return refused(parts, &Refusal::no_such_path());
-        }
-        ["livez" | "readyz" | "healthz", ..] => return health::answer(&path, parts),
-        // Nobody looks at the method of these.
-        ["metrics"] if parts.method == Method::DELETE => return plain(StatusCode::OK, "metrics reset\n"),
-        ["metrics"] => {
-            let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-            return respond(StatusCode::OK, form, full(counts::exposed(state, parts.extensions.get()).into_bytes()));
-        }
-        ["openapi", version, root @ ..] if ["v2", "v3"].contains(version) => {
-            let document = match (*version, root) {
-                ("v2", []) => Some(schemas::v2(registry, parts)),
-                ("v3", []) => Some(schemas::index(registry)),
-                ("v3", root) => Some(schemas::v3(registry, root, parts)),
-                _ => None,
-            };
-            if let Some(document) = document {
-                return schemas::as_file(document, state.clock.now());
-            }
-        }
-        ["api", version] if kinds::resources(registry, "", version).is_none() => {
-            return refused(parts, &Refusal::no_such_path());
-        }
-        ["api", _, _, ..] | ["version", _, ..] => return refused(parts, &Refusal::no_such_path()),
-        _ => {}
+    let path: Vec<&str> = path.trim_matches('/').split('/').collect();
+    if let Some(answer) = beside_kinds(state, &path, parts) {
+        return answer;
     }
     let no_version =
         matches!(path.as_slice(), ["apis", group, _, ..] if !group.is_empty() && registry.is_built_in(group));
@@ -99,7 +64,54 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     if is_routed && parts.method != Method::GET {
         return refused(parts, &Refusal::method_not_allowed());
     }
-    match Form::of(parts, &path, is_routed) {
+    discovered(registry, &path, &document, is_routed, parts)
+}
+
+/// Answers what is not about kinds; nothing for discovery.
+fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response<Body>> {
+    let path = parts.uri.path();
+    // Of these there is nothing below.
+    if path.ends_with('/') && path.starts_with("/openapi/v3/") {
+        return Some(schemas::nothing(StatusCode::NOT_FOUND));
+    }
+    let is_below =
+        ["/healthz/", "/livez/", "/readyz/", "/openapi/", "/metrics/"].iter().any(|root| path.starts_with(root));
+    if path.starts_with("//") || (path.ends_with('/') && is_below) {
+        return Some(text(StatusCode::NOT_FOUND, "404 page not found\n"));
+    }
+    let registry = &state.registry;
+    Some(match names {
+        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => keys::answer(state, names, parts),
+        ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
+            refused(parts, &Refusal::no_such_path())
+        }
+        ["livez" | "readyz" | "healthz", ..] => health::answer(names, parts),
+        // Nobody looks at the method of these.
+        ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
+        ["metrics"] => {
+            let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+            respond(StatusCode::OK, form, full(counts::exposed(state, parts.extensions.get()).into_bytes()))
+        }
+        ["openapi", version @ ("v2" | "v3"), root @ ..] => {
+            let document = match (*version, root) {
+                ("v2", []) => schemas::v2(registry, parts),
+                ("v3", []) => schemas::index(registry),
+                ("v3", root) => schemas::v3(registry, root, parts),
+                _ => return None,
+            };
+            schemas::as_file(document, state.clock.now())
+        }
+        ["api", version] if kinds::resources(registry, "", version).is_none() => {
+            refused(parts, &Refusal::no_such_path())
+        }
+        ["api", _, _, ..] | ["version", _, ..] => refused(parts, &Refusal::no_such_path()),
+        _ => return None,
+    })
+}
+
+/// Discovery in the form that was asked for.
+fn discovered(registry: &Registry, path: &[&str], document: &Value, is_routed: bool, parts: &Parts) -> Response<Body> {
+    match Form::of(parts, path, is_routed) {
         Err(refusal) => refused(parts, &refusal),
         Ok(form @ (Form::Aggregated | Form::AggregatedYaml)) => {
             let document = kinds::aggregated(registry, path[0] == "api");
@@ -113,8 +125,8 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
             schemas::tagged(known, respond(StatusCode::OK, form, full(bytes)), &tag, "public")
         }
         Ok(Form::Json) if path == ["version"] => respond(StatusCode::OK, "application/json", full(version())),
-        Ok(Form::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(&document))),
-        Ok(Form::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(&document))),
+        Ok(Form::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(document))),
+        Ok(Form::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(document))),
     }
 }
 

@@ -146,7 +146,7 @@ pub(super) fn delete_collection(state: &mut State, call: &Call) -> Result<Answer
     let asked = list::asked(call)?;
     let mut options = Options::of(call)?;
     // What the list is of the objects have to be of.
-    if call.params.text("resourceVersion") != "" {
+    if !call.params.text("resourceVersion").is_empty() {
         options.value["preconditions"]["resourceVersion"] = call.params.text("resourceVersion").into();
     }
     warn(call, &options);

@@ -62,7 +62,7 @@ pub(super) fn list(state: &mut State, call: &Call, is_text: bool) -> Result<Answ
 /// The first of its options that is wrong, in the order of the real server.
 pub(super) fn asked(call: &Call) -> Result<(Asked, Selector), Refusal> {
     let asked = Asked::read(call)?;
-    asked.check_versions(call)?;
+    Asked::check_versions(call)?;
     let selector = asked.selector(call)?;
     Ok((asked, selector))
 }

@@ -183,14 +183,12 @@ fn unconverted(call: &Call, applied: &Value, misfit: body::Misfit) -> Refusal {
 fn applied(call: &Call) -> Result<Value, Refusal> {
     let undecodable = |why: &str| Refusal::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(&call.body).map_err(|error| undecodable(&error.to_string()))?;
-    let mut applied: Value = match plain_json(text) {
-        Some(applied) => applied,
-        None => {
-            let read =
-                decode::yaml(text).map_err(|why| undecodable(&format!("error converting YAML to JSON: {why}")))?;
-            tell_of_repeated(call, read.repeated)?;
-            read.value
-        }
+    let mut applied = if let Some(applied) = plain_json(text) {
+        applied
+    } else {
+        let read = decode::yaml(text).map_err(|why| undecodable(&format!("error converting YAML to JSON: {why}")))?;
+        tell_of_repeated(call, read.repeated)?;
+        read.value
     };
     if !applied.is_object() && !applied.is_null() {
         let found = go::json_type(&applied);

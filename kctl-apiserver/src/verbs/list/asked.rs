@@ -34,7 +34,7 @@ impl Asked {
     ///
     /// # Errors
     /// All that is wrong.
-    pub(super) fn check_versions(&self, call: &Call) -> Result<(), Refusal> {
+    pub(super) fn check_versions(call: &Call) -> Result<(), Refusal> {
         let (version, matching) = (call.params.text("resourceVersion"), call.params.text(MATCH));
         let continues = !call.params.text("continue").is_empty();
         let mut causes = Vec::new();
